@@ -1,0 +1,5 @@
+"""The audit log: an append-only chain of records, one file a session, written before the effects it describes."""
+
+from ironcurtain.audit.log import AuditLog
+
+__all__ = ["AuditLog"]

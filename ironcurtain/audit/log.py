@@ -1,0 +1,196 @@
+"""The writer: one ``write`` a record, synced by groups, and closed for ever after the first error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.audit import chain
+from ironcurtain.errors import AuditUnavailable
+from ironcurtain.secrets import Redactor
+
+SYNC_SECONDS = 1.0
+"""How long a record may wait to be synced when nobody asked for it (our choice; a crash of ours loses nothing)."""
+
+TEXT_LIMIT = 64 * 1024
+"""Most characters of one text in a record; longer ones are cut. A call's digest covers its whole arguments."""
+
+InThread = Callable[[Callable[[], None]], Deferred[None]]
+
+
+class AuditLog:
+    """
+    One session's audit log.
+
+    :param path: the file; made if it is missing, continued if it is there.
+    :param session_id: stands in the first record.
+    :param redactor: every record goes through it.
+    :param clock: for the sync of records that nobody waits for.
+    :param now: seconds since the epoch.
+    :param in_thread: runs a blocking function elsewhere (``deferToThread``).
+    :raises AuditUnavailable: the file cannot be opened, or does not end in a record of a version that we know.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        path: Path,
+        session_id: str,
+        redactor: Redactor,
+        clock: IReactorTime,
+        now: Callable[[], float],
+        in_thread: InThread,
+    ) -> None:
+        self.path = path
+        self._redactor, self._clock, self._now, self._in_thread = redactor, clock, now, in_thread
+        self._sequence, self._synced, self._head = 0, 0, chain.START
+        self._broken: AuditUnavailable | None = None
+        self._syncing: Deferred[None] | None = None
+        self._waiting: list[tuple[int, Deferred[None]]] = []
+        self._later: Any = None
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as e:
+            raise AuditUnavailable(f"cannot open the audit log {path}: {e.strerror}") from None
+        self._continue(session_id)
+
+    @property
+    def head(self) -> str:
+        """Digest of the last record's line."""
+        return self._head
+
+    def append(self, kind: str, **fields: Any) -> int:
+        """
+        Write one record, before the effect that it describes.
+
+        :param fields: JSON values; they are redacted, and long texts in them are cut.
+        :returns: the record's number, for :meth:`durable`.
+        :raises AuditUnavailable: it could not be written, now or earlier.
+        """
+        if self._broken is not None:
+            raise self._broken
+        clean = self._redactor.value(fields, TEXT_LIMIT)
+        line = chain.make_line(self._sequence + 1, self._now(), kind, clean, self._head)
+        self._write(line + b"\n")
+        self._sequence, self._head = self._sequence + 1, chain.digest(line)
+        if self._later is None:
+            self._later = self._clock.callLater(SYNC_SECONDS, self._sync_soon)
+        return self._sequence
+
+    def durable(self, sequence: int) -> Deferred[None]:
+        """
+        :param sequence: a record's number.
+        :returns: fires when the record is on disk; fails with :class:`AuditUnavailable` if that cannot be had.
+        """
+        if sequence <= self._synced:
+            return succeed(None)
+        done: Deferred[None] = Deferred()
+        if self._broken is not None:
+            done.errback(Failure(self._broken))
+            return done
+        self._waiting.append((sequence, done))
+        self._sync()
+        return done
+
+    async def close(self) -> None:
+        """Write what is left to disk and close the file. Nothing can be written afterwards."""
+        if self._fd < 0:
+            return
+        if self._later is not None and self._later.active():
+            self._later.cancel()
+        try:
+            await self.durable(self._sequence)
+        except AuditUnavailable as e:
+            self.log.error("{error}", error=e)
+        self._broken = self._broken or AuditUnavailable(f"the audit log {self.path} is closed")
+        fd, self._fd = self._fd, -1
+        os.close(fd)
+
+    def _continue(self, session_id: str) -> None:
+        with open(self.path, "rb") as file:
+            first, last = file.readline(), _last_line(file)
+        if not last:
+            self.append("begin", version=chain.FORMAT_VERSION, session=session_id)
+            return
+        self._check_version(first)
+        line = last.removesuffix(b"\n")
+        self._head = chain.digest(line)
+        record = chain.read_record(line) if last.endswith(b"\n") else None
+        if record is not None:
+            self._sequence = record["sequence"]
+            self.append("resumed", session=session_id)
+        else:
+            self._seal(last, session_id)
+
+    def _check_version(self, first: bytes) -> None:
+        record = chain.read_record(first.removesuffix(b"\n"))
+        if record is not None and record.get("version") != chain.FORMAT_VERSION:
+            raise AuditUnavailable(f"{self.path} has format version {record.get('version')}: use a newer ironcurtain")
+
+    def _seal(self, torn: bytes, session_id: str) -> None:
+        with open(self.path, "rb") as file:
+            records = (chain.read_record(line.removesuffix(b"\n")) for line in file)
+            self._sequence = max((record["sequence"] for record in records if record is not None), default=0)
+        if not torn.endswith(b"\n"):
+            self._write(b"\n")
+        version = {} if self._sequence else {"version": chain.FORMAT_VERSION}
+        self.append("recovered", session=session_id, tornBytes=len(torn), tornDigest=self._head, **version)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            written = os.write(self._fd, data)
+        except OSError as e:
+            self._break(e.strerror or str(e))
+        else:
+            if written < len(data):
+                self._break("the disk is full")
+        if self._broken is not None:
+            raise self._broken
+
+    def _break(self, why: str) -> None:
+        self._broken = AuditUnavailable(f"the audit log {self.path} cannot be written ({why}): no further calls")
+        self.log.critical("{error}", error=self._broken)
+        waiting, self._waiting = self._waiting, []
+        for _, done in waiting:
+            done.errback(Failure(self._broken))
+
+    def _sync_soon(self) -> None:
+        self._later = None
+        self._sync()
+
+    def _sync(self) -> None:
+        if self._syncing is None and self._broken is None and self._synced < self._sequence:
+            covered = self._sequence
+            self._syncing = self._in_thread(lambda: os.fdatasync(self._fd))
+            self._syncing.addCallbacks(lambda _: self._covered(covered), self._failed)
+
+    def _covered(self, sequence: int) -> None:
+        self._syncing, self._synced = None, sequence
+        ready = [done for needed, done in self._waiting if needed <= sequence]
+        self._waiting = [(needed, done) for needed, done in self._waiting if needed > sequence]
+        if self._waiting:
+            self._sync()
+        for done in ready:
+            done.callback(None)
+
+    def _failed(self, failure: Failure) -> None:
+        self._syncing = None
+        self._break(failure.getErrorMessage())
+
+
+def _last_line(file: BinaryIO) -> bytes:
+    end = file.seek(0, os.SEEK_END)
+    tail = b""
+    while end > 0 and b"\n" not in tail[:-1]:
+        size = min(end, TEXT_LIMIT)
+        end = file.seek(end - size)
+        tail = file.read(size) + tail
+    return tail[tail.rfind(b"\n", 0, -1) + 1 :]

@@ -1,0 +1,55 @@
+"""Show an audit log to people: one line a record, safe for a terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ironcurtain.display import one_line
+
+ARGUMENTS_LIMIT = 160
+"""Most characters of a call's arguments on its line."""
+
+Record = Mapping[str, Any]
+
+
+def render(record: Record) -> str:
+    """:returns: one line for a record, without a line end."""
+    body = _KINDS.get(str(record.get("kind")), _other)(record)
+    return f"{record.get('sequence', '?'):>5}  {_clock(record)}  {body}"
+
+
+def _clock(record: Record) -> str:
+    return one_line(str(record.get("time", ""))[11:23], 12)
+
+
+def _text(record: Record, name: str, limit: int = 200) -> str:
+    return one_line(str(record.get(name, "")), limit)
+
+
+def _call(record: Record) -> str:
+    arguments = one_line(msgspec.json.encode(record.get("arguments", {})).decode(), ARGUMENTS_LIMIT)
+    target = f"{_text(record, 'server', 64)}.{_text(record, 'tool', 64)}"
+    return f"{_text(record, 'decision', 10):<9} {target} {arguments}  [{_text(record, 'rule', 64)}]"
+
+
+def _decision(record: Record) -> str:
+    number, by = _text(record, "number", 12), _text(record, "by", 64)
+    return f"{_text(record, 'outcome', 12):<9} escalation {number}{f' by {by}' if by else ''}"
+
+
+def _outcome(record: Record) -> str:
+    size = f", {record['size']} bytes" if "size" in record else ""
+    why = f": {_text(record, 'error')}" if record.get("error") else ""
+    took = f" after {record['durationMs']} ms" if "durationMs" in record else ""
+    return f"{_text(record, 'status', 12):<9}{took}{size}{why}"
+
+
+def _other(record: Record) -> str:
+    shown = {k: v for k, v in record.items() if k not in ("sequence", "time", "kind", "previous")}
+    return f"{_text(record, 'kind', 20):<9} {one_line(msgspec.json.encode(shown).decode(), 240)}"
+
+
+_KINDS: dict[str, Callable[[Record], str]] = {"call": _call, "decision": _decision, "outcome": _outcome}

@@ -1,0 +1,60 @@
+"""Make text from agents and servers safe for a person's terminal. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Unicode categories that move the cursor, reorder or hide text, or have no glyph (Unicode 15, section 4.5)."""
+
+_INVISIBLE = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters of harmless categories that show nothing all the same."""
+
+
+def _is_harmful(character: str) -> bool:
+    if character.isascii():
+        return not character.isprintable()
+    if character in _INVISIBLE or "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
+        return True
+    return unicodedata.category(character) in _HARMFUL
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """
+    Text on one line, with everything visible that could deceive.
+
+    :param text: anything.
+    :param limit: most characters of the result; what is left out is counted at its end.
+    """
+    named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+    if limit is not None and len(text) > limit:
+        text, rest = text[:limit], len(text) - limit
+    else:
+        rest = 0
+    escaped = "".join(named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text)
+    return f"{escaped}… (+{rest} characters)" if rest else escaped
+
+
+def paragraphs(text: str) -> str:
+    """Text that keeps its line ends and tabs, with everything else visible that could deceive."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(_escape(c) if c not in "\n\t" and _is_harmful(c) else c for c in text.replace("\r\n", "\n"))
+
+
+def has_hidden_text(text: str) -> bool:
+    """Whether the text holds characters that a reader cannot see, other than line ends and tabs."""
+    return any(c not in "\n\r\t" and _is_harmful(c) for c in text)
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text on one line, cut to at most ``limit`` characters."""
+    flat = " ".join("".join(" " if _is_harmful(c) else c for c in text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

@@ -1,0 +1,91 @@
+"""
+The errors of IronCurtain: one root, one class for each way a caller can react.
+
+The message of an error is written for the person who reads it on a terminal: what happened, and what to do about it.
+``exit_status`` is what a command ends with when the error reaches the top (sysexits.h, where one fits).
+"""
+
+from __future__ import annotations
+
+
+class IronCurtainError(Exception):
+    """Root. Catch this at a service boundary; never raise it bare."""
+
+    exit_status = 1
+    code = "FAILED"
+    """A stable word for programs; messages may change, codes do not."""
+
+
+class UsageError(IronCurtainError):
+    """The person or program asked for something that makes no sense. Nothing was done."""
+
+    exit_status = 64
+    code = "USAGE"
+
+
+class ConfigurationError(IronCurtainError):
+    """A file that people write is wrong. The message names file, field and, where known, line."""
+
+    exit_status = 78
+    code = "CONFIGURATION"
+
+    def __init__(self, source: str, detail: str, *, field: str = "", line: int | None = None) -> None:
+        place = source if line is None else f"{source}:{line}"
+        super().__init__(f"{place}: {field}: {detail}" if field else f"{place}: {detail}")
+        self.source, self.detail, self.field, self.line = source, detail, field, line
+
+
+class NotFound(IronCurtainError):
+    """The session, escalation or record that was named does not exist (any more)."""
+
+    exit_status = 69
+    code = "NOT_FOUND"
+
+
+class NotAllowed(IronCurtainError):
+    """The principal lacks the role for this, or the session belongs to somebody else."""
+
+    exit_status = 77
+    code = "NOT_ALLOWED"
+
+
+class Unavailable(IronCurtainError):
+    """Something that this needs is not there now: a program, a server, a lock held by another process."""
+
+    exit_status = 69
+    code = "UNAVAILABLE"
+
+
+class ProtocolViolation(IronCurtainError):
+    """The peer broke the wire protocol. Answer or drop it; never guess what it meant."""
+
+    code = "PROTOCOL"
+
+    def __init__(self, protocol: str, detail: str) -> None:
+        super().__init__(f"{protocol}: {detail}")
+        self.protocol, self.detail = protocol, detail
+
+
+class AuditUnavailable(IronCurtainError):
+    """The audit log cannot be written. Nothing further may happen in its session."""
+
+    exit_status = 74
+    code = "AUDIT_UNAVAILABLE"
+
+
+class StaleDecision(IronCurtainError):
+    """An answer came for an escalation that is already decided, expired or withdrawn, or for other arguments."""
+
+    code = "STALE_DECISION"
+
+
+class SessionError(IronCurtainError):
+    """
+    A session cannot do what was asked of it in its state.
+
+    :param code: ``SESSION_NOT_READY``, ``SESSION_CLOSED``, ``SESSION_INIT_FAILED`` or ``MESSAGE_FAILED``.
+    """
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code

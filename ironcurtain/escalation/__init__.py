@@ -1,0 +1,17 @@
+"""Calls that wait for a person: the queue of one session, its grants, and the files by which other programs answer."""
+
+from ironcurtain.escalation.grant import Grant, arguments_digest
+from ironcurtain.escalation.model import Answer, Closed, Escalation, EscalationRequest, Outcome, Raised
+from ironcurtain.escalation.queue import EscalationQueue
+
+__all__ = [
+    "Answer",
+    "Closed",
+    "Escalation",
+    "EscalationQueue",
+    "EscalationRequest",
+    "Grant",
+    "Outcome",
+    "Raised",
+    "arguments_digest",
+]

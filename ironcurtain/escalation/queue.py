@@ -1,0 +1,160 @@
+"""
+One session's escalations: each is pending once, and gets exactly one outcome.
+
+Whoever answers, from whichever front end or process, ends in :meth:`EscalationQueue.decide`; the first answer wins, and
+all later ones are told who was first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from ironcurtain.errors import NotFound, StaleDecision
+from ironcurtain.escalation.grant import GRANT_SECONDS, Binding, Grant
+from ironcurtain.escalation.model import Answer, Change, Closed, Escalation, EscalationRequest, Outcome, Raised
+
+HISTORY = 1000
+"""How many closed escalations a session remembers, for views and for late answers (our choice)."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    escalation: Escalation
+    answer: Deferred[Answer]
+    timer: IDelayedCall
+
+
+class EscalationQueue:
+    """
+    The escalations of one session.
+
+    :param next_number: gives numbers that are never reused.
+    :param new_id: gives unguessable ids.
+    :param clock: for expiry.
+    :param now: seconds since the epoch.
+    :param timeout: how long a person has, in seconds.
+    :param attended: whether anybody could answer at all; asked for each escalation as it is raised.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        next_number: Callable[[], int],
+        new_id: Callable[[], str],
+        clock: IReactorTime,
+        now: Callable[[], float],
+        timeout: float,
+        attended: Callable[[], bool],
+    ) -> None:
+        self._next_number, self._new_id, self._clock, self._now = next_number, new_id, clock, now
+        self._timeout, self._attended = timeout, attended
+        self._pending: dict[int, _Pending] = {}
+        self._closed: deque[Escalation] = deque(maxlen=HISTORY)
+        self._observers: list[Callable[[Change], None]] = []
+        self.last_look: Callable[[Escalation], None] = lambda escalation: None
+        """Called when an escalation is about to expire: the last moment to find an answer and decide."""
+
+    def ask(self, request: EscalationRequest) -> Deferred[Answer]:
+        """
+        Put a call before a person.
+
+        :returns: fires once with the answer. Cancelling it withdraws the question, and that is then the answer.
+        """
+        if not self._attended():
+            return succeed(Answer(Outcome.UNATTENDED))
+        raised = self._now()
+        escalation = Escalation(self._new_id(), self._next_number(), request, raised, raised + self._timeout)
+        number = escalation.number
+        answer: Deferred[Answer] = Deferred(lambda _: self._withdraw(number))
+        timer = self._clock.callLater(self._timeout, self._expire, number)
+        self._pending[number] = _Pending(escalation, answer, timer)
+        self._tell(Raised(escalation))
+        return answer
+
+    def decide(self, number: int, outcome: Outcome, by: str, digest: str | None = None) -> Escalation:
+        """
+        Answer an escalation.
+
+        :param outcome: approved or denied.
+        :param by: who answers.
+        :param digest: of the arguments that were shown; where it is given, it must match.
+        :returns: the escalation with its outcome.
+        :raises NotFound: this session has no escalation of that number.
+        :raises StaleDecision: it has an outcome already, or other arguments were shown.
+        """
+        if outcome not in (Outcome.APPROVED, Outcome.DENIED):
+            raise ValueError(f"nobody can decide {outcome!r}")
+        if (pending := self._pending.get(number)) is None:
+            raise self._too_late(number)
+        if digest is not None and digest != pending.escalation.request.digest:
+            raise StaleDecision(f"escalation {number} is for other arguments than those that were shown: look again")
+        return self._close(number, outcome, by)
+
+    def withdraw_all(self) -> None:
+        """Withdraw whatever is pending: the session ends."""
+        for number in list(self._pending):
+            self._withdraw(number)
+
+    def pending(self) -> list[Escalation]:
+        """:returns: what waits for a decision, oldest first."""
+        return [pending.escalation for pending in self._pending.values()]
+
+    def history(self) -> list[Escalation]:
+        """:returns: what got an outcome, oldest first."""
+        return list(self._closed)
+
+    def subscribe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
+        """
+        :param observer: is told of every change; what it raises is logged.
+        :returns: call it to hear no more.
+        """
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer)
+
+    def _too_late(self, number: int) -> NotFound | StaleDecision:
+        for escalation in self._closed:
+            if escalation.number == number:
+                by = f" by {escalation.by}" if escalation.by else ""
+                return StaleDecision(f"too late: escalation {number} was {escalation.outcome}{by} before")
+        return NotFound(f"there is no escalation {number} here")
+
+    def _withdraw(self, number: int) -> None:
+        self._close(number, Outcome.WITHDRAWN)
+
+    def _expire(self, number: int) -> None:
+        try:
+            self.last_look(self._pending[number].escalation)
+        except Exception:
+            self.log.failure("the last look for an answer to escalation {number} failed", number=number)
+        if number in self._pending:
+            self._close(number, Outcome.EXPIRED)
+
+    def _close(self, number: int, outcome: Outcome, by: str = "") -> Escalation:
+        pending = self._pending.pop(number)
+        if pending.timer.active():
+            pending.timer.cancel()
+        escalation = replace(pending.escalation, outcome=outcome, by=by, closed_at=self._now())
+        self._closed.append(escalation)
+        self._tell(Closed(escalation))
+        grant = self._grant(escalation.request) if outcome is Outcome.APPROVED else None
+        pending.answer.callback(Answer(outcome, number, by, grant))
+        return escalation
+
+    def _grant(self, request: EscalationRequest) -> Grant:
+        binding = Binding(request.session_id, request.digest, request.policy_version)
+        return Grant(binding, self._clock.seconds() + GRANT_SECONDS)
+
+    def _tell(self, change: Change) -> None:
+        for observer in list(self._observers):
+            try:
+                observer(change)
+            except Exception:
+                self.log.failure("an observer of escalations failed")

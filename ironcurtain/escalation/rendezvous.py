@@ -1,0 +1,94 @@
+"""Keep a session's pending escalations in a directory, and take the answers that other programs put there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from twisted.logger import Logger
+
+from ironcurtain.errors import NotFound, StaleDecision
+from ironcurtain.escalation import files
+from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome
+from ironcurtain.escalation.queue import EscalationQueue
+from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home import publish_once
+from ironcurtain.registry import read_small_file
+
+PATIENCE = 2.0
+"""Seconds that an unreadable answer may take to become readable, for writers that do not rename into place."""
+
+
+class Rendezvous:
+    """
+    The files of one session's escalations.
+
+    :param directory: exists, and is ours alone.
+    :param now: seconds since the epoch.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self, directory: Path, queue: EscalationQueue, watcher: DirectoryWatcher, now: Callable[[], float]
+    ) -> None:
+        self._directory, self._queue, self._watcher, self._now = directory, queue, watcher, now
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Clear what an earlier owner left, and begin to publish and to watch."""
+        for path in (*self._directory.glob("request-*.json"), *self._directory.glob("response-*.json")):
+            path.unlink(missing_ok=True)
+        self._unsubscribe = self._queue.subscribe(self._changed)
+        self._queue.last_look = self._look_once_more
+        self._watcher.add(self._directory, self.scan)
+
+    def stop(self) -> None:
+        """Stop watching. Files of escalations that were withdrawn are gone by then."""
+        self._watcher.remove(self._directory)
+        self._unsubscribe()
+
+    def scan(self) -> None:
+        """Take every answer that lies in the directory."""
+        if names := {name for name in os.listdir(self._directory) if files.response_id(name)}:
+            for escalation in self._queue.pending():
+                if files.response_name(escalation.id) in names:
+                    self._take(escalation, self._now() - PATIENCE)
+
+    def _look_once_more(self, escalation: Escalation) -> None:
+        if (self._directory / files.response_name(escalation.id)).exists():
+            self._take(escalation, self._now())
+
+    def _take(self, escalation: Escalation, patient_until: float) -> None:
+        path = self._directory / files.response_name(escalation.id)
+        try:
+            written = path.lstat().st_mtime
+            response = files.read_response(read_small_file(path, files.RESPONSE_LIMIT))
+        except FileNotFoundError:
+            return
+        except OSError:
+            response, written = None, 0.0
+        if response is None:
+            if written <= patient_until:
+                self._decide(escalation, files.Response(Outcome.DENIED, None, "unreadable answer file"))
+            return
+        self._decide(escalation, response)
+
+    def _decide(self, escalation: Escalation, response: files.Response) -> None:
+        by = f"file:{response.by}" if response.by else "file"
+        try:
+            self._queue.decide(escalation.number, response.outcome, by, response.digest)
+        except StaleDecision as e:
+            self.log.warn("ignored an answer file: {error}", error=e)
+            (self._directory / files.response_name(escalation.id)).unlink(missing_ok=True)
+        except NotFound:
+            pass
+
+    def _changed(self, change: Change) -> None:
+        escalation = change.escalation
+        if isinstance(change, Closed):
+            for name in (files.request_name(escalation.id), files.response_name(escalation.id)):
+                (self._directory / name).unlink(missing_ok=True)
+        else:
+            publish_once(self._directory / files.request_name(escalation.id), files.request_file(escalation))

@@ -1,0 +1,235 @@
+"""
+Where everything lies: the one module that knows the paths under the home directory.
+
+Directories are 0700 and files 0600. Files appear complete or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironcurtain.errors import UsageError
+
+SOCKET_PATH_LIMIT = 103
+"""Most bytes of a UNIX socket's path that works everywhere (sun_path is 104 bytes on BSD and macOS, 108 on Linux)."""
+
+RUN_LIMIT = 60
+"""Most bytes of the ``run`` directory's path, so that every socket below it stays within :data:`SOCKET_PATH_LIMIT`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPaths:
+    """The files of one session. Only ``sandbox`` and ``home`` are ever the agent's."""
+
+    directory: Path
+
+    @property
+    def sandbox(self) -> Path:
+        """The workspace, unless the user gave another one."""
+        return self.directory / "sandbox"
+
+    @property
+    def escalations(self) -> Path:
+        """Requests and responses for other programs."""
+        return self.directory / "escalations"
+
+    @property
+    def audit(self) -> Path:
+        """The audit log."""
+        return self.directory / "audit.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What happened, for people."""
+        return self.directory / "session.log"
+
+    @property
+    def history(self) -> Path:
+        """The conversation, one turn a line."""
+        return self.directory / "history.jsonl"
+
+    @property
+    def snapshot(self) -> Path:
+        """What the session is and was: kind, label, state, workspace."""
+        return self.directory / "session.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """
+    The home directory.
+
+    :param path: absolute.
+    :param runtime: where sockets go if the home's path is too long for them.
+    """
+
+    path: Path
+    runtime: Path
+
+    @property
+    def config(self) -> Path:
+        """Settings."""
+        return self.path / "config.toml"
+
+    @property
+    def policy(self) -> Path:
+        """The user's policy; the default one holds where it does not exist."""
+        return self.path / "policy.toml"
+
+    @property
+    def mcp_servers(self) -> Path:
+        """The MCP servers; our own file server alone where it does not exist."""
+        return self.path / "mcp-servers.json"
+
+    @property
+    def sessions(self) -> Path:
+        """One directory a session."""
+        return self.path / "sessions"
+
+    @property
+    def registry(self) -> Path:
+        """One file a live session, for consoles of every process."""
+        return self.path / "pty-registry"
+
+    @property
+    def listener_lock(self) -> Path:
+        """Held by the one local console."""
+        return self.path / "escalation-listener.lock"
+
+    @property
+    def logs(self) -> Path:
+        """The daemon's logs."""
+        return self.path / "logs"
+
+    @property
+    def daemon_lock(self) -> Path:
+        """Held by the daemon."""
+        return self.path / "daemon.lock"
+
+    @property
+    def daemon_log(self) -> Path:
+        """The daemon's log file, unless ``twistd --logfile`` says otherwise."""
+        return self.logs / "ironcurtain.log"
+
+    @property
+    def daemon_pid(self) -> Path:
+        """The daemon's pid file, unless ``twistd --pidfile`` says otherwise."""
+        return self.path / "twistd.pid"
+
+    @property
+    def run(self) -> Path:
+        """Sockets, each session's in a directory of its own."""
+        inside = self.path / "run"
+        return inside if len(os.fsencode(inside)) <= RUN_LIMIT else self.runtime
+
+    def numbers(self, name: str) -> Path:
+        """The file of a counter that never goes back."""
+        return self.path / f"{name}.number"
+
+    def session(self, session_id: str) -> SessionPaths:
+        """The files of a session, whether it exists or not."""
+        return SessionPaths(self.sessions / session_id)
+
+    def sockets(self, session_id: str) -> tuple[Path, Path]:
+        """:returns: the directories of a session's sockets: the one an agent may see, and the host's."""
+        base = self.run / hashlib.sha256(session_id.encode()).hexdigest()[:12]
+        return base / "agent", base / "host"
+
+    def prepare(self) -> None:
+        """
+        Make the directories that every process needs.
+
+        :raises UsageError: the home or the socket directory belongs to somebody else, or is a link.
+        """
+        for directory in (self.path, self.sessions, self.registry, self.logs, self.run):
+            private_directory(directory)
+
+
+def find_home(environ: Mapping[str, str], uid: int) -> Home:
+    """
+    The home that the environment names: ``IRONCURTAIN_HOME``, else ``~/.ironcurtain``.
+
+    :raises UsageError: neither it nor ``HOME`` is set.
+    """
+    chosen = environ.get("IRONCURTAIN_HOME", "")
+    if not chosen and not environ.get("HOME"):
+        raise UsageError("neither IRONCURTAIN_HOME nor HOME is set: set one of them")
+    path = Path(os.path.abspath(chosen or os.path.join(environ["HOME"], ".ironcurtain")))
+    mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")
+    return Home(path, runtime)
+
+
+def private_directory(path: Path) -> Path:
+    """
+    Make a directory that only its owner may enter, with its parents, or check the one that is there.
+
+    :raises UsageError: it is a link, no directory, or somebody else's.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            raise UsageError(f"{path} must be a directory of your own, not a link: move it away") from None
+        if stat.S_IMODE(status.st_mode) != 0o700:
+            path.chmod(0o700)
+    return path
+
+
+def socket_path(path: Path) -> str:
+    """
+    :returns: the path as text.
+    :raises UsageError: it is too long for a UNIX socket.
+    """
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise UsageError(f"{path} is over {SOCKET_PATH_LIMIT} bytes, too long for a UNIX socket: choose a shorter one")
+    return str(path)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put a file in place, replacing an older one: readers see the old one or the whole new one."""
+    temporary = _temporary(path, data)
+    try:
+        os.rename(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def publish_once(path: Path, data: bytes) -> bool:
+    """
+    Put a file in place if none is there.
+
+    :returns: whether it was published; ``False`` if a file of this name exists, which then stays as it is.
+    """
+    temporary = _temporary(path, data)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(temporary)
+    return True
+
+
+def _temporary(path: Path, data: bytes) -> str:
+    name = str(path.parent / f".{path.name}.{secrets.token_hex(6)}")
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        os.unlink(name)
+        raise
+    return name

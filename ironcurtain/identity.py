@@ -1,0 +1,90 @@
+"""
+Which process is it? A pid alone is reused; with its start time and the boot's id it is not.
+
+The facts come from ``/proc`` (proc(5): field 22 of ``stat``, and ``sys/kernel/random/boot_id``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+PR_SET_DUMPABLE = 4
+"""prctl(2): 0 hides the process's memory and environment from others of the same uid, and forbids core dumps."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """
+    One process, for ever.
+
+    :param start_time: clock ticks between boot and its start; 0 where the system does not tell.
+    :param boot_id: the boot in which it ran; empty where the system does not tell.
+    """
+
+    pid: int
+    start_time: int
+    boot_id: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether exactly this process still runs (a zombie does not)."""
+        if self.boot_id and (boot := boot_id()) and boot != self.boot_id:
+            return False
+        if not _running(self.pid):
+            return False
+        return not self.start_time or _start_time(self.pid) in (self.start_time, 0)
+
+
+def identify(pid: int | None = None) -> ProcessIdentity:
+    """:returns: the identity of a running process, of this one unless said."""
+    number = os.getpid() if pid is None else pid
+    return ProcessIdentity(number, _start_time(number), boot_id())
+
+
+def boot_id() -> str:
+    """:returns: the id of this boot of the machine, or an empty string."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def hide_memory() -> None:
+    """
+    Keep other processes of this uid out of our memory and environment, and write no core file.
+
+    To be called before the first secret is loaded; children that are executed are dumpable again.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "prctl"):
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text[text.rindex(")") + 2 :].split()  # the name in brackets may hold anything
+
+
+def _start_time(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[19]) if len(fields) > 19 else 0
+
+
+def _running(pid: int) -> bool:
+    if fields := _stat(pid):
+        return fields[0] not in "ZX"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not os.path.isdir("/proc/self")

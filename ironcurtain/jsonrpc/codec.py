@@ -1,0 +1,185 @@
+"""
+Parse and write single JSON-RPC messages.
+
+The envelope is parsed strictly; ``params``, ``result`` and ``error`` stay raw JSON until somebody needs to look inside,
+so that members which we do not know survive and large results are not parsed at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.errors import ProtocolViolation
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+Id = int | str
+"""A request's id; type and exact value are kept (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that wants an answer."""
+
+    id: Id
+    method: str
+    params: bytes | None
+    """Raw JSON of an object or array, or ``None`` when there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A call that wants no answer."""
+
+    method: str
+    params: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer: exactly one of ``result`` and ``error`` is set."""
+
+    id: Id | None
+    result: bytes | None
+    error: bytes | None
+
+
+Message = Request | Notification | Response
+
+
+class InvalidMessage(ProtocolViolation):
+    """
+    A line that is no JSON-RPC message.
+
+    :param code: the error code to answer with.
+    :param id: the id to answer to, where one could be read.
+    """
+
+    def __init__(self, code: int, detail: str, id: Id | None = None) -> None:
+        super().__init__("json-rpc", detail)
+        self.code_number, self.id = code, id
+
+
+class _Envelope(msgspec.Struct):
+    jsonrpc: msgspec.Raw = msgspec.Raw()
+    id: msgspec.Raw = msgspec.Raw()
+    method: msgspec.Raw = msgspec.Raw()
+    params: msgspec.Raw = msgspec.Raw()
+    result: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
+
+
+_envelopes = msgspec.json.Decoder(_Envelope)
+_ids: msgspec.json.Decoder[Id] = msgspec.json.Decoder(Id)
+_strings = msgspec.json.Decoder(str)
+_values = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
+
+
+def parse(line: bytes) -> Message:
+    """
+    Parse one line.
+
+    :param line: bytes without a line end.
+    :raises InvalidMessage: it is not JSON, not an object, a batch, or an object that is no JSON-RPC 2.0 message.
+    """
+    try:
+        envelope = _envelopes.decode(line)
+    except (msgspec.ValidationError, RecursionError):
+        raise InvalidMessage(INVALID_REQUEST, _why_not_an_object(line)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise InvalidMessage(PARSE_ERROR, f"not JSON: {e}") from None
+    identifier = _identifier(envelope.id)
+    if bytes(envelope.jsonrpc) != b'"2.0"':
+        raise InvalidMessage(INVALID_REQUEST, 'jsonrpc must be "2.0"', identifier)
+    if method := bytes(envelope.method):
+        return _call(method, identifier, bytes(envelope.params))
+    result, error = bytes(envelope.result), bytes(envelope.error)
+    if bool(result) == bool(error):
+        raise InvalidMessage(INVALID_REQUEST, "neither a call nor an answer", identifier)
+    if error and not error.startswith(b"{"):
+        raise InvalidMessage(INVALID_REQUEST, "error must be an object", identifier)
+    return Response(identifier, result or None, error or None)
+
+
+def _call(raw_method: bytes, identifier: Id | None, params: bytes) -> Request | Notification:
+    try:
+        method = _strings.decode(raw_method)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidMessage(INVALID_REQUEST, "method must be a string", identifier) from None
+    if params and params[:1] not in b"{[":
+        raise InvalidMessage(INVALID_REQUEST, "params must be an object", identifier)
+    if identifier is None:
+        return Notification(method, params or None)
+    return Request(identifier, method, params or None)
+
+
+def _identifier(raw: msgspec.Raw) -> Id | None:
+    text = bytes(raw)
+    if not text:
+        return None
+    try:
+        return _ids.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidMessage(INVALID_REQUEST, "id must be an integer or a string") from None
+
+
+def _why_not_an_object(line: bytes) -> str:
+    first = line.lstrip()[:1]
+    return "batches are not supported" if first == b"[" else "not an object, or nested too deeply"
+
+
+def decode(raw: bytes) -> Any:
+    """
+    Parse raw JSON into Python values.
+
+    :raises InvalidMessage: not JSON, or nested too deeply.
+    """
+    try:
+        return _values.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise InvalidMessage(INVALID_PARAMS, f"bad value: {e}") from None
+
+
+def encode(value: Any) -> bytes:
+    """Write Python values as JSON, without spaces."""
+    return _encoder.encode(value)
+
+
+def request(id: Id, method: str, params: bytes | None = None) -> bytes:
+    """One request as a line, with its end."""
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b%b}\n' % (encode(id), encode(method), _member(b"params", params))
+
+
+def notification(method: str, params: bytes | None = None) -> bytes:
+    """One notification as a line, with its end."""
+    return b'{"jsonrpc":"2.0","method":%b%b}\n' % (encode(method), _member(b"params", params))
+
+
+def result(id: Id, value: bytes) -> bytes:
+    """One answer as a line, with its end; ``value`` is spliced in as it is."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(id), value)
+
+
+def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
+    """One error answer as a line, with its end."""
+    body: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        body["data"] = data
+    return raw_error(id, encode(body))
+
+
+def raw_error(id: Id | None, value: bytes) -> bytes:
+    """One error answer around an error object that is already JSON."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(id), value)
+
+
+def _member(name: bytes, value: bytes | None) -> bytes:
+    return b"" if value is None else b',"%b":%b' % (name, value)

@@ -1,0 +1,111 @@
+"""
+Start parts in order, and undo them in reverse.
+
+Twisted's ``MultiService`` starts children all at once and does not wait. Where part N+1 needs part N, a
+:class:`Lifecycle` does: each part is awaited before the next starts, and a failure or a cancel undoes what is up, one
+by one, each within a time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from ironcurtain.errors import IronCurtainError
+
+T = TypeVar("T")
+
+STOP_SECONDS = 10.0
+"""How long one part may take to stop before it is left behind and the next one's turn comes (our choice)."""
+
+
+class StartFailed(IronCurtainError):
+    """
+    A part did not start; everything that was up has been undone.
+
+    :param part: the name of that part.
+    """
+
+    code = "START_FAILED"
+
+    def __init__(self, part: str, cause: BaseException) -> None:
+        super().__init__(f"{part} did not start: {cause}")
+        self.part, self.cause = part, cause
+        if isinstance(cause, IronCurtainError):
+            self.exit_status = cause.exit_status
+
+
+class Lifecycle:
+    """
+    An asynchronous exit stack with names.
+
+    :param clock: for the time limits.
+    :param stop_seconds: how long each part may take to stop.
+    """
+
+    log = Logger()
+
+    def __init__(self, clock: IReactorTime, stop_seconds: float = STOP_SECONDS) -> None:
+        self._clock, self._stop_seconds = clock, stop_seconds
+        self._up: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        self._ending: Deferred[None] | None = None
+
+    async def start(self, name: str, start: Callable[[], Awaitable[T]], stop: Callable[[T], Awaitable[None]]) -> T:
+        """
+        Start one more part.
+
+        :param name: for people, in log and errors.
+        :param start: starts it; may fail or be cancelled, and must then leave nothing of its own behind.
+        :param stop: undoes it; gets what ``start`` returned.
+        :raises StartFailed: it failed, or :meth:`stop` was called meanwhile; all parts are down again.
+        """
+        if self._ending is not None:
+            raise StartFailed(name, CancelledError("stopping"))
+        try:
+            part = await start()
+        except CancelledError:
+            await self.stop()
+            raise
+        except Exception as e:
+            await self.stop()
+            raise StartFailed(name, e) from e
+        if self._ending is not None:
+            await self._undo(name, lambda: stop(part))
+            raise StartFailed(name, CancelledError("stopping"))
+        self._up.append((name, lambda: stop(part)))
+        return part
+
+    async def stop(self) -> None:
+        """
+        Undo all parts, last one first. A second call waits for the first.
+
+        Cancelling only ends the waiting: the parts go down all the same.
+        """
+        if self._ending is None:
+            self._ending = Deferred.fromCoroutine(self._unwind())
+        done: Deferred[None] = Deferred()
+
+        def ended(result: object) -> object:
+            if not done.called:
+                done.callback(None)
+            return result
+
+        self._ending.addBoth(ended)
+        await done
+
+    async def _unwind(self) -> None:
+        while self._up:
+            await self._undo(*self._up.pop())
+
+    async def _undo(self, name: str, undo: Callable[[], Awaitable[None]]) -> None:
+        async def run() -> None:
+            await undo()
+
+        try:
+            await Deferred.fromCoroutine(run()).addTimeout(self._stop_seconds, self._clock)
+        except Exception:
+            self.log.failure("{part} did not stop cleanly", part=name)

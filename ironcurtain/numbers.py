@@ -1,0 +1,39 @@
+"""Numbers that people type: counted up across all processes of a home, and never used twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home import write_atomically
+from ironcurtain.locks import locked
+
+
+class Counter:
+    """
+    A counter in a file.
+
+    :param path: the file; a lock file lies beside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def next(self) -> int:
+        """
+        :returns: 1 at first, and then always one more than any process ever got.
+        :raises ConfigurationError: the file holds something else than a number.
+        """
+        with locked(self._path.with_suffix(".lock")):
+            number = self._last() + 1
+            write_atomically(self._path, b"%d\n" % number)
+        return number
+
+    def _last(self) -> int:
+        try:
+            text = self._path.read_text().strip()
+        except FileNotFoundError:
+            return 0
+        if not text.isdecimal():
+            raise ConfigurationError(str(self._path), f"must hold a number, holds {text[:20]!r}: mend it")
+        return int(text)

@@ -1,0 +1,183 @@
+"""
+Secrets that hide themselves, and the redactor that keeps them out of everything that is written.
+
+Two nets, since each has holes: the exact values of live secrets, in the forms they take on the wire (plain, JSON, URL,
+base64), and patterns for credentials that we never held, such as a key that an agent found in a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+SHORTEST_EXACT = 8
+"""Secrets shorter than this are not searched by value: they would blank out ordinary words (our choice)."""
+
+LONG_NUMBER = 10**12
+"""Integers from here on can be card numbers, which have 13 digits or more (ISO/IEC 7812)."""
+
+CUT_MARGIN = 4096
+"""Characters beyond a cut that are searched for secrets all the same."""
+
+_PATTERNS = (
+    ("private-key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"),
+    ("api-key", r"\bsk-(?:[A-Za-z]+[0-9]*-)*[A-Za-z0-9_-]{16,}"),
+    ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
+    ("gitlab-token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("slack-token", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+    ("aws-key-id", r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{16}\b"),
+    ("google-key", r"\bAIza[A-Za-z0-9_-]{30,}"),
+    ("google-token", r"\bya29\.[A-Za-z0-9_-]{20,}"),
+    ("stripe-key", r"\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}"),
+    ("npm-token", r"\bnpm_[A-Za-z0-9]{30,}"),
+    ("pypi-token", r"\bpypi-[A-Za-z0-9_-]{32,}"),
+    ("huggingface-token", r"\bhf_[A-Za-z0-9]{20,}"),
+    ("json-web-token", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    ("authorization", r"(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{12,}"),
+    ("password-in-url", r"(?<=://)[^\s/:@\"']{0,256}:[^\s/@\"']{1,256}(?=@)"),
+    (
+        "assigned-secret",
+        r"(?i:\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY)[A-Z0-9_]*"
+        r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?)(?P<assigned>[^\s\"',;&<>\[\]{}]{8,})",
+    ),
+)
+_CREDENTIALS = re.compile("|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS)), re.DOTALL)
+_NAMES = tuple(name for name, _ in _PATTERNS)
+_NUMBERS = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.]*\d)|(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")
+_MAYBE = re.compile(
+    r"\d{3}|sk-|gh[pousr]_|github_pat|glpat|xox|A[KSGIR][IPOD]A|AIza|ya29|_live_|_test_|npm_|pypi-|hf_|eyJ|://|PRIVATE"
+    r"|(?i:bearer|basic|secret|token|passw|key)"
+)
+_SECRET_NAME = re.compile(
+    r"(?i)(?:^|[_-])(?:secret|token|password|passwd|passphrase|api[_-]?key|authorization)(?:$|[_-])|apikey"
+)
+
+
+class Secret:
+    """
+    A value that must never be shown.
+
+    :param value: the secret itself.
+    :param origin: where it came from, in words for people ("environment variable X"); never the value.
+    """
+
+    __slots__ = ("_value", "origin")
+
+    def __init__(self, value: str, origin: str = "") -> None:
+        self._value, self.origin = value, origin
+
+    def reveal(self) -> str:
+        """:returns: the secret; call this only where it goes on the wire."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is never pickled or copied")
+
+
+class Redactor:
+    """
+    Replace secrets in text and in JSON values by a word that says what stood there.
+
+    :param secrets: the live secrets known from the start; more are added with :meth:`add`.
+    """
+
+    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+        self._forms: set[str] = set()
+        self._exact: re.Pattern[str] | None = None
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, secret: Secret) -> None:
+        """Search for this secret too, in every form in which it could appear."""
+        if len(secret.reveal()) < SHORTEST_EXACT:
+            return
+        self._forms |= _forms(secret.reveal())
+        longest_first = sorted(self._forms, key=len, reverse=True)
+        self._exact = re.compile("|".join(map(re.escape, longest_first)))
+
+    def text(self, text: str) -> str:
+        """:returns: the text with every secret replaced."""
+        if self._exact is not None:
+            text = self._exact.sub("[redacted]", text)
+        if len(text) < SHORTEST_EXACT or not _MAYBE.search(text):
+            return text
+        return _NUMBERS.sub(_number, _CREDENTIALS.sub(_credential, text))
+
+    def value(self, value: Any, limit: int | None = None) -> Any:
+        """
+        :param limit: most characters of one text in it; longer ones are cut, and say so at their end.
+        :returns: a copy of a JSON value with every secret in its strings, keys and long numbers replaced.
+        """
+        if isinstance(value, str):
+            return self.text(value) if limit is None or len(value) <= limit else self._cut(value, limit)
+        if isinstance(value, dict):
+            return {self.text(str(key)): self._member(str(key), member, limit) for key, member in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(member, limit) for member in value]
+        if isinstance(value, int) and value >= LONG_NUMBER:
+            written = str(value)
+            return value if (redacted := self.text(written)) == written else redacted
+        return value
+
+    def _cut(self, text: str, limit: int) -> str:
+        # The margin lets a secret that lies across the cut be recognised before it is cut in two.
+        return f"{self.text(text[: limit + CUT_MARGIN])[:limit]}[{len(text) - limit} more characters]"
+
+    def _member(self, key: str, member: Any, limit: int | None) -> Any:
+        if isinstance(member, str) and len(member) >= SHORTEST_EXACT and _SECRET_NAME.search(key):
+            return "[redacted]"
+        return self.value(member, limit)
+
+
+def _forms(value: str) -> set[str]:
+    raw = value.encode("utf-8", "surrogatepass")
+    forms = {value, quote(value, safe=""), quote(value), quote_plus(value)}
+    forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], value.replace("/", "\\/")}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        forms |= {part for shift in range(3) if (part := _inside(encode, raw, shift))}
+    forms.add(raw.hex())
+    return {form for form in forms if len(form) >= SHORTEST_EXACT}
+
+
+def _inside(encode: Callable[[bytes], bytes], raw: bytes, shift: int) -> str:
+    # Where a secret stands inside a longer text, base64 has three alignments, and the characters at both ends mix with
+    # its neighbours: keep only those that depend on the secret alone.
+    encoded = encode(b"\0" * shift + raw).rstrip(b"=").decode()
+    start = (shift * 8 + 5) // 6
+    end = ((shift + len(raw)) * 8) // 6
+    return encoded[start:end] if end - start >= SHORTEST_EXACT else ""
+
+
+def _credential(match: re.Match[str]) -> str:
+    name = _NAMES[int(str(match.lastgroup)[1:])]
+    if name == "assigned-secret":  # keep the name of what is assigned
+        kept = match.group()[: match.start("assigned") - match.start()]
+        return f"{kept}[redacted]"
+    return f"[redacted {name}]"
+
+
+def _number(match: re.Match[str]) -> str:
+    digits = re.sub(r"\D", "", match.group())
+    if len(digits) == 9:
+        return f"[redacted ssn {digits[-4:]}]"
+    return f"[redacted card {digits[-4:]}]" if _luhn(digits) else match.group()
+
+
+def _luhn(digits: str) -> bool:
+    doubled = [int(d) * 2 if i % 2 else int(d) for i, d in enumerate(reversed(digits))]
+    return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0

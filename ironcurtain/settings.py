@@ -1,0 +1,205 @@
+"""
+The settings: defaults, then ``config.toml``, then the environment; each value knows where it came from. Pure.
+
+A setting ``[section] key`` is overridden by ``IRONCURTAIN_SECTION_KEY`` in the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.structured import check_version, convert, parse_toml
+
+FORMAT_VERSION = 1
+"""Of ``config.toml``; newer ones are refused."""
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class Key(_Section, frozen=True):
+    """
+    Where a provider's real key comes from: exactly one of three; a literal key is refused.
+
+    :param header: the request header that carries it.
+    :param prefix: what its fake twin begins with.
+    :param env: name of an environment variable.
+    :param command: a command line that prints it, run without a shell.
+    :param file: a file, mode 0600, that holds it.
+    """
+
+    header: str = ""
+    prefix: str = ""
+    env: str = ""
+    command: str = ""
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.env, self.command, self.file))) > 1:
+            raise ValueError("give one of env, command and file")
+
+
+class Provider(_Section, frozen=True):
+    """
+    A model API.
+
+    :param base_url: a gateway to use in place of the provider's own address.
+    :param ca_file: certificates (PEM) to trust besides the system's.
+    """
+
+    host: str = ""
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 443
+    endpoints: tuple[str, ...] = ()
+    key: Key = Key()
+    base_url: str = ""
+    ca_file: str = ""
+
+
+class Model(_Section, frozen=True):
+    """
+    The model of the built-in agent.
+
+    :param backend: ``anthropic`` or ``scripted``.
+    :param name: the model's name as its provider spells it; empty: the provider's default here.
+    :param max_tokens: most tokens of one answer.
+    :param script: file of the scripted provider.
+    :param stall_seconds: how long the model may send nothing before the request is given up.
+    """
+
+    backend: Literal["anthropic", "scripted"] = "anthropic"
+    name: str = ""
+    max_tokens: Count = 8192
+    script: str = ""
+    stall_seconds: Positive = 120.0
+
+
+class Agent(_Section, frozen=True):
+    """:param max_steps: most model requests for one message to the built-in agent."""
+
+    max_steps: Count = 10
+
+
+class Escalation(_Section, frozen=True):
+    """:param timeout_seconds: how long a person has to answer."""
+
+    timeout_seconds: Annotated[float, msgspec.Meta(ge=1, le=86400 * 7)] = 300.0
+
+
+class Audit(_Section, frozen=True):
+    """:param durability: which calls wait until their record is on disk."""
+
+    durability: Literal["escalated", "every-call"] = "escalated"
+
+
+class Budget(_Section, frozen=True):
+    """Limits of one session: steps (model requests), seconds of work, tokens, US dollars. Without a value: no limit."""
+
+    steps: Positive | None = None
+    seconds: Positive | None = None
+    tokens: Positive | None = None
+    cost: Positive | None = None
+
+
+class Resources(_Section, frozen=True):
+    """Limits of one container: MiB of memory, processors, processes."""
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=256)] = 4096
+    cpus: Positive = 2.0
+    pids: Annotated[int, msgspec.Meta(ge=16)] = 512
+
+
+class Limits(_Section, frozen=True):
+    """:param max_concurrent_sessions: of container sessions in this home."""
+
+    max_concurrent_sessions: Count = 5
+
+
+class Settings(_Section, frozen=True):
+    """
+    All settings.
+
+    :param default_agent: which agent ``start`` runs unless told; empty: the built-in one.
+    """
+
+    version: int = FORMAT_VERSION
+    default_agent: str = ""
+    model: Model = Model()
+    agent: Agent = Agent()
+    escalation: Escalation = Escalation()
+    audit: Audit = Audit()
+    budget: Budget = Budget()
+    resources: Resources = Resources()
+    limits: Limits = Limits()
+    providers: dict[str, Provider] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """
+    Settings with their origins.
+
+    :param origins: for each dotted name: ``default``, the file's name, or the environment variable's.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective:
+    """
+    Put the settings together.
+
+    :param source: the file's name, for messages and origins.
+    :param text: its content; ``None`` if there is no such file.
+    :raises ConfigurationError: a value is unknown or does not fit; the message names file, line and field.
+    """
+    parsed = parse_toml(source, text) if text is not None else {}
+    check_version(source, parsed, FORMAT_VERSION)
+    convert(source, parsed, Settings, text or "")
+    origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
+    origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
+    for name in list(origins):
+        variable = "IRONCURTAIN_" + name.replace(".", "_").upper()
+        if name != "version" and not name.startswith("providers") and environ.get(variable):
+            _put(parsed, name, environ[variable], variable)
+            origins[name] = f"environment variable {variable}"
+    return Effective(convert(source, parsed, Settings, text or ""), origins)
+
+
+def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """:returns: the dotted name and value of every setting in a section or parsed table."""
+    members = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else value
+    if isinstance(members, dict) and (members or not prefix):
+        for key, member in members.items():
+            yield from flatten(member, f"{prefix}.{key}" if prefix else key)
+    elif members != {}:
+        yield prefix, members
+
+
+def _put(parsed: dict[str, Any], name: str, text: str, variable: str) -> None:
+    *sections, key = name.split(".")
+    holder, table = _type_of(sections), parsed
+    for section in sections:
+        table = table.setdefault(section, {})
+    field = next(field for field in msgspec.structs.fields(holder) if field.name == key)
+    try:
+        value = msgspec.convert(text, field.type, strict=False)
+    except msgspec.ValidationError as e:
+        raise ConfigurationError(f"environment variable {variable}", str(e), field=name) from None
+    table[key] = value
+
+
+def _type_of(sections: list[str]) -> type[msgspec.Struct]:
+    holder: type[msgspec.Struct] = Settings
+    for section in sections:
+        holder = next(field.type for field in msgspec.structs.fields(holder) if field.name == section)
+    return holder
