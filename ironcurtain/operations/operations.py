@@ -1,0 +1,123 @@
+"""The operations on the sessions of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.errors import NotFound
+from ironcurtain.escalation import Outcome
+from ironcurtain.operations.model import EscalationView, view
+from ironcurtain.operations.principal import Principal, Role
+from ironcurtain.session.events import Stamped
+from ironcurtain.session.manager import SessionManager
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
+from ironcurtain.session.session import Session
+
+Name = int | str
+"""A session's number or id."""
+
+
+class Operations:
+    """
+    List, watch, decide, send, stop, audit.
+
+    Every method raises :class:`~ironcurtain.errors.NotAllowed` if the principal lacks the role, and
+    :class:`~ironcurtain.errors.NotFound` if this process has no such session or escalation.
+    """
+
+    def __init__(self, manager: SessionManager) -> None:
+        self._manager = manager
+
+    def sessions(self, who: Principal) -> list[SessionInfo]:
+        """:returns: all sessions, newly closed ones among them."""
+        who.require(Role.VIEW)
+        return [session.info for session in self._manager.all()]
+
+    def session(self, who: Principal, name: Name) -> SessionInfo:
+        """:returns: one session."""
+        return self._find(who, Role.VIEW, name).info
+
+    async def start(self, who: Principal, request: SessionRequest) -> SessionInfo:
+        """Start a session, whose escalations wait for a person for their full time."""
+        who.require(Role.ADMIN)
+        return (await self._manager.create(request)).info
+
+    def send(self, who: Principal, name: Name, message: str) -> Deferred[Reply]:
+        """
+        Give a session a message.
+
+        :returns: fires with the reply; cancelling it cancels the message.
+        :raises SessionError: it is not ready.
+        """
+        return self._find(who, Role.ATTACH, name).send(message)
+
+    def cancel(self, who: Principal, name: Name) -> bool:
+        """:returns: whether there was a message to cancel."""
+        return self._find(who, Role.ATTACH, name).cancel()
+
+    async def stop(self, who: Principal, name: Name) -> SessionInfo:
+        """End a session."""
+        session = self._find(who, Role.ATTACH, name)
+        await self._manager.close(session, f"ended by {who.name}")
+        return session.info
+
+    def history(self, who: Principal, name: Name) -> list[Turn]:
+        """:returns: the turns so far."""
+        return list(self._find(who, Role.VIEW, name).history.turns)
+
+    def events(self, who: Principal, name: Name, after: int) -> list[Stamped]:
+        """:returns: the events of a session after a sequence number."""
+        return self._find(who, Role.VIEW, name).events.after(after)
+
+    def watch(self, who: Principal, name: Name, wake: Callable[[], None]) -> Callable[[], None]:
+        """
+        :param wake: is called after each event of a session.
+        :returns: call it to be woken no more.
+        """
+        return self._find(who, Role.VIEW, name).events.watch(wake)
+
+    def watch_all(self, who: Principal, wake: Callable[[], None]) -> Callable[[], None]:
+        """
+        :param wake: is called after each change in any session.
+        :returns: call it to be woken no more.
+        """
+        who.require(Role.VIEW)
+        return self._manager.watch(wake)
+
+    def escalations(self, who: Principal, closed: bool = False) -> list[EscalationView]:
+        """
+        :param closed: also those that have their outcome.
+        :returns: the escalations of all sessions, oldest first.
+        """
+        who.require(Role.VIEW)
+        views = []
+        for session in self._manager.all():
+            found = session.escalations.pending() + (session.escalations.history() if closed else [])
+            views += [view(escalation, session.number, session.label) for escalation in found]
+        return sorted(views, key=lambda escalation: escalation.number)
+
+    def decide(self, who: Principal, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """
+        Answer an escalation. There is exactly one winner; everybody else is told who it was.
+
+        :param digest: of the arguments that were shown; where it is given, it must match.
+        :raises StaleDecision: it has an outcome already, or other arguments were shown.
+        """
+        who.require(Role.APPROVE)
+        for session in self._manager.all():
+            known = session.escalations.pending() + session.escalations.history()
+            if any(escalation.number == number for escalation in known):
+                decided = session.escalations.decide(number, outcome, who.name, digest)
+                return view(decided, session.number, session.label)
+        raise NotFound(f"there is no escalation {number} here: see 'ironcurtain escalations'")
+
+    def audit_file(self, who: Principal, name: Name) -> Path:
+        """:returns: a session's audit log."""
+        return self._find(who, Role.VIEW, name).paths.audit
+
+    def _find(self, who: Principal, role: Role, name: Name) -> Session:
+        who.require(role)
+        return self._manager.get(name)

@@ -1,0 +1,233 @@
+"""
+What happens in a session, as values that travel: to a front end in this process, or as JSON over the control API. Pure.
+
+Each event has a sequence number and a time. A bounded log keeps the newest; whoever reads too slowly is told how many
+were missed, and nobody is ever waited for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+KEPT = 2000
+"""How many events a session keeps for readers (our choice: minutes of a busy agent)."""
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True, omit_defaults=True):
+    """Base of all events."""
+
+
+class StateChanged(Event, frozen=True, tag="state"):
+    """The session is ``initializing``, ``ready``, ``processing`` or ``closed``."""
+
+    state: str
+    reason: str = ""
+
+
+class TurnStarted(Event, frozen=True, tag="turn_start"):
+    """A message is being worked on."""
+
+    turn: int
+    message: str
+
+
+class TurnFinished(Event, frozen=True, tag="turn_finish"):
+    """The message has its answer, or failed: then ``error`` says why, and ``code`` in one word."""
+
+    turn: int
+    answer: str = ""
+    error: str = ""
+    code: str = ""
+
+
+class AgentText(Event, frozen=True, tag="agent_text"):
+    """A piece of what the agent says, as it comes."""
+
+    text: str
+
+
+class CodeStarted(Event, frozen=True, tag="code_start"):
+    """The agent runs code in its interpreter."""
+
+    code: str
+
+
+class CodeFinished(Event, frozen=True, tag="code_finish"):
+    """The code ended; ``error`` is empty if it ran through."""
+
+    error: str = ""
+
+
+class ToolCall(Event, frozen=True, tag="tool_call"):
+    """A tool call was raised. The arguments are redacted and shortened, for display."""
+
+    call_id: str
+    server: str
+    tool: str
+    arguments: str
+
+
+class ToolDecision(Event, frozen=True, tag="tool_decision"):
+    """The policy judged a call (``allow``, ``deny``, ``escalate``), or a person did (``approved``, ``denied`` ...)."""
+
+    call_id: str
+    decision: str
+    rule: str = ""
+    reason: str = ""
+    by: str = ""
+
+
+class ToolFinished(Event, frozen=True, tag="tool_result"):
+    """A call came to its end: ``success``, ``error``, ``denied`` or ``withdrawn``."""
+
+    call_id: str
+    status: str
+    duration_ms: float = 0.0
+    size: int = 0
+
+
+class StepFinished(Event, frozen=True, tag="step_finish"):
+    """One model request of a turn is over; tokens as the provider counted them, cost in US dollars where known."""
+
+    step: int
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+
+class ModelRetry(Event, frozen=True, tag="model_retry"):
+    """The model could not answer, and is asked again after ``delay`` seconds."""
+
+    delay: float
+    reason: str
+
+
+class BudgetWarning(Event, frozen=True, tag="budget_warning"):
+    """A limit comes near."""
+
+    message: str
+
+
+class BudgetExhausted(Event, frozen=True, tag="budget_exhausted"):
+    """A limit is reached; the turn ends."""
+
+    message: str
+
+
+class LoopDetected(Event, frozen=True, tag="loop_detection"):
+    """The same call came too often and is refused for a while."""
+
+    server: str
+    tool: str
+
+
+class ResultTruncated(Event, frozen=True, tag="result_truncation"):
+    """The agent got only part of a result: ``kept`` of ``size`` characters."""
+
+    size: int
+    kept: int
+
+
+class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
+    """A call waits for a person; ``arguments`` are those that will be forwarded."""
+
+    number: int
+    call_id: str
+    server: str
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    rule: str
+    reason: str
+    raised_at: float
+    expires_at: float
+
+
+class EscalationClosed(Event, frozen=True, tag="escalation_closed"):
+    """An escalation got its outcome."""
+
+    number: int
+    outcome: str
+    by: str = ""
+
+
+class Missed(Event, frozen=True, tag="missed"):
+    """The reader was too slow: ``count`` events are gone."""
+
+    count: int
+
+
+SessionEvent = (
+    StateChanged
+    | TurnStarted
+    | TurnFinished
+    | AgentText
+    | CodeStarted
+    | CodeFinished
+    | ToolCall
+    | ToolDecision
+    | ToolFinished
+    | StepFinished
+    | ModelRetry
+    | BudgetWarning
+    | BudgetExhausted
+    | LoopDetected
+    | ResultTruncated
+    | EscalationRaised
+    | EscalationClosed
+    | Missed
+)
+
+
+class Stamped(msgspec.Struct, frozen=True):
+    """An event with its number in the session, from 1, and its time in seconds since the epoch."""
+
+    sequence: int
+    time: float
+    event: SessionEvent
+
+
+class EventLog:
+    """
+    The newest events of one session.
+
+    :param now: seconds since the epoch.
+    :param kept: how many are kept.
+    """
+
+    def __init__(self, now: Callable[[], float], kept: int = KEPT) -> None:
+        self._now = now
+        self._events: deque[Stamped] = deque(maxlen=kept)
+        self._watchers: list[Callable[[], None]] = []
+        self.last = 0
+        """Sequence number of the newest event."""
+
+    def emit(self, event: SessionEvent) -> None:
+        """Add an event and wake whoever watches."""
+        self.last += 1
+        self._events.append(Stamped(self.last, self._now(), event))
+        for wake in list(self._watchers):
+            wake()
+
+    def after(self, sequence: int) -> list[Stamped]:
+        """
+        :param sequence: number of the last event that the reader has.
+        :returns: all later ones; the first is a :class:`Missed` if some are gone.
+        """
+        events = [stamped for stamped in self._events if stamped.sequence > sequence]
+        first = events[0].sequence if events else self.last + 1
+        if (gone := first - sequence - 1) > 0:
+            events.insert(0, Stamped(first - 1, self._now(), Missed(count=gone)))
+        return events
+
+    def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """
+        :param wake: is called after each event; it must not raise, and reads with :meth:`after` when it likes.
+        :returns: call it to be woken no more.
+        """
+        self._watchers.append(wake)
+        return lambda: self._watchers.remove(wake) if wake in self._watchers else None

@@ -1,0 +1,45 @@
+"""The conversation on disk: one turn a line, appended as it ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from ironcurtain.session.model import Turn
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Turn)
+
+
+class History:
+    """
+    The turns of one session.
+
+    :param path: the file; made with the first turn.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.turns: list[Turn] = []
+
+    def append(self, turn: Turn) -> None:
+        """Add a turn here and on disk."""
+        self.turns.append(turn)
+        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, _encoder.encode(turn) + b"\n")
+        finally:
+            os.close(fd)
+
+
+def read_turns(path: Path) -> list[Turn]:
+    """:returns: the turns in a file; what a crash left half-written is passed over."""
+    turns = []
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            turns.append(_decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return turns

@@ -1,0 +1,105 @@
+"""The sessions of one process: made by kind from a table, counted, found by number or id, and ended together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.logger import Logger
+
+from ironcurtain.errors import IronCurtainError, NotFound, SessionError, UsageError
+from ironcurtain.numbers import Counter
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.session import Kind, Services, Session
+
+CLOSED_KEPT = 50
+"""How many closed sessions can still be looked at in this process (our choice)."""
+
+
+class SessionManager:
+    """
+    All sessions of this process.
+
+    :param kinds: the table of kinds, by name.
+    """
+
+    log = Logger()
+
+    def __init__(self, kinds: Mapping[str, Kind[Any]], services: Services) -> None:
+        self._kinds, self._services = kinds, services
+        self._sessions: dict[int, Session] = {}
+        self._watchers: list[Callable[[], None]] = []
+        self._stopping = False
+
+    async def create(self, request: SessionRequest, attended: Callable[[], bool] = lambda: True) -> Session:
+        """
+        Make and start a session.
+
+        :param attended: whether anybody could answer its escalations.
+        :raises UsageError: there is no such kind, or the workspace cannot be one.
+        :raises SessionError: ``SESSION_INIT_FAILED``.
+        """
+        if self._stopping:
+            raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
+        if (kind := self._kinds.get(request.kind)) is None:
+            raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
+        self._services.home.prepare()
+        number = Counter(self._services.home.numbers("session")).next()
+        session = Session(kind, request, number, self._services, attended)
+        self._sessions[number] = session
+        session.events.watch(self._changed)
+        session.escalations.subscribe(lambda _: self._changed())
+        try:
+            await session.start()
+        except BaseException:
+            del self._sessions[number]
+            raise
+        finally:
+            self._changed()
+        return session
+
+    def get(self, name: int | str) -> Session:
+        """
+        :param name: a session's number or id.
+        :raises NotFound: this process has no such session.
+        """
+        for session in self._sessions.values():
+            if name in (session.number, str(session.number), session.id):
+                return session
+        raise NotFound(f"there is no session {name} here: see 'ironcurtain sessions'")
+
+    def all(self) -> list[Session]:
+        """:returns: the sessions of this process by number, newly closed ones among them."""
+        return list(self._sessions.values())
+
+    async def close(self, session: Session, reason: str) -> None:
+        """End a session; it can still be looked at for a while."""
+        await session.close(reason)
+        closed = [other for other in self._sessions.values() if other.state == "closed"]
+        for old in closed[:-CLOSED_KEPT]:
+            del self._sessions[old.number]
+        self._changed()
+
+    async def stop(self, reason: str) -> None:
+        """End all sessions side by side, and start no more."""
+        self._stopping = True
+        await gatherResults([Deferred.fromCoroutine(self._stop_one(session, reason)) for session in self.all()])
+
+    def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """
+        :param wake: is called after any change in any session.
+        :returns: call it to be woken no more.
+        """
+        self._watchers.append(wake)
+        return lambda: self._watchers.remove(wake) if wake in self._watchers else None
+
+    async def _stop_one(self, session: Session, reason: str) -> None:
+        try:
+            await session.close(reason)
+        except IronCurtainError:
+            self.log.failure("session {number} did not end cleanly", number=session.number)
+
+    def _changed(self) -> None:
+        for wake in list(self._watchers):
+            wake()

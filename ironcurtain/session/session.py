@@ -1,0 +1,350 @@
+"""One session: its parts in their order, its state, its turns."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.audit.chain import timestamp
+from ironcurtain.audit.log import InThread
+from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.escalation import EscalationQueue, Raised
+from ironcurtain.escalation.model import Change
+from ironcurtain.escalation.rendezvous import Rendezvous
+from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home import Home, SessionPaths, private_directory, write_atomically
+from ironcurtain.identity import identify
+from ironcurtain.lifecycle import Lifecycle, StartFailed
+from ironcurtain.numbers import Counter
+from ironcurtain.registry import Entry, Registry, label
+from ironcurtain.secrets import Redactor
+from ironcurtain.session import events
+from ironcurtain.session.history import History
+from ironcurtain.session.model import Agent, Reply, SessionInfo, SessionRequest, State, Turn
+from ironcurtain.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """
+    What all sessions of a process share, all of it handed in.
+
+    :param now: seconds since the epoch.
+    :param in_thread: runs a blocking function elsewhere.
+    :param control_socket: where this process serves its control API; empty if it does not.
+    """
+
+    home: Home
+    settings: Settings
+    clock: IReactorTime
+    now: Callable[[], float]
+    in_thread: InThread
+    watcher: DirectoryWatcher
+    redactor: Redactor
+    control_socket: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The parts of a session on which its tools and its agent are built."""
+
+    id: str
+    request: SessionRequest
+    workspace: Path
+    paths: SessionPaths
+    services: Services
+    audit: AuditLog
+    escalations: EscalationQueue
+    emit: Callable[[events.SessionEvent], None]
+
+
+class Tools(Protocol):
+    """The tools of a session: the MCP proxy."""
+
+    async def start(self) -> None:
+        """Start backends and listeners."""
+
+    async def stop(self) -> None:
+        """End them all."""
+
+
+T = TypeVar("T", bound=Tools)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """
+    A kind of session: how its tools and its agent are made.
+
+    :param agent_name: stands in the label.
+    :param make_agent: gets the tools once they are up.
+    """
+
+    agent_name: str
+    make_tools: Callable[[Core], T]
+    make_agent: Callable[[Core, T], Agent]
+
+
+class Session:
+    """
+    A conversation with an agent, and everything that belongs to it.
+
+    :param number: for people; never reused.
+    :param attended: whether anybody could answer an escalation.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self, kind: Kind[T], request: SessionRequest, number: int, services: Services, attended: Callable[[], bool]
+    ) -> None:
+        self.id, self.number, self.request = str(uuid.uuid4()), number, request
+        self.paths = services.home.session(self.id)
+        self.label = label(kind.agent_name, request.task)
+        self.events = events.EventLog(services.now)
+        self.history = History(self.paths.history)
+        self.workspace = request.workspace or self.paths.sandbox
+        self.state, self.reason = State.INITIALIZING, ""
+        self.escalations = EscalationQueue(
+            next_number=Counter(services.home.numbers("escalation")).next,
+            new_id=lambda: uuid.uuid4().hex,
+            clock=services.clock,
+            now=services.now,
+            timeout=services.settings.escalation.timeout_seconds,
+            attended=attended,
+        )
+        self._kind, self._services = kind, services
+        self._life = Lifecycle(services.clock)
+        self._started_at = timestamp(services.now())
+        self._agent: Agent | None = None
+        self._message: Deferred[Reply] | None = None
+        self._closing: Deferred[None] | None = None
+
+    @property
+    def info(self) -> SessionInfo:
+        """The session as others see it."""
+        return SessionInfo(
+            id=self.id,
+            number=self.number,
+            kind=self.request.kind,
+            label=self.label,
+            state=self.state,
+            started_at=self._started_at,
+            workspace=str(self.workspace),
+            turns=len(self.history.turns),
+            pending=len(self.escalations.pending()),
+            reason=self.reason,
+        )
+
+    async def start(self) -> None:
+        """
+        Start all parts.
+
+        :raises SessionError: ``SESSION_INIT_FAILED``, naming the part; nothing of the session is left running.
+        """
+        try:
+            await self._start_parts()
+        except StartFailed as e:
+            self._ended(str(e))
+            error = SessionError("SESSION_INIT_FAILED", str(e))
+            error.exit_status = e.exit_status
+            raise error from e
+        except CancelledError:
+            self._ended("cancelled while starting")
+            raise
+        self._enter(State.READY)
+
+    def send(self, message: str) -> Deferred[Reply]:
+        """
+        Give the agent a message.
+
+        :returns: fires with its reply; cancelling it cancels the work, and the session is ready again.
+        :raises SessionError: ``SESSION_NOT_READY`` while it starts or works, ``SESSION_CLOSED`` afterwards.
+        """
+        if self.state is State.CLOSED:
+            raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
+        if self.state is not State.READY or self._agent is None:
+            raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
+        self._enter(State.PROCESSING)
+        self._message = Deferred.fromCoroutine(self._turn(self._agent, message))
+        return self._message
+
+    def cancel(self) -> bool:
+        """:returns: whether a message was being worked on, and is cancelled now."""
+        if self._message is None:
+            return False
+        self._message.cancel()
+        return True
+
+    async def close(self, reason: str = "") -> None:
+        """End the session: cancel its message, withdraw its escalations, stop its parts. Closing twice is harmless."""
+        if self._closing is None:
+            self._closing = Deferred.fromCoroutine(self._close(reason))
+        done: Deferred[None] = Deferred()
+        self._closing.addBoth(lambda _: None if done.called else done.callback(None))
+        await done
+
+    async def _start_parts(self) -> None:
+        start, services = self._life.start, self._services
+        await start("the session's directory", self._make_directories, _nothing)
+        audit = await start("the audit log", self._open_audit, self._close_audit)
+        await start("the escalation files", self._publish_escalations, _stop_rendezvous)
+        core = Core(
+            self.id, self.request, self.workspace, self.paths, services, audit, self.escalations, self.events.emit
+        )
+        tools = await start("the MCP proxy", lambda: _started(self._kind.make_tools(core)), lambda part: part.stop())
+        self._agent = await start(
+            "the agent", lambda: _started(self._kind.make_agent(core, tools)), lambda part: part.stop()
+        )
+        await start("the registry entry", self._register, self._unregister)
+
+    async def _make_directories(self) -> None:
+        for directory in (self.paths.directory, self.paths.escalations):
+            private_directory(directory)
+        if self.request.workspace is None:
+            private_directory(self.paths.sandbox)
+        self._save()
+
+    async def _open_audit(self) -> AuditLog:
+        services = self._services
+        audit = AuditLog(
+            self.paths.audit, self.id, services.redactor, services.clock, services.now, services.in_thread
+        )
+        audit.append("session", number=self.number, kindOfSession=self.request.kind, workspace=str(self.workspace))
+        return audit
+
+    async def _close_audit(self, audit: AuditLog) -> None:
+        try:
+            audit.append("end", reason=self.reason)
+        except IronCurtainError as e:
+            self.log.error("session {number} ended unrecorded: {error}", number=self.number, error=e)
+        await audit.close()
+
+    async def _publish_escalations(self) -> Rendezvous:
+        rendezvous = Rendezvous(self.paths.escalations, self.escalations, self._services.watcher, self._services.now)
+        rendezvous.start()
+        self.escalations.subscribe(self._escalation_changed)
+        return rendezvous
+
+    async def _register(self) -> Registry:
+        owner, registry = identify(), Registry(self._services.home.registry)
+        entry = Entry(
+            session_id=self.id,
+            escalation_dir=str(self.paths.escalations),
+            label=self.label,
+            started_at=self._started_at,
+            pid=owner.pid,
+            pid_start_time=owner.start_time,
+            boot_id=owner.boot_id,
+            number=self.number,
+            kind=self.request.kind,
+            control_socket=self._services.control_socket,
+        )
+        registry.add(entry)
+        return registry
+
+    async def _unregister(self, registry: Registry) -> None:
+        registry.remove(self.id)
+
+    async def _turn(self, agent: Agent, message: str) -> Reply:
+        number, began = len(self.history.turns) + 1, timestamp(self._services.now())
+        self.events.emit(events.TurnStarted(turn=number, message=message))
+        text, error, code = "", "", ""
+        try:
+            reply = await agent.respond(message)
+            text = reply.text
+            return reply
+        except CancelledError:
+            error, code = "cancelled", "CANCELLED"
+            raise SessionError("MESSAGE_FAILED", "the message was cancelled") from None
+        except IronCurtainError as e:
+            error, code = str(e), e.code
+            raise
+        except Exception as e:
+            self.log.failure("a message to session {number} failed", number=self.number)
+            error, code = f"internal error: {type(e).__name__}", "MESSAGE_FAILED"
+            raise SessionError("MESSAGE_FAILED", f"{error}; see the session's log") from e
+        finally:
+            self._message = None
+            self.escalations.withdraw_all()
+            turn = Turn(
+                number=number, message=message, answer=text, usage=agent.usage(), timestamp=began, error=error
+            )
+            self.history.append(turn)
+            self.events.emit(events.TurnFinished(turn=number, answer=text, error=error, code=code))
+            if self.state is State.PROCESSING:
+                self._enter(State.READY)
+
+    async def _close(self, reason: str) -> None:
+        self._ended(reason)
+        if self._message is not None:
+            message = self._message
+            message.addErrback(lambda _: None)
+            message.cancel()
+        self.escalations.withdraw_all()
+        await self._life.stop()
+
+    def _ended(self, reason: str) -> None:
+        self._enter(State.CLOSED, reason)
+        if self.paths.directory.is_dir():
+            self._save()
+
+    def _enter(self, state: State, reason: str = "") -> None:
+        if self.state is State.CLOSED:
+            return
+        self.state, self.reason = state, reason
+        self.events.emit(events.StateChanged(state=state, reason=reason))
+
+    def _save(self) -> None:
+        write_atomically(self.paths.snapshot, msgspec.json.encode(self.info) + b"\n")
+
+    def _escalation_changed(self, change: Change) -> None:
+        escalation = change.escalation
+        if not isinstance(change, Raised):
+            outcome = str(escalation.outcome)
+            self.events.emit(events.EscalationClosed(number=escalation.number, outcome=outcome, by=escalation.by))
+            return
+        request = escalation.request
+        self.events.emit(
+            events.EscalationRaised(
+                number=escalation.number,
+                call_id=request.call_id,
+                server=request.server,
+                tool=request.tool,
+                arguments=dict(request.arguments),
+                digest=request.digest,
+                rule=request.rule,
+                reason=request.reason,
+                raised_at=escalation.raised_at,
+                expires_at=escalation.expires_at,
+            )
+        )
+
+
+class _Startable(Protocol):
+    async def start(self) -> None: ...
+
+
+S = TypeVar("S", bound=_Startable)
+
+
+async def _started(part: S) -> S:
+    await part.start()
+    return part
+
+
+async def _nothing(_: object) -> None:
+    pass
+
+
+async def _stop_rendezvous(rendezvous: Rendezvous) -> None:
+    rendezvous.stop()
