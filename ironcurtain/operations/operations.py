@@ -79,14 +79,6 @@ class Operations:
         """
         return self._find(who, Role.VIEW, name).events.watch(wake)
 
-    def watch_all(self, who: Principal, wake: Callable[[], None]) -> Callable[[], None]:
-        """
-        :param wake: is called after each change in any session.
-        :returns: call it to be woken no more.
-        """
-        who.require(Role.VIEW)
-        return self._manager.watch(wake)
-
     def escalations(self, who: Principal, closed: bool = False) -> list[EscalationView]:
         """
         :param closed: also those that have their outcome.

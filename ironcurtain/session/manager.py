@@ -29,7 +29,6 @@ class SessionManager:
     def __init__(self, kinds: Mapping[str, Kind[Any]], services: Services) -> None:
         self._kinds, self._services = kinds, services
         self._sessions: dict[int, Session] = {}
-        self._watchers: list[Callable[[], None]] = []
         self._stopping = False
 
     async def create(self, request: SessionRequest, attended: Callable[[], bool] = lambda: True) -> Session:
@@ -48,15 +47,11 @@ class SessionManager:
         number = Counter(self._services.home.numbers("session")).next()
         session = Session(kind, request, number, self._services, attended)
         self._sessions[number] = session
-        session.events.watch(self._changed)
-        session.escalations.subscribe(lambda _: self._changed())
         try:
             await session.start()
         except BaseException:
             del self._sessions[number]
             raise
-        finally:
-            self._changed()
         return session
 
     def get(self, name: int | str) -> Session:
@@ -79,27 +74,14 @@ class SessionManager:
         closed = [other for other in self._sessions.values() if other.state == "closed"]
         for old in closed[:-CLOSED_KEPT]:
             del self._sessions[old.number]
-        self._changed()
 
     async def stop(self, reason: str) -> None:
         """End all sessions side by side, and start no more."""
         self._stopping = True
         await gatherResults([Deferred.fromCoroutine(self._stop_one(session, reason)) for session in self.all()])
 
-    def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """
-        :param wake: is called after any change in any session.
-        :returns: call it to be woken no more.
-        """
-        self._watchers.append(wake)
-        return lambda: self._watchers.remove(wake) if wake in self._watchers else None
-
     async def _stop_one(self, session: Session, reason: str) -> None:
         try:
             await session.close(reason)
         except IronCurtainError:
             self.log.failure("session {number} did not end cleanly", number=session.number)
-
-    def _changed(self) -> None:
-        for wake in list(self._watchers):
-            wake()

@@ -1,0 +1,159 @@
+"""The loop: ask the model, run the code it wants run, give it the result, until it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+
+from ironcurtain.builtin_agent.accounting import Accounting
+from ironcurtain.builtin_agent.conversation import Conversation
+from ironcurtain.builtin_agent.prompt import EXECUTE_CODE, execute_code_tool, system_prompt
+from ironcurtain.codemode import Interpreter, InterpreterFactory, RunResult, Tool, ToolReply
+from ironcurtain.errors import SessionError
+from ironcurtain.llm.model import (
+    ModelError,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    Retrying,
+    TextBlock,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+)
+from ironcurtain.session import events
+from ironcurtain.session.model import Reply, Usage
+
+CallTool = Callable[[str, str, dict[str, Any]], Deferred[ToolReply]]
+"""Calls a tool of a server, through policy; never fails, but in its reply."""
+
+
+class BuiltinAgent:
+    """
+    An agent in this process.
+
+    :param tools: all tools of the session; asked for once, when the agent starts.
+    :param call: calls one of them.
+    :param max_steps: most model requests for one message.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        model: str,
+        max_tokens: int,
+        max_steps: int,
+        workspace: str,
+        tools: Callable[[], Sequence[Tool]],
+        call: CallTool,
+        make_interpreter: InterpreterFactory,
+        accounting: Accounting,
+        emit: Callable[[events.SessionEvent], None],
+    ) -> None:
+        self._provider, self._model = provider, model
+        self._max_tokens, self._max_steps = max_tokens, max_steps
+        self._workspace, self._tools, self._call = workspace, tools, call
+        self._make_interpreter, self._accounting, self._emit = make_interpreter, accounting, emit
+        self._conversation = Conversation()
+        self._interpreter: Interpreter | None = None
+        self._system, self._execute_code = "", execute_code_tool("")
+
+    async def start(self) -> None:
+        """Make the interpreter, with the tools that the session has now."""
+        tools = self._tools()
+        self._interpreter = await self._make_interpreter(tools, self._call)
+        self._system = system_prompt(self._workspace, self._interpreter.describe())
+        self._execute_code = execute_code_tool(self._interpreter.limits())
+
+    async def stop(self) -> None:
+        """End the interpreter."""
+        if self._interpreter is not None:
+            await self._interpreter.close()
+
+    def usage(self) -> Usage:
+        """:returns: what the current or last message used so far."""
+        return self._accounting.turn
+
+    async def respond(self, message: str) -> Reply:
+        """
+        Work on a message.
+
+        :raises SessionError: no answer: the model failed, the budget is used up, or the steps are.
+        """
+        self._accounting.begin()
+        self._conversation.say(message)
+        try:
+            for step in range(1, self._max_steps + 1):
+                self._accounting.require()
+                reply = await self._ask(step)
+                if not (uses := self._conversation.answer(reply.content)):
+                    return Reply(_answer(reply), self._accounting.turn)
+                self._conversation.results([await self._use(use) for use in uses])
+        except CancelledError:
+            self._conversation.interrupt("cancelled by the person")
+            raise
+        except SessionError as e:
+            self._conversation.interrupt(str(e))
+            raise
+        raise SessionError(
+            "MESSAGE_FAILED",
+            f"no answer after {self._max_steps} model requests: say what to do next, or raise agent.max_steps",
+        )
+
+    async def _ask(self, step: int) -> ModelReply:
+        request = ModelRequest(
+            self._system, self._conversation.messages, (self._execute_code,), self._model, self._max_tokens
+        )
+        try:
+            reply = await self._provider.converse(request, self._model_event)
+        except ModelError as e:
+            if e.usage is not None:
+                self._accounting.failed(e.usage)
+            raise SessionError("MESSAGE_FAILED", _advice(e)) from e
+        self._accounting.step(step, reply.usage)
+        return reply
+
+    def _model_event(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta):
+            self._emit(events.AgentText(text=event.text))
+        elif isinstance(event, Retrying):
+            self._emit(events.ModelRetry(delay=event.delay_seconds, reason=event.reason))
+
+    async def _use(self, use: ToolUse) -> ToolResult:
+        code = use.input.get("code")
+        if use.name != EXECUTE_CODE or not isinstance(code, str) or self._interpreter is None:
+            return ToolResult(use.id, f"there is only the tool {EXECUTE_CODE}, with one text argument: code", True)
+        self._emit(events.CodeStarted(code=code))
+        result = await self._interpreter.run(code)
+        self._emit(events.CodeFinished(error=result.error or ""))
+        return ToolResult(use.id, _shown(result), result.error is not None)
+
+
+def _answer(reply: ModelReply) -> str:
+    text = "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
+    if not text:
+        raise SessionError("MESSAGE_FAILED", f"the model gave an empty answer ({reply.stop_reason}): ask again")
+    if reply.stop_reason == "max_tokens":
+        return f"{text}\n[cut off by the model's limit: say 'go on', or raise model.max_tokens]"
+    return text
+
+
+def _shown(result: RunResult) -> str:
+    parts = [result.output.rstrip("\n")]
+    if result.value is not None:
+        parts.append(result.value)
+    if result.error is not None:
+        parts.append(result.error)
+    if result.variables_lost:
+        parts.append("The interpreter was started afresh: all variables are gone.")
+    return "\n".join(part for part in parts if part) or "(no output)"
+
+
+def _advice(error: ModelError) -> str:
+    if error.kind == "context-overflow":
+        return "the conversation is too long for the model: start a new session (/history still shows this one)"
+    return str(error)

@@ -1,0 +1,157 @@
+"""The control API's client: the same methods as the operations themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from treq.client import HTTPClient
+from twisted.internet.endpoints import UNIXClientEndpoint
+from twisted.internet.error import ConnectError
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web.client import URI, Agent, ResponseNeverReceived
+from twisted.web.iweb import IAgentEndpointFactory
+from zope.interface import implementer
+
+from ironcurtain.control import wire
+from ironcurtain.errors import Unavailable
+from ironcurtain.escalation import Outcome
+from ironcurtain.llm.sse import EventParser
+from ironcurtain.operations.api import OnEvent
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.operations import Name
+from ironcurtain.session.events import Missed, Stamped, StateChanged
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+
+T = TypeVar("T")
+
+
+class _Reply(msgspec.Struct):
+    text: str
+    usage: Usage
+
+
+@implementer(IAgentEndpointFactory)
+class _Socket:
+    def __init__(self, reactor: Any, path: str) -> None:
+        self._reactor, self._path = reactor, path
+
+    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:
+        return UNIXClientEndpoint(self._reactor, self._path)
+
+
+class ControlClient:
+    """
+    The operations of another process.
+
+    Every method raises :class:`~ironcurtain.errors.Unavailable` if the process is gone, and
+    :class:`~ironcurtain.control.wire.RemoteError` for what it refuses.
+
+    :param path: of its control socket.
+    """
+
+    def __init__(self, reactor: Any, path: str) -> None:
+        self._path = path
+        self._http = HTTPClient(Agent.usingEndpointFactory(reactor, _Socket(reactor, path)))
+
+    async def sessions(self) -> list[SessionInfo]:
+        """:returns: all sessions of that process."""
+        return await self._call("GET", "/v1/sessions", list[SessionInfo])
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """Start a session there."""
+        workspace = str(request.workspace) if request.workspace is not None else ""
+        body = wire.StartBody(request.kind, request.task, workspace, dict(request.options))
+        return await self._call("POST", "/v1/sessions", SessionInfo, body)
+
+    async def send(self, name: Name, message: str) -> Reply:
+        """Give a session a message and wait for the reply."""
+        reply = await self._call("POST", f"{_session(name)}/messages", _Reply, wire.MessageBody(message))
+        return Reply(reply.text, reply.usage)
+
+    async def cancel(self, name: Name) -> bool:
+        """:returns: whether there was a message to cancel."""
+        answer = await self._call("POST", f"{_session(name)}/cancel", dict[str, bool])
+        return answer["cancelled"]
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """End a session."""
+        return await self._call("DELETE", _session(name), SessionInfo)
+
+    async def history(self, name: Name) -> list[Turn]:
+        """:returns: the turns so far."""
+        return await self._call("GET", f"{_session(name)}/history", list[Turn])
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        """:returns: what waits for a person there; with ``closed`` also what waited before."""
+        return await self._call("GET", f"/v1/escalations?closed={int(closed)}", list[EscalationView])
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """Answer an escalation."""
+        body = wire.DecisionBody(outcome.value, digest)
+        return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
+
+    async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
+        """
+        Hear a session's events. If the process dies, the last one says that the session is closed.
+
+        :returns: call it to hear no more.
+        """
+        response = await self._request("GET", f"{_session(name)}/events?after={after}", None)
+        if response.code != 200:
+            raise wire.read_error(await response.content())
+        reader = _Events(on_event)
+        response.deliverBody(reader)
+        return reader.stop
+
+    async def _call(self, method: str, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
+        response = await self._request(method, path, body)
+        content = await response.content()
+        if response.code != 200:
+            raise wire.read_error(content)
+        return msgspec.json.decode(content, type=type_)
+
+    async def _request(self, method: str, path: str, body: msgspec.Struct | None) -> Any:
+        data = None if body is None else msgspec.json.encode(body)
+        try:
+            return await self._http.request(method, f"http://ironcurtain{path}", data=data)
+        except (ConnectError, ResponseNeverReceived) as e:
+            raise Unavailable(f"the process behind {self._path} does not answer: {e}") from None
+
+
+def _session(name: Name) -> str:
+    return f"/v1/sessions/{quote(str(name), safe='')}"
+
+
+class _Events(Protocol):
+    log = Logger()
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event: OnEvent | None = on_event
+        self._parser = EventParser()
+        self._last = Stamped(0, 0.0, Missed(count=0))
+
+    def dataReceived(self, data: bytes) -> None:
+        for event in self._parser.feed(data):
+            self._last = msgspec.json.decode(event.data, type=Stamped)
+            self._tell(self._last)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if not (isinstance(self._last.event, StateChanged) and self._last.event.state == "closed"):
+            gone = StateChanged(state="closed", reason="the process that owned the session is gone")
+            self._tell(Stamped(self._last.sequence + 1, self._last.time, gone))
+
+    def stop(self) -> None:
+        """Hear no more."""
+        self._on_event = None
+        if self.transport is not None:
+            self.transport.loseConnection()
+
+    def _tell(self, stamped: Stamped) -> None:
+        if self._on_event is not None:
+            self._on_event(stamped)

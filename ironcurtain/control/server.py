@@ -1,0 +1,208 @@
+"""The control API's server: routes from HTTP to the operations, for peers with our own uid only."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import UNIXServerEndpoint
+from twisted.internet.interfaces import IListeningPort
+from twisted.logger import Logger
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Request, Site
+
+from ironcurtain.control import wire
+from ironcurtain.control.stream import EventStream
+from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, UsageError
+from ironcurtain.escalation import Outcome
+from ironcurtain.home import private_directory, socket_path
+from ironcurtain.operations import LOCAL_ROLES, Principal
+from ironcurtain.operations.operations import Operations
+from ironcurtain.session.model import SessionRequest
+
+PEER_CREDENTIALS = struct.Struct("3i")
+"""pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
+
+T = TypeVar("T")
+
+
+class ControlResource(Resource):
+    """
+    All paths of the API, described in ``docs/control-api.yaml``.
+
+    :param who: gives the principal of a request, or raises :class:`~ironcurtain.errors.NotAllowed`.
+    """
+
+    isLeaf = True
+    log = Logger()
+
+    def __init__(self, operations: Operations, who: Callable[[Request], Principal]) -> None:
+        super().__init__()
+        self._operations, self._who = operations, who
+
+    def render(self, request: Request) -> int:
+        """Answer one request; what fails is answered as an error."""
+        Deferred.fromCoroutine(self._answer(request)).addErrback(self._crashed, request)
+        return NOT_DONE_YET
+
+    async def _answer(self, request: Request) -> None:
+        gone: list[object] = []
+        request.notifyFinish().addErrback(gone.append)
+        try:
+            who = self._who(request)
+            answer = await self._route(who, request)
+        except IronCurtainError as e:
+            status, body = wire.error_status(e), wire.error_body(e)
+        else:
+            if isinstance(answer, EventStream):
+                answer.begin(request)
+                return
+            status, body = 200, msgspec.json.encode(answer)
+        if not gone:
+            _finish(request, status, body)
+
+    async def _route(self, who: Principal, request: Request) -> object:
+        path = request.path.decode("ascii", "replace")
+        for method, pattern, handler in _ROUTES:
+            match = pattern.fullmatch(path)
+            if match and method == request.method:
+                return await handler(self._operations, who, request, *match.groups())
+        raise NotFound(f"there is nothing at {request.method.decode('ascii', 'replace')} {path}")
+
+    def _crashed(self, failure: Any, request: Request) -> None:
+        self.log.failure("a control request failed", failure=failure)
+        if not request.finished and request.channel is not None:
+            error = IronCurtainError("internal error: see the log")
+            _finish(request, 500, wire.error_body(error))
+
+
+def _finish(request: Request, status: int, body: bytes) -> None:
+    request.setResponseCode(status)
+    request.setHeader("content-type", "application/json")
+    request.setHeader("content-length", str(len(body)))
+    request.write(body)
+    request.finish()
+
+
+def _body(request: Request, type_: type[T]) -> T:
+    data = request.content.read(wire.BODY_LIMIT + 1) if request.content is not None else b""
+    if len(data) > wire.BODY_LIMIT:
+        raise UsageError(f"the body is over {wire.BODY_LIMIT} bytes")
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise UsageError(f"the body is wrong: {e}") from None
+
+
+def _number(request: Request, name: bytes) -> int:
+    text = request.args.get(name, [b"0"])[0]
+    if not text.isdigit():
+        raise UsageError(f"{name.decode()} must be a number")
+    return int(text)
+
+
+async def _sessions(operations: Operations, who: Principal, request: Request) -> object:
+    return operations.sessions(who)
+
+
+async def _start(operations: Operations, who: Principal, request: Request) -> object:
+    body = _body(request, wire.StartBody)
+    workspace = Path(body.workspace) if body.workspace else None
+    return await operations.start(who, SessionRequest(body.kind, body.task, workspace, body.options))
+
+
+async def _session(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return operations.session(who, name)
+
+
+async def _stop(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return await operations.stop(who, name)
+
+
+async def _send(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    reply = await operations.send(who, name, _body(request, wire.MessageBody).text)
+    return {"text": reply.text, "usage": reply.usage}
+
+
+async def _cancel(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return {"cancelled": operations.cancel(who, name)}
+
+
+async def _history(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return operations.history(who, name)
+
+
+async def _events(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    operations.session(who, name)
+    return EventStream(operations, who, name, _number(request, b"after"))
+
+
+async def _escalations(operations: Operations, who: Principal, request: Request) -> object:
+    return operations.escalations(who, closed=bool(_number(request, b"closed")))
+
+
+async def _decide(operations: Operations, who: Principal, request: Request, number: str) -> object:
+    body = _body(request, wire.DecisionBody)
+    if body.decision not in (Outcome.APPROVED, Outcome.DENIED):
+        raise UsageError("decision must be approved or denied")
+    return operations.decide(who, int(number), Outcome(body.decision), body.digest)
+
+
+_NAME = r"([0-9a-f-]{1,40})"
+_ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], ...] = (
+    (b"GET", re.compile(r"/v1/sessions"), _sessions),
+    (b"POST", re.compile(r"/v1/sessions"), _start),
+    (b"GET", re.compile(rf"/v1/sessions/{_NAME}"), _session),
+    (b"DELETE", re.compile(rf"/v1/sessions/{_NAME}"), _stop),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/messages"), _send),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/cancel"), _cancel),
+    (b"GET", re.compile(rf"/v1/sessions/{_NAME}/history"), _history),
+    (b"GET", re.compile(rf"/v1/sessions/{_NAME}/events"), _events),
+    (b"GET", re.compile(r"/v1/escalations"), _escalations),
+    (b"POST", re.compile(r"/v1/escalations/([0-9]{1,18})"), _decide),
+)
+
+
+def local_principal(request: Request) -> Principal:
+    """
+    :returns: the owner of the home, if the peer on the UNIX socket has our uid.
+    :raises NotAllowed: it has not.
+    """
+    connection: socket.socket = request.channel.transport.socket  # type: ignore[union-attr]
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
+    _, uid, _ = PEER_CREDENTIALS.unpack(raw)
+    if uid != os.geteuid():
+        raise NotAllowed(f"the control socket serves user {os.geteuid()} only, not {uid}")
+    return owner()
+
+
+def owner() -> Principal:
+    """:returns: the owner of the home, acting on this machine."""
+    uid = os.geteuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return Principal(f"local:{name}", LOCAL_ROLES)
+
+
+async def listen(reactor: Any, path: Path, operations: Operations) -> IListeningPort:
+    """
+    Serve the control API.
+
+    :param path: of the socket; a file that a dead process left there is removed.
+    """
+    private_directory(path.parent)
+    path.unlink(missing_ok=True)
+    site = Site(ControlResource(operations, local_principal), reactor=reactor)
+    endpoint = UNIXServerEndpoint(reactor, socket_path(path), mode=0o600, wantPID=False)
+    port: IListeningPort = await endpoint.listen(site)
+    return port

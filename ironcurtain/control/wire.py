@@ -1,0 +1,79 @@
+"""What travels over the control API: bodies and errors. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, SessionError, StaleDecision, UsageError
+
+BODY_LIMIT = 8 * 1024 * 1024
+"""Most bytes of a request's body (our choice: far more than a prompt that a person pastes)."""
+
+_STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
+    (UsageError, 400),
+    (NotAllowed, 403),
+    (NotFound, 404),
+    (StaleDecision, 409),
+    (SessionError, 409),
+)
+
+
+class StartBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Start a session; ``workspace`` is an absolute path, or empty for a fresh directory."""
+
+    kind: str
+    task: str = ""
+    workspace: str = ""
+    options: dict[str, Any] = {}
+
+
+class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Give a session a message."""
+
+    text: str
+
+
+class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Answer an escalation with ``approved`` or ``denied``."""
+
+    decision: str
+    digest: str | None = None
+
+
+class RemoteError(IronCurtainError):
+    """An error of the process behind the control API, with its code and exit status."""
+
+    def __init__(self, code: str, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.code, self.exit_status = code, exit_status
+
+
+class _Error(msgspec.Struct):
+    code: str
+    message: str
+    exit_status: int = 1
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _Error
+
+
+def error_status(error: IronCurtainError) -> int:
+    """:returns: the HTTP status for an error."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def error_body(error: IronCurtainError) -> bytes:
+    """:returns: the HTTP body for an error."""
+    return msgspec.json.encode(_ErrorBody(_Error(error.code, str(error), error.exit_status)))
+
+
+def read_error(body: bytes) -> RemoteError:
+    """:returns: the error in an HTTP body."""
+    try:
+        error = msgspec.json.decode(body, type=_ErrorBody).error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return RemoteError("PROTOCOL", "the process behind the control socket gave no proper answer", 76)
+    return RemoteError(error.code, error.message, error.exit_status)

@@ -1,0 +1,127 @@
+"""
+The operations as one principal uses them: the interface of every front end, in this process or another.
+
+:class:`LocalApi` binds them to a principal here; the control client has the same methods over a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ironcurtain.escalation import Outcome
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.operations import Name, Operations
+from ironcurtain.operations.principal import Principal
+from ironcurtain.session.events import Stamped
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
+
+OnEvent = Callable[[Stamped], None]
+
+
+class SessionApi(Protocol):
+    """What a front end can do. Errors are those of :class:`~ironcurtain.operations.operations.Operations`."""
+
+    async def sessions(self) -> list[SessionInfo]:
+        """:returns: all sessions of the process behind this."""
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """Start a session."""
+
+    async def send(self, name: Name, message: str) -> Reply:
+        """Give a session a message and wait for the reply."""
+
+    async def cancel(self, name: Name) -> bool:
+        """:returns: whether there was a message to cancel."""
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """End a session."""
+
+    async def history(self, name: Name) -> list[Turn]:
+        """:returns: the turns so far."""
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        """:returns: what waits for a person; with ``closed`` also what waited before."""
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """Answer an escalation."""
+
+    async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
+        """
+        Hear a session's events after a sequence number, and all that come.
+
+        :returns: call it to hear no more.
+        """
+
+
+class LocalApi:
+    """The operations of this process for one principal."""
+
+    def __init__(self, operations: Operations, who: Principal) -> None:
+        self._operations, self._who = operations, who
+
+    async def sessions(self) -> list[SessionInfo]:
+        """:returns: all sessions of this process."""
+        return self._operations.sessions(self._who)
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """Start a session."""
+        return await self._operations.start(self._who, request)
+
+    async def send(self, name: Name, message: str) -> Reply:
+        """Give a session a message and wait for the reply."""
+        return await self._operations.send(self._who, name, message)
+
+    async def cancel(self, name: Name) -> bool:
+        """:returns: whether there was a message to cancel."""
+        return self._operations.cancel(self._who, name)
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """End a session."""
+        return await self._operations.stop(self._who, name)
+
+    async def history(self, name: Name) -> list[Turn]:
+        """:returns: the turns so far."""
+        return self._operations.history(self._who, name)
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        """:returns: what waits for a person; with ``closed`` also what waited before."""
+        return self._operations.escalations(self._who, closed)
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """Answer an escalation."""
+        return self._operations.decide(self._who, number, outcome, digest)
+
+    async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
+        """Hear a session's events."""
+        follower = Follower(self._operations, self._who, name, after, on_event)
+        follower.more()
+        return self._operations.watch(self._who, name, follower.more)
+
+
+class Follower:
+    """
+    Reads a session's events in order, as far as there are any, each time it is told that there are more.
+
+    :param after: number of the last event that the reader has.
+    """
+
+    def __init__(self, operations: Operations, who: Principal, name: Name, after: int, on_event: OnEvent) -> None:
+        self._operations, self._who, self._name = operations, who, name
+        self._after, self._on_event = after, on_event
+        self._reading = False
+
+    def more(self) -> None:
+        """Give the reader what is new."""
+        if self._reading:  # the reader itself caused an event: the loop below comes to it
+            return
+        self._reading = True
+        try:
+            while stamped := self._operations.events(self._who, self._name, self._after):
+                for event in stamped:
+                    self._after = event.sequence
+                    self._on_event(event)
+        finally:
+            self._reading = False
+
+
