@@ -123,5 +123,3 @@ class Follower:
                     self._on_event(event)
         finally:
             self._reading = False
-
-

@@ -29,6 +29,7 @@ from ironcurtain.registry import Entry, Registry, label
 from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.history import History
+from ironcurtain.session.log import SessionLog, describe
 from ironcurtain.session.model import Agent, Reply, SessionInfo, SessionRequest, State, Turn
 from ironcurtain.settings import Settings
 
@@ -65,6 +66,8 @@ class Core:
     audit: AuditLog
     escalations: EscalationQueue
     emit: Callable[[events.SessionEvent], None]
+    log_line: Callable[[str, str], None]
+    """Writes to the session's log: what speaks, and a line of text."""
 
 
 class Tools(Protocol):
@@ -123,6 +126,7 @@ class Session:
             attended=attended,
         )
         self._kind, self._services = kind, services
+        self._log_file = SessionLog(self.paths.log, services.now)
         self._life = Lifecycle(services.clock)
         self._started_at = timestamp(services.now())
         self._agent: Agent | None = None
@@ -195,11 +199,19 @@ class Session:
 
     async def _start_parts(self) -> None:
         start, services = self._life.start, self._services
-        await start("the session's directory", self._make_directories, _nothing)
+        await start("the session's directory", self._make_directories, self._close_log)
         audit = await start("the audit log", self._open_audit, self._close_audit)
         await start("the escalation files", self._publish_escalations, _stop_rendezvous)
         core = Core(
-            self.id, self.request, self.workspace, self.paths, services, audit, self.escalations, self.events.emit
+            self.id,
+            self.request,
+            self.workspace,
+            self.paths,
+            services,
+            audit,
+            self.escalations,
+            self._emit,
+            self._log_file.write,
         )
         tools = await start("the MCP proxy", lambda: _started(self._kind.make_tools(core)), lambda part: part.stop())
         self._agent = await start(
@@ -212,13 +224,15 @@ class Session:
             private_directory(directory)
         if self.request.workspace is None:
             private_directory(self.paths.sandbox)
+        self._log_file.open()
         self._save()
+
+    async def _close_log(self, _: None) -> None:
+        self._log_file.close()
 
     async def _open_audit(self) -> AuditLog:
         services = self._services
-        audit = AuditLog(
-            self.paths.audit, self.id, services.redactor, services.clock, services.now, services.in_thread
-        )
+        audit = AuditLog(self.paths.audit, self.id, services.redactor, services.clock, services.now, services.in_thread)
         audit.append("session", number=self.number, kindOfSession=self.request.kind, workspace=str(self.workspace))
         return audit
 
@@ -257,7 +271,7 @@ class Session:
 
     async def _turn(self, agent: Agent, message: str) -> Reply:
         number, began = len(self.history.turns) + 1, timestamp(self._services.now())
-        self.events.emit(events.TurnStarted(turn=number, message=message))
+        self._emit(events.TurnStarted(turn=number, message=message))
         text, error, code = "", "", ""
         try:
             reply = await agent.respond(message)
@@ -276,11 +290,9 @@ class Session:
         finally:
             self._message = None
             self.escalations.withdraw_all()
-            turn = Turn(
-                number=number, message=message, answer=text, usage=agent.usage(), timestamp=began, error=error
-            )
+            turn = Turn(number=number, message=message, answer=text, usage=agent.usage(), timestamp=began, error=error)
             self.history.append(turn)
-            self.events.emit(events.TurnFinished(turn=number, answer=text, error=error, code=code))
+            self._emit(events.TurnFinished(turn=number, answer=text, error=error, code=code))
             if self.state is State.PROCESSING:
                 self._enter(State.READY)
 
@@ -302,19 +314,24 @@ class Session:
         if self.state is State.CLOSED:
             return
         self.state, self.reason = state, reason
-        self.events.emit(events.StateChanged(state=state, reason=reason))
+        self._emit(events.StateChanged(state=state, reason=reason))
 
     def _save(self) -> None:
         write_atomically(self.paths.snapshot, msgspec.json.encode(self.info) + b"\n")
+
+    def _emit(self, event: events.SessionEvent) -> None:
+        if text := describe(event):
+            self._log_file.write("session", text)
+        self.events.emit(event)
 
     def _escalation_changed(self, change: Change) -> None:
         escalation = change.escalation
         if not isinstance(change, Raised):
             outcome = str(escalation.outcome)
-            self.events.emit(events.EscalationClosed(number=escalation.number, outcome=outcome, by=escalation.by))
+            self._emit(events.EscalationClosed(number=escalation.number, outcome=outcome, by=escalation.by))
             return
         request = escalation.request
-        self.events.emit(
+        self._emit(
             events.EscalationRaised(
                 number=escalation.number,
                 call_id=request.call_id,
@@ -340,10 +357,6 @@ S = TypeVar("S", bound=_Startable)
 async def _started(part: S) -> S:
     await part.start()
     return part
-
-
-async def _nothing(_: object) -> None:
-    pass
 
 
 async def _stop_rendezvous(rendezvous: Rendezvous) -> None:

@@ -1,0 +1,81 @@
+"""``ironcurtain audit``."""
+
+from __future__ import annotations
+
+import click
+
+from ironcurtain.cli.files import follow, session_directory
+from ironcurtain.cli.output import as_json, home, print_json
+
+session_argument = click.argument("session", default="last")
+
+
+@click.group()
+def audit() -> None:
+    """
+    Verify, show or follow the record of what a session did.
+
+    SESSION is a number, an id, or 'last' for the newest one; a session need not run any more.
+    """
+
+
+@audit.command()
+@session_argument
+@as_json
+def verify(session: str, json_output: bool) -> None:
+    """
+    Check that no record was changed, removed or inserted.
+
+    Ends with status 1 if one was. Note the head digest elsewhere to see later that nothing was cut off the end.
+    """
+    from ironcurtain.audit.chain import verify as check
+
+    path = session_directory(home(), session).audit
+    with path.open("rb") as lines:
+        report = check(lines)
+    if json_output:
+        print_json({"file": str(path), "intact": report.intact, **_fields(report)})
+    else:
+        click.echo(f"{path}")
+        for problem in report.problems:
+            click.echo(f"  line {problem.line} {problem.what}")
+        end = "ended" if report.ended else "not ended: the session runs, or was cut off"
+        click.echo(f"  {report.records} records, {end}{f', {report.recovered} torn lines' if report.recovered else ''}")
+        click.echo(f"  head {report.head}")
+        click.echo("Intact." if report.intact else "NOT intact.")
+    if not report.intact:
+        raise SystemExit(1)
+
+
+@audit.command()
+@session_argument
+@as_json
+def show(session: str, json_output: bool) -> None:
+    """Show all records, one a line; with --json exactly as they were written."""
+    _print(session, False, json_output)
+
+
+@audit.command()
+@session_argument
+@as_json
+def tail(session: str, json_output: bool) -> None:
+    """Show all records and those that come, until Ctrl-C."""
+    _print(session, True, json_output)
+
+
+def _print(session: str, following: bool, json_output: bool) -> None:
+    from ironcurtain.audit.chain import read_record
+    from ironcurtain.audit.view import render
+
+    for line in follow(session_directory(home(), session).audit, following):
+        record = read_record(line.removesuffix(b"\n"))
+        if json_output:
+            click.echo(line.decode(errors="backslashreplace").rstrip("\n"))
+        else:
+            click.echo(render(record) if record is not None else "       (no record)")
+
+
+def _fields(report: object) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(report)  # type: ignore[call-overload, no-any-return]

@@ -1,0 +1,20 @@
+"""``ironcurtain logs``."""
+
+from __future__ import annotations
+
+import click
+
+from ironcurtain.cli.files import follow, session_directory
+from ironcurtain.cli.output import home
+
+
+@click.command()
+@click.argument("session", default="last")
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what is written from now on.")
+def logs(session: str, following: bool) -> None:
+    """
+    Show the log of SESSION: a number, an id, or 'last' for the newest one.
+    """
+    path = session_directory(home(), session).log
+    for line in follow(path, following):
+        click.echo(line.decode(errors="backslashreplace"), nl=False)

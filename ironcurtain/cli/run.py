@@ -1,0 +1,78 @@
+"""Run one asynchronous command under the reactor, and leave when it is done."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from twisted.internet import asyncioreactor
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import ILogObserver, LogEvent, LogLevel, eventAsText, globalLogBeginner
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+T = TypeVar("T")
+
+
+def run(
+    main: Callable[[Any], Coroutine[Deferred[Any], Any, T]],
+    *,
+    interrupt: Callable[[], None] | None = None,
+    terminate: Callable[[], None] | None = None,
+) -> T:
+    """
+    Run a coroutine until it ends.
+
+    :param main: gets the reactor.
+    :param interrupt: called for SIGINT, in place of ending the program.
+    :param terminate: called for SIGTERM and SIGHUP, in place of ending the program.
+    :returns: what the coroutine returned, or raises what it raised.
+    :raises SystemExit: a signal ended it: 130 or 143, as a shell would say.
+    """
+    asyncioreactor.install()
+    from twisted.internet import reactor as installed
+
+    reactor: Any = installed
+    _quiet_log()
+    outcome: list[Any] = []
+    signals: list[int] = []
+
+    def begin() -> None:
+        task = Deferred.fromCoroutine(main(reactor))
+        reactions = {signal.SIGINT: interrupt, signal.SIGTERM: terminate, signal.SIGHUP: terminate}
+        for number, react in reactions.items():
+            signal.signal(number, lambda number, _: reactor.callFromThread(signalled, number))
+
+        def signalled(number: int) -> None:
+            signals.append(number)
+            (reactions[signal.Signals(number)] or task.cancel)()
+
+        task.addBoth(done)
+
+    def done(result: Any) -> None:
+        outcome.append(result)
+        reactor.stop()
+
+    reactor.callWhenRunning(begin)
+    reactor.run()
+    result = outcome[0]
+    if isinstance(result, Failure):
+        if signals and result.check(CancelledError):
+            raise SystemExit(128 + signals[0])
+        result.raiseException()
+    return result  # type: ignore[no-any-return]
+
+
+def _quiet_log() -> None:
+    """Only what went wrong inside reaches standard error; all else is in the session's own log."""
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+
+    @implementer(ILogObserver)
+    def show(event: LogEvent) -> None:
+        if event.get("log_level", LogLevel.info) >= LogLevel.critical:
+            sys.stderr.write(f"ironcurtain: {eventAsText(event, includeTimestamp=False)}\n")
+
+    globalLogBeginner.beginLoggingTo([show], redirectStandardIO=False, discardBuffer=True)

@@ -1,0 +1,56 @@
+"""``ironcurtain sessions`` and ``stop``."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import click
+
+from ironcurtain.cli.output import ago, as_json, home, print_json, print_table
+
+
+@click.command(short_help="List the sessions that run now.")
+@as_json
+def sessions(json_output: bool) -> None:
+    """
+    List the sessions that run now, those of the daemon and those of other terminals.
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.control.owners import Owners
+
+    where = home()
+    found = run(lambda reactor: Owners(reactor, where).sessions())
+    if json_output:
+        print_json(found)
+        return
+    if not found:
+        click.echo("No sessions. Start one with: ironcurtain start")
+        return
+    now = time.time()
+    rows = [
+        (str(s.number), s.state, ago(now - datetime.fromisoformat(s.started_at).timestamp()), str(s.pending), s.label)
+        for s in found
+    ]
+    print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
+
+
+@click.command()
+@click.argument("session")
+def stop(session: str) -> None:
+    """
+    End SESSION, given by its number.
+
+    What it works on is cancelled, its waiting calls are withdrawn, its files stay.
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.control.owners import Owners
+
+    where = home()
+
+    async def end(reactor: object) -> None:
+        client = await Owners(reactor, where).of_session(session)
+        await client.stop(session)
+
+    run(end)
+    click.echo(f"Session {session} has ended.")

@@ -1,0 +1,59 @@
+"""Find the sessions of all processes of a home, through their entries in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ironcurtain.control.client import ControlClient
+from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.home import Home
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.registry import Registry
+from ironcurtain.session.model import SessionInfo
+
+T = TypeVar("T")
+
+
+class Owners:
+    """All processes of a home that own sessions now."""
+
+    def __init__(self, reactor: Any, home: Home) -> None:
+        entries = Registry(home.registry).live()
+        sockets = {entry.control_socket for entry in entries if entry.control_socket}
+        self._clients = [ControlClient(reactor, socket) for socket in sorted(sockets)]
+
+    async def sessions(self) -> list[SessionInfo]:
+        """:returns: the open sessions of all of them, by number."""
+        found = await self._all(lambda client: client.sessions())
+        infos = [info for part in found for info in part if info.state != "closed"]
+        return sorted(infos, key=lambda info: info.number)
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        """:returns: the escalations of all of them, by number."""
+        found = await self._all(lambda client: client.escalations(closed))
+        return sorted((view for part in found for view in part), key=lambda view: view.number)
+
+    async def of_escalation(self, number: int) -> tuple[ControlClient, EscalationView]:
+        """:raises NotFound: no process knows this escalation."""
+        for client in self._clients:
+            for view in await client.escalations(closed=True):
+                if view.number == number:
+                    return client, view
+        raise NotFound(f"there is no escalation {number}: see 'ironcurtain escalations'")
+
+    async def of_session(self, name: str) -> ControlClient:
+        """:raises NotFound: no process has a session of this number or id."""
+        for client in self._clients:
+            if any(name in (str(info.number), info.id) for info in await client.sessions()):
+                return client
+        raise NotFound(f"there is no session {name}: see 'ironcurtain sessions'")
+
+    async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[T]:
+        answers = []
+        for client in self._clients:
+            try:
+                answers.append(await ask(client))
+            except Unavailable:
+                continue  # it died since it was found, and must not hide the sessions of the others
+        return answers
