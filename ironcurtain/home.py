@@ -128,6 +128,15 @@ class Home:
         inside = self.path / "run"
         return inside if len(os.fsencode(inside)) <= RUN_LIMIT else self.runtime
 
+    @property
+    def daemon_socket(self) -> Path:
+        """The daemon's control API."""
+        return self.run / "daemon.sock"
+
+    def owner_socket(self, pid: int) -> Path:
+        """The control API of a process that owns sessions without being the daemon."""
+        return self.run / f"owner-{pid}.sock"
+
     def numbers(self, name: str) -> Path:
         """The file of a counter that never goes back."""
         return self.path / f"{name}.number"

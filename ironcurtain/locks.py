@@ -79,6 +79,17 @@ class FileLock:
         self._fd = fd
 
 
+def is_held(path: Path) -> bool:
+    """Whether some process holds the lock on a file now."""
+    lock = FileLock(path)
+    try:
+        lock.acquire()
+    except Held:
+        return True
+    lock.release()
+    return False
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock on a file for a short section, waiting for it if need be."""

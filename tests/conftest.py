@@ -1,7 +1,11 @@
-"""Every test runs on the reactor that the product runs on."""
+"""Every test runs on the reactor that the product runs on, and under CI every test runs."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator
+
+import pytest
 from twisted.internet import asyncioreactor
 from twisted.internet.error import ReactorAlreadyInstalledError
 
@@ -11,3 +15,13 @@ except ReactorAlreadyInstalledError:
     from twisted.internet import reactor
 
     assert isinstance(reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where ``CI`` is set, a component that is missing is a failure: turn a skipped test into a failed one."""
+    report = yield
+    if report.skipped and os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not allow: {report.longreprtext}"
+    return report

@@ -9,8 +9,7 @@ Cutting lines off the end cannot be seen from the file alone: compare the head d
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -42,8 +41,8 @@ def make_line(sequence: int, seconds: float, kind: str, fields: Mapping[str, Any
     record = {"sequence": sequence, "time": timestamp(seconds), "kind": kind, **fields, "previous": previous}
     try:
         return _encoder.encode(record)
-    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 cannot hold: written as an escape
-        return json.dumps(record, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which neither UTF-8 nor our reader can hold
+        return _encoder.encode(_spelled_out(record))
 
 
 def read_record(line: bytes) -> dict[str, Any] | None:
@@ -88,33 +87,45 @@ def verify(lines: Iterable[bytes]) -> Report:
 
     :param lines: with their line ends, so that a torn last line can be told.
     """
-    report, torn, expected = Report(), "", 1
+    report, torn, expected, number = Report(), list[bytes](), 1, 0
     for number, raw in enumerate(lines, 1):
         line = raw.removesuffix(b"\n")
         record = read_record(line) if raw.endswith(b"\n") else None
         if record is None:
-            if torn:
-                report.problems.append(Problem(number - 1, "is no record, and nothing after it accounts for it"))
-            torn, report.head = digest(line), digest(line)
+            torn.append(line)
+            report.head = digest(line)
             continue
         for what in _faults(record, report.head, torn, expected):
             report.problems.append(Problem(number, what))
         report.recovered += bool(torn)
-        torn, expected = "", record["sequence"] + 1
+        torn, expected = [], record["sequence"] + 1
         report.records, report.head, report.ended = report.records + 1, digest(line), record["kind"] == "end"
     if torn:
-        report.problems.append(Problem(report.records + report.recovered + 1, "is torn: the writer was cut off"))
+        report.problems.append(Problem(number, "is torn: the writer was cut off"))
     if not report.records:
         report.problems.append(Problem(1, "there is no record at all"))
     return report
 
 
-def _faults(record: Mapping[str, Any], previous: str, torn: str, expected: int) -> Iterable[str]:
+def torn_digest(torn: Sequence[bytes]) -> str:
+    """:returns: what a ``recovered`` record says of the lines before it that are none: usually one, cut off."""
+    return digest(b"\n".join(torn))
+
+
+def _faults(record: Mapping[str, Any], previous: str, torn: Sequence[bytes], expected: int) -> Iterable[str]:
     if record.get("previous") != previous:
         yield "does not follow the line before it: one of the two was changed, or lines between them were removed"
-    if torn and (record["kind"] != "recovered" or record.get("tornDigest") != torn):
+    if torn and (record["kind"] != "recovered" or record.get("tornDigest") != torn_digest(torn)):
         yield "follows a torn line, but does not account for it"
     if record["sequence"] != expected:
         yield f"has number {record['sequence']} where {expected} was due"
     if expected == 1 and record.get("version") != FORMAT_VERSION:
         yield f"has format version {record.get('version')}, this program reads {FORMAT_VERSION}"
+
+
+def _spelled_out(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_spelled_out(key): _spelled_out(member) for key, member in value.items()}
+    return [_spelled_out(member) for member in value] if isinstance(value, list) else value

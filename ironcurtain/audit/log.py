@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,7 +61,13 @@ class AuditLog:
             self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as e:
             raise AuditUnavailable(f"cannot open the audit log {path}: {e.strerror}") from None
-        self._continue(session_id)
+        try:
+            self._continue(session_id)
+        except BaseException as e:
+            self._release()
+            if isinstance(e, OSError):
+                raise AuditUnavailable(f"cannot read the audit log {path}: {e.strerror}") from None
+            raise
 
     @property
     def head(self) -> str:
@@ -77,8 +84,10 @@ class AuditLog:
         """
         if self._broken is not None:
             raise self._broken
-        clean = self._redactor.value(fields, TEXT_LIMIT)
-        line = chain.make_line(self._sequence + 1, self._now(), kind, clean, self._head)
+        return self._record(kind, self._redactor.value(fields, TEXT_LIMIT))
+
+    def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
+        line = chain.make_line(self._sequence + 1, self._now(), kind, fields, self._head)
         self._write(line + b"\n")
         self._sequence, self._head = self._sequence + 1, chain.digest(line)
         if self._later is None:
@@ -102,23 +111,29 @@ class AuditLog:
 
     async def close(self) -> None:
         """Write what is left to disk and close the file. Nothing can be written afterwards."""
-        if self._fd < 0:
-            return
-        if self._later is not None and self._later.active():
-            self._later.cancel()
         try:
             await self.durable(self._sequence)
         except AuditUnavailable as e:
             self.log.error("{error}", error=e)
-        self._broken = self._broken or AuditUnavailable(f"the audit log {self.path} is closed")
+        finally:
+            self._broken = self._broken or AuditUnavailable(f"the audit log {self.path} is closed")
+            self._release()
+
+    def _release(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         fd, self._fd = self._fd, -1
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
 
     def _continue(self, session_id: str) -> None:
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            raise AuditUnavailable(f"{self.path} is no regular file: move it away")
         with open(self.path, "rb") as file:
             first, last = file.readline(), _last_line(file)
         if not last:
-            self.append("begin", version=chain.FORMAT_VERSION, session=session_id)
+            self._record("begin", {"version": chain.FORMAT_VERSION, "session": session_id})
             return
         self._check_version(first)
         line = last.removesuffix(b"\n")
@@ -126,7 +141,7 @@ class AuditLog:
         record = chain.read_record(line) if last.endswith(b"\n") else None
         if record is not None:
             self._sequence = record["sequence"]
-            self.append("resumed", session=session_id)
+            self._record("resumed", {"session": session_id})
         else:
             self._seal(last, session_id)
 
@@ -135,14 +150,19 @@ class AuditLog:
         if record is not None and record.get("version") != chain.FORMAT_VERSION:
             raise AuditUnavailable(f"{self.path} has format version {record.get('version')}: use a newer ironcurtain")
 
-    def _seal(self, torn: bytes, session_id: str) -> None:
+    def _seal(self, last: bytes, session_id: str) -> None:
+        torn: list[bytes] = []  # more than one line if an earlier recovery was itself cut off
         with open(self.path, "rb") as file:
-            records = (chain.read_record(line.removesuffix(b"\n")) for line in file)
-            self._sequence = max((record["sequence"] for record in records if record is not None), default=0)
-        if not torn.endswith(b"\n"):
+            for line in (raw.removesuffix(b"\n") for raw in file):
+                if (record := chain.read_record(line)) is None:
+                    torn.append(line)
+                else:
+                    torn, self._sequence = [], max(self._sequence, record["sequence"])
+        if not last.endswith(b"\n"):
             self._write(b"\n")
-        version = {} if self._sequence else {"version": chain.FORMAT_VERSION}
-        self.append("recovered", session=session_id, tornBytes=len(torn), tornDigest=self._head, **version)
+        fields: dict[str, Any] = {} if self._sequence else {"version": chain.FORMAT_VERSION}
+        fields |= {"session": session_id, "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
+        self._record("recovered", fields)  # as it is: a digest can look like a card number
 
     def _write(self, data: bytes) -> None:
         try:
@@ -156,6 +176,8 @@ class AuditLog:
             raise self._broken
 
     def _break(self, why: str) -> None:
+        if self._broken is not None:
+            return
         self._broken = AuditUnavailable(f"the audit log {self.path} cannot be written ({why}): no further calls")
         self.log.critical("{error}", error=self._broken)
         waiting, self._waiting = self._waiting, []
@@ -168,8 +190,8 @@ class AuditLog:
 
     def _sync(self) -> None:
         if self._syncing is None and self._broken is None and self._synced < self._sequence:
-            covered = self._sequence
-            self._syncing = self._in_thread(lambda: os.fdatasync(self._fd))
+            covered, fd = self._sequence, self._fd
+            self._syncing = self._in_thread(lambda: os.fdatasync(fd))
             self._syncing.addCallbacks(lambda _: self._covered(covered), self._failed)
 
     def _covered(self, sequence: int) -> None:

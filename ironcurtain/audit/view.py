@@ -18,7 +18,7 @@ Record = Mapping[str, Any]
 def render(record: Record) -> str:
     """:returns: one line for a record, without a line end."""
     body = _KINDS.get(str(record.get("kind")), _other)(record)
-    return f"{record.get('sequence', '?'):>5}  {_clock(record)}  {body}"
+    return f"{_text(record, 'sequence', 12):>5}  {_clock(record)}  {body}"
 
 
 def _clock(record: Record) -> str:
@@ -41,9 +41,9 @@ def _decision(record: Record) -> str:
 
 
 def _outcome(record: Record) -> str:
-    size = f", {record['size']} bytes" if "size" in record else ""
+    size = f", {_text(record, 'size', 12)} bytes" if "size" in record else ""
     why = f": {_text(record, 'error')}" if record.get("error") else ""
-    took = f" after {record['durationMs']} ms" if "durationMs" in record else ""
+    took = f" after {_text(record, 'durationMs', 12)} ms" if "durationMs" in record else ""
     return f"{_text(record, 'status', 12):<9}{took}{size}{why}"
 
 

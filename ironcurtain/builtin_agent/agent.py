@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 
 from ironcurtain.builtin_agent.accounting import Accounting
 from ironcurtain.builtin_agent.conversation import Conversation
 from ironcurtain.builtin_agent.prompt import EXECUTE_CODE, execute_code_tool, system_prompt
-from ironcurtain.codemode import Interpreter, InterpreterFactory, RunResult, Tool, ToolReply
+from ironcurtain.codemode.interpreter import Call, Interpreter, InterpreterFactory
+from ironcurtain.codemode.model import RunResult, Tool
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import (
     ModelError,
@@ -27,16 +27,14 @@ from ironcurtain.llm.model import (
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 
-CallTool = Callable[[str, str, dict[str, Any]], Deferred[ToolReply]]
-"""Calls a tool of a server, through policy; never fails, but in its reply."""
-
-
 class BuiltinAgent:
     """
     An agent in this process.
 
-    :param tools: all tools of the session; asked for once, when the agent starts.
-    :param call: calls one of them.
+    :param tools: gives all tools of the session; asked once, when the agent starts.
+    :param call: calls one of them, through the policy.
+    :param describe: says what tools there are, for the model.
+    :param language: says what the interpreter can do, for the model.
     :param max_steps: most model requests for one message.
     """
 
@@ -48,26 +46,28 @@ class BuiltinAgent:
         max_tokens: int,
         max_steps: int,
         workspace: str,
-        tools: Callable[[], Sequence[Tool]],
-        call: CallTool,
+        tools: Callable[[], Awaitable[Sequence[Tool]]],
+        call: Call,
         make_interpreter: InterpreterFactory,
+        describe: Callable[[Sequence[Tool]], str],
+        language: str,
         accounting: Accounting,
         emit: Callable[[events.SessionEvent], None],
     ) -> None:
         self._provider, self._model = provider, model
         self._max_tokens, self._max_steps = max_tokens, max_steps
         self._workspace, self._tools, self._call = workspace, tools, call
-        self._make_interpreter, self._accounting, self._emit = make_interpreter, accounting, emit
+        self._make_interpreter, self._describe = make_interpreter, describe
+        self._accounting, self._emit = accounting, emit
         self._conversation = Conversation()
         self._interpreter: Interpreter | None = None
-        self._system, self._execute_code = "", execute_code_tool("")
+        self._system, self._execute_code = "", execute_code_tool(language)
 
     async def start(self) -> None:
         """Make the interpreter, with the tools that the session has now."""
-        tools = self._tools()
+        tools = await self._tools()
+        self._system = system_prompt(self._workspace, self._describe(tools))
         self._interpreter = await self._make_interpreter(tools, self._call)
-        self._system = system_prompt(self._workspace, self._interpreter.describe())
-        self._execute_code = execute_code_tool(self._interpreter.limits())
 
     async def stop(self) -> None:
         """End the interpreter."""

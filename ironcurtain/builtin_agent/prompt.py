@@ -15,10 +15,8 @@ def system_prompt(workspace: str, tools: str) -> str:
     """
     return f"""You are a careful software engineer who works for the person you talk to.
 
-You work on the files below {workspace}. You have one tool, {EXECUTE_CODE}, which runs Python in a sandboxed interpreter
-without files, network or processes of its own. Whatever touches the outside goes through the functions listed below,
-which are already imported and which you call directly, without await. Variables live on from one run to the next.
-Use print for what you want to read; the value of the last expression is shown as well.
+You work on the files below {workspace}. You have one tool, {EXECUTE_CODE}, which runs programs in an interpreter of
+its own. Whatever touches the outside goes through the functions that are listed below.
 
 Every call is judged by a policy and recorded. A call may be
 - allowed: you get its result;
@@ -32,15 +30,15 @@ When you are done, answer in plain words: what you did, and what you could not d
 {tools}"""
 
 
-def execute_code_tool(limits: str) -> ToolSpec:
+def execute_code_tool(language: str) -> ToolSpec:
     """
-    :param limits: what the interpreter cannot do, as it says itself.
+    :param language: what the interpreter can and cannot do, as it says itself.
     :returns: the tool as the model sees it.
     """
     schema = {
         "type": "object",
-        "properties": {"code": {"type": "string", "description": "Python source text"}},
+        "properties": {"code": {"type": "string", "description": "the program"}},
         "required": ["code"],
         "additionalProperties": False,
     }
-    return ToolSpec(EXECUTE_CODE, f"Run Python and show what it printed. {limits}", schema)
+    return ToolSpec(EXECUTE_CODE, f"Run a program and show what it printed. {language}", schema)

@@ -1,5 +1,5 @@
 """
-The ``ironcurtain`` command. Each command is a module of its own, loaded when it is called, so that ``--help`` is instant.
+The ``ironcurtain`` command. Each command is a module of its own, loaded when it is called: so ``--help`` is instant.
 """
 
 from __future__ import annotations

@@ -18,17 +18,14 @@ T = TypeVar("T")
 
 
 def run(
-    main: Callable[[Any], Coroutine[Deferred[Any], Any, T]],
-    *,
-    interrupt: Callable[[], None] | None = None,
-    terminate: Callable[[], None] | None = None,
+    main: Callable[[Any], Coroutine[Deferred[Any], Any, T]], on_signal: Callable[[int], bool] = lambda number: False
 ) -> T:
     """
     Run a coroutine until it ends.
 
     :param main: gets the reactor.
-    :param interrupt: called for SIGINT, in place of ending the program.
-    :param terminate: called for SIGTERM and SIGHUP, in place of ending the program.
+    :param on_signal: is told of SIGINT, SIGTERM and SIGHUP; says whether it did something about it. If not, the
+        coroutine is cancelled.
     :returns: what the coroutine returned, or raises what it raised.
     :raises SystemExit: a signal ended it: 130 or 143, as a shell would say.
     """
@@ -42,14 +39,14 @@ def run(
 
     def begin() -> None:
         task = Deferred.fromCoroutine(main(reactor))
-        reactions = {signal.SIGINT: interrupt, signal.SIGTERM: terminate, signal.SIGHUP: terminate}
-        for number, react in reactions.items():
-            signal.signal(number, lambda number, _: reactor.callFromThread(signalled, number))
 
         def signalled(number: int) -> None:
             signals.append(number)
-            (reactions[signal.Signals(number)] or task.cancel)()
+            if not on_signal(number):
+                task.cancel()
 
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: reactor.callFromThread(signalled, number))
         task.addBoth(done)
 
     def done(result: Any) -> None:

@@ -96,13 +96,24 @@ class ControlClient:
         body = wire.DecisionBody(outcome.value, digest)
         return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
 
+    async def hold(self, name: Name) -> Callable[[], None]:
+        """
+        Tie a session to this process: it ends when we are gone, however that happens.
+
+        :returns: call it to end it so.
+        """
+        return await self._stream(f"{_session(name)}/events?hold=1", lambda event: None)
+
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """
         Hear a session's events. If the process dies, the last one says that the session is closed.
 
         :returns: call it to hear no more.
         """
-        response = await self._request("GET", f"{_session(name)}/events?after={after}", None)
+        return await self._stream(f"{_session(name)}/events?after={after}", on_event)
+
+    async def _stream(self, path: str, on_event: OnEvent) -> Callable[[], None]:
+        response = await self._request("GET", path, None)
         if response.code != 200:
             raise wire.read_error(await response.content())
         reader = _Events(on_event)

@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.home import private_directory, socket_path
 from ironcurtain.operations import LOCAL_ROLES, Principal
 from ironcurtain.operations.operations import Operations
-from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.model import SessionInfo, SessionRequest
 
 PEER_CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
@@ -60,14 +61,15 @@ class ControlResource(Resource):
             who = self._who(request)
             answer = await self._route(who, request)
         except IronCurtainError as e:
-            status, body = wire.error_status(e), wire.error_body(e)
-        else:
-            if isinstance(answer, EventStream):
-                answer.begin(request)
-                return
-            status, body = 200, msgspec.json.encode(answer)
-        if not gone:
-            _finish(request, status, body)
+            if not gone:
+                _finish(request, wire.error_status(e), wire.error_body(e))
+            return
+        if isinstance(answer, EventStream):
+            answer.begin(request)
+        elif not gone:
+            _finish(request, 200, msgspec.json.encode(answer))
+        elif isinstance(answer, SessionInfo) and request.method == b"POST":
+            await _let_go(self._operations, who, answer.id)  # whoever started it is gone already
 
     async def _route(self, who: Principal, request: Request) -> object:
         path = request.path.decode("ascii", "replace")
@@ -142,7 +144,14 @@ async def _history(operations: Operations, who: Principal, request: Request, nam
 
 async def _events(operations: Operations, who: Principal, request: Request, name: str) -> object:
     operations.session(who, name)
+    if _number(request, b"hold"):
+        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_let_go(operations, who, name)))
     return EventStream(operations, who, name, _number(request, b"after"))
+
+
+async def _let_go(operations: Operations, who: Principal, name: str) -> None:
+    with suppress(NotFound):
+        await operations.stop(who, name)
 
 
 async def _escalations(operations: Operations, who: Principal, request: Request) -> object:

@@ -7,6 +7,7 @@ so that members which we do not know survive and large results are not parsed at
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +20,9 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
+
+ID_LIMIT: Final = 4096
+"""Most bytes of an id, as JSON (our choice; ids are kept for each open request)."""
 
 Id = int | str
 """A request's id; type and exact value are kept (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
@@ -92,14 +96,17 @@ def parse(line: bytes) -> Message:
     """
     try:
         envelope = _envelopes.decode(line)
+        if not line.isascii():
+            line.decode()  # raw members are not looked into, but are passed on: they must be UTF-8 too
     except (msgspec.ValidationError, RecursionError):
         raise InvalidMessage(INVALID_REQUEST, _why_not_an_object(line)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise InvalidMessage(PARSE_ERROR, f"not JSON: {e}") from None
-    identifier = _identifier(envelope.id)
+        raise InvalidMessage(PARSE_ERROR, f"not JSON: {e}", _rescued_identifier(line)) from None
+    method = bytes(envelope.method)
+    identifier = None if not method and bytes(envelope.id) == b"null" else _identifier(envelope.id)
     if bytes(envelope.jsonrpc) != b'"2.0"':
         raise InvalidMessage(INVALID_REQUEST, 'jsonrpc must be "2.0"', identifier)
-    if method := bytes(envelope.method):
+    if method:
         return _call(method, identifier, bytes(envelope.params))
     result, error = bytes(envelope.result), bytes(envelope.error)
     if bool(result) == bool(error):
@@ -126,9 +133,24 @@ def _identifier(raw: msgspec.Raw) -> Id | None:
     if not text:
         return None
     try:
+        if len(text) > ID_LIMIT:
+            raise InvalidMessage(INVALID_REQUEST, f"id is longer than {ID_LIMIT} bytes")
         return _ids.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidMessage(INVALID_REQUEST, "id must be an integer or a string") from None
+
+
+def _rescued_identifier(line: bytes) -> Id | None:
+    # Half of a surrogate pair, as JavaScript makes when it cuts a text, is JSON by the letter (RFC 8259 section 8.2),
+    # but no text. The line is refused; with its id, so that the caller does not wait for ever.
+    try:
+        message = json.loads(line)
+        identifier = message["id"]
+        if type(identifier) not in (int, str):
+            return None
+        return _ids.decode(encode(identifier))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
 
 
 def _why_not_an_object(line: bytes) -> str:

@@ -32,8 +32,7 @@ class Framer:
     """
 
     limit: int
-    _parts: list[bytes] = field(default_factory=list)
-    _size: int = 0
+    _held: bytearray = field(default_factory=bytearray)
     _discarding: bool = False
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
@@ -46,26 +45,31 @@ class Framer:
         *whole, rest = data.split(b"\n")
         lines: list[bytes | TooLong] = []
         for piece in whole:
-            self._keep(piece, lines)
-            if not self._discarding and (line := b"".join(self._parts).removesuffix(b"\r")):
-                lines.append(line)
-            self._parts.clear()
-            self._size, self._discarding = 0, False
+            self._end(piece, lines)
         self._keep(rest, lines)
         return lines
 
     @property
     def pending(self) -> bool:
         """Whether an unfinished line is held, or is being thrown away."""
-        return self._discarding or self._size > 0
+        return self._discarding or bool(self._held)
+
+    def _end(self, piece: bytes, lines: list[bytes | TooLong]) -> None:
+        if self._held or self._discarding:
+            self._keep(piece, lines)
+            piece, self._held = bytes(self._held), bytearray()
+        if self._discarding:
+            self._discarding = False
+        elif len(line := piece.removesuffix(b"\r")) > self.limit:
+            lines.append(TOO_LONG)
+        elif line:
+            lines.append(line)
 
     def _keep(self, piece: bytes, lines: list[bytes | TooLong]) -> None:
-        if self._discarding or not piece:
+        if self._discarding:
             return
-        self._size += len(piece)
-        if self._size > self.limit + 1:  # one more, for the CR of a CRLF
-            self._parts.clear()
-            self._discarding = True
+        if len(self._held) + len(piece) > self.limit + 1:  # one more, for the CR of a CRLF
+            self._held, self._discarding = bytearray(), True
             lines.append(TOO_LONG)
         else:
-            self._parts.append(piece)
+            self._held += piece

@@ -29,12 +29,14 @@ class SessionRequest:
     :param task: the first message or the label's text; may be empty.
     :param workspace: the directory that the agent works on; ``None``: a fresh one in the session's directory.
     :param options: what only this kind understands.
+    :param directory: where the session keeps its files; ``None``: in the home.
     """
 
     kind: str
     task: str = ""
     workspace: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    directory: Path | None = None
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):

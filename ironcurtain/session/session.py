@@ -12,6 +12,7 @@ import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
@@ -111,7 +112,7 @@ class Session:
         self, kind: Kind[T], request: SessionRequest, number: int, services: Services, attended: Callable[[], bool]
     ) -> None:
         self.id, self.number, self.request = str(uuid.uuid4()), number, request
-        self.paths = services.home.session(self.id)
+        self.paths = SessionPaths(request.directory) if request.directory else services.home.session(self.id)
         self.label = label(kind.agent_name, request.task)
         self.events = events.EventLog(services.now)
         self.history = History(self.paths.history)
@@ -131,7 +132,8 @@ class Session:
         self._started_at = timestamp(services.now())
         self._agent: Agent | None = None
         self._message: Deferred[Reply] | None = None
-        self._closing: Deferred[None] | None = None
+        self._closing = self._is_down = False
+        self._waiting: list[Deferred[None]] = []
 
     @property
     def info(self) -> SessionInfo:
@@ -191,11 +193,19 @@ class Session:
 
     async def close(self, reason: str = "") -> None:
         """End the session: cancel its message, withdraw its escalations, stop its parts. Closing twice is harmless."""
-        if self._closing is None:
-            self._closing = Deferred.fromCoroutine(self._close(reason))
+        if not self._closing:
+            self._closing = True
+            Deferred.fromCoroutine(self._close(reason)).addErrback(self._not_closed)
+        await self.ended()
+
+    def ended(self) -> Deferred[None]:
+        """:returns: fires when the session is closed and nothing of it runs any more."""
         done: Deferred[None] = Deferred()
-        self._closing.addBoth(lambda _: None if done.called else done.callback(None))
-        await done
+        if self._is_down:
+            done.callback(None)
+        else:
+            self._waiting.append(done)
+        return done
 
     async def _start_parts(self) -> None:
         start, services = self._life.start, self._services
@@ -304,6 +314,17 @@ class Session:
             message.cancel()
         self.escalations.withdraw_all()
         await self._life.stop()
+        self._down()
+
+    def _not_closed(self, failure: Failure) -> None:
+        self.log.failure("session {number} did not close cleanly", failure, number=self.number)
+        self._down()
+
+    def _down(self) -> None:
+        self._is_down = True
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            done.callback(None)
 
     def _ended(self, reason: str) -> None:
         self._enter(State.CLOSED, reason)

@@ -1,0 +1,153 @@
+"""The one place where everything is put together, for the daemon and for a command that works alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.threads import deferToThreadPool
+
+from ironcurtain.builtin_agent.kind import make_builtin_agent
+from ironcurtain.codemode import pool
+from ironcurtain.codemode.monty import MontyInterpreters
+from ironcurtain.control import server as control
+from ironcurtain.errors import SessionError
+from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home import Home
+from ironcurtain.identity import hide_memory
+from ironcurtain.lifecycle import Lifecycle
+from ironcurtain.locks import FileLock
+from ironcurtain.mcp_proxy.proxy import McpProxy
+from ironcurtain.operations.api import LocalApi
+from ironcurtain.operations.operations import Operations
+from ironcurtain.secrets import Redactor
+from ironcurtain.session.manager import SessionManager
+from ironcurtain.session.model import Agent, Reply, Usage
+from ironcurtain.session.session import Core, Kind, Services
+from ironcurtain.session.tools import make_proxy
+from ironcurtain.settings import load
+
+
+class Application:
+    """
+    All services of one process.
+
+    :param socket: where the control API is served.
+    :param lock: held for as long as this runs, if any.
+    :raises ConfigurationError: the settings are wrong.
+    """
+
+    def __init__(
+        self, reactor: Any, home: Home, environ: Mapping[str, str], socket: Path, lock: Path | None = None
+    ) -> None:
+        hide_memory()
+        home.prepare()
+        text = home.config.read_text(encoding="utf-8") if home.config.exists() else None
+        settings = load(str(home.config), text, environ).settings
+        self._reactor, self._socket, self._life = reactor, socket, Lifecycle(reactor)
+        self._lock = FileLock(lock) if lock is not None else None
+        if self._lock is not None:
+            self._lock.acquire()
+        self._watcher = DirectoryWatcher(reactor)
+        services = Services(
+            home=home,
+            settings=settings,
+            clock=reactor,
+            now=time.time,
+            in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+            watcher=self._watcher,
+            redactor=Redactor(),
+            control_socket=str(socket),
+        )
+        self.manager = SessionManager(_kinds(reactor, environ), services)
+        self.operations = Operations(self.manager)
+        self.api = LocalApi(self.operations, control.owner())
+
+    @classmethod
+    def for_daemon(cls, reactor: Any, home: Home, environ: Mapping[str, str]) -> Application:
+        """:raises Held: another daemon runs in this home."""
+        return cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
+
+    @classmethod
+    def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str]) -> Application:
+        """:returns: the application of a command that runs its sessions itself."""
+        return cls(reactor, home, environ, home.owner_socket(os.getpid()))
+
+    async def start(self) -> None:
+        """Serve the control API."""
+        await self._life.start("the directory watcher", _nothing, self._stop_watcher)
+        await self._life.start("the interpreters", _nothing, _close_pool)
+        await self._life.start("the control API", self._listen, self._stop_listening)
+
+    async def stop(self, reason: str) -> None:
+        """End all sessions, then everything else."""
+        await self.manager.stop(reason)
+        await self._life.stop()
+        if self._lock is not None:
+            self._lock.release()
+
+    async def _listen(self) -> Any:
+        return await control.listen(self._reactor, self._socket, self.operations)
+
+    async def _stop_listening(self, port: Any) -> None:
+        await port.stopListening()
+        self._socket.unlink(missing_ok=True)
+
+    async def _stop_watcher(self, _: None) -> None:
+        self._watcher.stop()
+
+
+def _kinds(reactor: Any, environ: Mapping[str, str]) -> dict[str, Kind[Any]]:
+    interpreters = MontyInterpreters(reactor)
+
+    def tools(core: Core) -> McpProxy:
+        return make_proxy(core, reactor, environ)
+
+    def builtin(core: Core, proxy: McpProxy) -> Agent:
+        return make_builtin_agent(core, proxy, reactor, environ, interpreters)
+
+    return {
+        "builtin": Kind("builtin", tools, builtin),
+        "mcp-proxy": Kind("mcp-proxy", tools, lambda core, proxy: Outsiders(core, proxy)),
+    }
+
+
+class Outsiders:
+    """
+    In place of an agent: MCP clients that come to a socket, or to standard input and output.
+
+    The option ``socket`` names the socket; without it one client is served on standard input and output, and the
+    session ends with it.
+    """
+
+    def __init__(self, core: Core, proxy: McpProxy) -> None:
+        self._proxy, self._socket = proxy, core.request.options.get("socket")
+
+    async def start(self) -> None:
+        """Let clients in."""
+        if self._socket:
+            await self._proxy.listen(Path(self._socket))
+        else:
+            self._proxy.serve_stdio()
+
+    async def respond(self, message: str) -> Reply:
+        """:raises SessionError: always; there is nobody who could answer."""
+        raise SessionError("MESSAGE_FAILED", "this session only serves tools: it takes no messages")
+
+    async def stop(self) -> None:
+        """The proxy itself sends them away when it stops."""
+
+    def usage(self) -> Usage:
+        """:returns: nothing is used here."""
+        return Usage()
+
+
+async def _nothing() -> None:
+    pass
+
+
+async def _close_pool(_: None) -> None:
+    await pool.close_pool()

@@ -1,0 +1,139 @@
+"""``ironcurtain doctor``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_json, settings
+
+if TYPE_CHECKING:
+    from ironcurtain.home import Home
+
+OK, HINT, WRONG = "ok", "hint", "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    One thing that was looked at.
+
+    :param state: ``ok``, ``hint`` (works, but less well), or ``wrong``.
+    :param mend: what to do; empty if nothing.
+    """
+
+    what: str
+    state: str
+    detail: str
+    mend: str = ""
+
+
+@click.command()
+@as_json
+def doctor(json_output: bool) -> None:
+    """
+    Say what is missing here and how to mend it.
+
+    Ends with status 1 if something is wrong; hints do not count.
+    """
+    where = home()
+    findings = list(examine(where))
+    if json_output:
+        print_json([asdict(finding) for finding in findings])
+    for finding in () if json_output else findings:
+        click.echo(f"{finding.state:<5}  {finding.what}: {finding.detail}")
+        if finding.mend:
+            click.echo(f"       {finding.mend}")
+    if any(finding.state == WRONG for finding in findings):
+        raise SystemExit(1)
+
+
+def examine(where: Home) -> Iterator[Finding]:
+    """Look at everything, in the order in which it is needed."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", OK, version)
+    for check in (_home, _settings, _policy, _servers, _sandbox, _key, _daemon):
+        try:
+            yield from check(where)
+        except Exception as e:
+            yield Finding(check.__name__.strip("_"), WRONG, str(e), "Mend that and run this again.")
+
+
+def _home(where: Home) -> Iterator[Finding]:
+    if not where.path.exists():
+        yield Finding("home", HINT, f"{where.path} does not exist yet", "Make it with: ironcurtain init")
+        return
+    mode = stat.S_IMODE(where.path.stat().st_mode)
+    if mode & 0o077:
+        yield Finding("home", WRONG, f"{where.path} is open to others", f"Close it: chmod 700 {where.path}")
+    else:
+        yield Finding("home", OK, str(where.path))
+
+
+def _settings(where: Home) -> Iterator[Finding]:
+    settings(where)
+    yield Finding("settings", OK, str(where.config) if where.config.exists() else "defaults")
+
+
+def _policy(where: Home) -> Iterator[Finding]:
+    from ironcurtain.cli.policy import load
+
+    policy, _ = load(where, None)
+    yield Finding("policy", OK, f"{len(policy.rules)} rules from {where.policy if where.policy.exists() else 'defaults'}")
+
+
+def _servers(where: Home) -> Iterator[Finding]:
+    from ironcurtain.assembly import configured_servers
+
+    for server in configured_servers(where, str(where.path), os.environ):
+        if shutil.which(server.command) is None:
+            mend = f"Install it, or mend its command in {where.mcp_servers}"
+            yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)
+        else:
+            yield Finding(f"MCP server {server.name}", OK, server.command)
+
+
+def _sandbox(_: Home) -> Iterator[Finding]:
+    from ironcurtain import bubblewrap
+
+    problem = bubblewrap.available()
+    if problem is None:
+        yield Finding("sandbox", OK, "bubblewrap works: the interpreter's worker runs inside it")
+    else:
+        mend = "The interpreter's worker runs without this second wall; MCP servers with a 'sandbox' do not start."
+        yield Finding("sandbox", HINT, problem, mend)
+
+
+def _key(where: Home) -> Iterator[Finding]:
+    from ironcurtain.credentials import DEFAULT_VARIABLES
+    from ironcurtain.settings import Provider
+
+    model = settings(where).settings.model
+    if model.backend == "scripted":
+        yield Finding("model", OK, f"scripted: {model.script}")
+        return
+    key = settings(where).settings.providers.get(model.backend, Provider()).key
+    source = key.file or key.command or key.env or DEFAULT_VARIABLES[model.backend]
+    # A command is not run: it may ask for a password.
+    if key.command or os.environ.get(source) or (key.file and os.path.exists(os.path.expanduser(key.file))):
+        yield Finding("model", OK, f"{model.backend}, key from {source}")
+    else:
+        yield Finding("model", HINT, f"{model.backend}, but no key in {source}", f"Set it: export {source}=...")
+
+
+def _daemon(where: Home) -> Iterator[Finding]:
+    from ironcurtain.locks import is_held
+
+    if where.path.exists() and is_held(where.daemon_lock):
+        yield Finding("daemon", OK, "runs")
+    else:
+        yield Finding("daemon", OK, "does not run; commands work alone (start it with: twistd ironcurtain)")
+
+

@@ -1,0 +1,62 @@
+"""``ironcurtain init``."""
+
+from __future__ import annotations
+
+import click
+
+from ironcurtain.cli.output import home
+
+CONFIG = """\
+# Settings of IronCurtain. Whatever is not set here has a default: see 'ironcurtain config show'.
+version = 1
+
+[model]
+# backend = "anthropic"
+# name = "claude-sonnet-5-5"
+
+[escalation]
+# How long you have to answer, in seconds.
+# timeout_seconds = 300
+
+[budget]
+# Limits of one session; without a value there is none.
+# cost = 5.0
+
+# Where the real key comes from: an environment variable, a command that prints it, or a file with mode 0600.
+[providers.anthropic]
+# key = { env = "ANTHROPIC_API_KEY" }
+# key = { command = "pass show anthropic" }
+"""
+
+SERVERS = """\
+{
+  "mcpServers": {
+    "filesystem": {
+      "command": "ironcurtain-files",
+      "args": ["$WORKSPACE"]
+    }
+  }
+}
+"""
+
+
+@click.command()
+def init() -> None:
+    """
+    Make the home directory with files to start from: config.toml, policy.toml, mcp-servers.json.
+
+    Files that exist stay as they are.
+    """
+    from ironcurtain.home import publish_once
+    from ironcurtain.policy import default_policy_text
+
+    where = home()
+    where.prepare()
+    for path, text in (
+        (where.config, CONFIG),
+        (where.policy, default_policy_text()),
+        (where.mcp_servers, SERVERS),
+    ):
+        made = publish_once(path, text.encode())
+        click.echo(f"{'made ' if made else 'kept '} {path}")
+    click.echo("Next: ironcurtain doctor")

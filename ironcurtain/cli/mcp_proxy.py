@@ -1,0 +1,56 @@
+"""``ironcurtain mcp-proxy``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ironcurtain.cli.output import home
+
+
+@click.command()
+@click.option("--socket", type=click.Path(path_type=Path), help="Serve on this UNIX socket, for any number of clients.")
+@click.option("--servers", type=click.Path(path_type=Path), help="The MCP servers (default: mcp-servers.json at home).")
+@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
+@click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
+@click.option("--session-dir", type=click.Path(path_type=Path), help="Where audit log and escalations are kept.")
+def mcp_proxy(
+    socket: Path | None, servers: Path | None, policy: Path | None, workspace: Path | None, session_dir: Path | None
+) -> None:
+    """
+    Put MCP servers under policy, for any MCP client.
+
+    Without --socket it speaks MCP on standard input and output, so that a client starts it as its server:
+
+    \b
+      {"mcpServers": {"ironcurtain": {"command": "ironcurtain",
+                                      "args": ["mcp-proxy", "--workspace", "/path/to/project"]}}}
+
+    What the policy puts before a person is answered with 'ironcurtain approve N' in another terminal.
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.session.model import SessionRequest
+
+    where = home()
+    named = {"socket": socket, "servers": servers, "policy": policy}
+    options = {name: str(path.expanduser().absolute()) for name, path in named.items() if path is not None}
+    directory = session_dir.expanduser().absolute() if session_dir is not None else None
+    request = SessionRequest("mcp-proxy", "", (workspace or Path()).expanduser().absolute(), options, directory)
+
+    async def serve(reactor: Any) -> None:
+        from ironcurtain.assembly import Application
+
+        application = Application.alone(reactor, where, os.environ)
+        await application.start()
+        try:
+            session = await application.manager.create(request)
+            if socket is not None:
+                click.echo(f"Session {session.number} serves MCP on {socket}. Ctrl-C ends it.", err=True)
+            await session.ended()
+        finally:
+            await application.stop("the command ends")
+
+    run(serve)

@@ -1,0 +1,116 @@
+"""An escalation as it is put before a person. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironcurtain.cli.terminal.arguments import full
+from ironcurtain.cli.terminal.lines import Glyphs, Line, Span, cut, wrap
+from ironcurtain.display import one_line
+from ironcurtain.session.events import EscalationRaised
+
+REASON_LINES = 2
+"""Most lines of the policy's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """
+    An escalation that waits.
+
+    :param digest: of the arguments; a decision is for exactly these.
+    :param expires_at: seconds since the epoch.
+    """
+
+    number: int
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    digest: str
+    rule: str
+    reason: str
+    expires_at: float
+
+    @classmethod
+    def of(cls, raised: EscalationRaised) -> Pending:
+        """:returns: what an event says of an escalation."""
+        return cls(
+            raised.number,
+            raised.server,
+            raised.tool,
+            raised.arguments,
+            raised.digest,
+            raised.rule,
+            raised.reason,
+            raised.expires_at,
+        )
+
+    @property
+    def name(self) -> str:
+        """Server and tool, escaped."""
+        return f"{one_line(self.server, 64)}.{one_line(self.tool, 64)}"
+
+
+def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Line]:
+    """
+    :param now: seconds since the epoch.
+    :param width: columns of the terminal.
+    :returns: at most about 20 lines.
+    """
+    room = max(width - 3, 20)
+    side = Span(glyphs.side, "warn")
+    heading = cut(f" asks: {pending.name}", max(room - len(f"Escalation {pending.number}"), 10), glyphs)
+    lines: list[Line] = [(Span(f"{glyphs.top}Escalation {pending.number}", "warn"), Span(heading, "bold"))]
+    lines += [(side, *line) for line in full(pending.arguments, room)]
+    lines.append((side,))
+    lines += [(side, Span(text, "dim")) for text in _reason(pending, room, glyphs)]
+    lines.append(
+        (
+            Span(f"{glyphs.bottom}{left(pending.expires_at - now)} left. Type ", "warn"),
+            Span(f"/approve {pending.number}", "key"),
+            Span(" or ", "warn"),
+            Span(f"/deny {pending.number}", "key"),
+        )
+    )
+    return lines
+
+
+def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
+    text = f"why: {one_line(pending.reason, 400)} (rule {one_line(pending.rule, 64)})"
+    lines = list(wrap(text, room))
+    if len(lines) > REASON_LINES:
+        last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs)
+        lines = [*lines[: REASON_LINES - 1], last]
+    return lines
+
+
+def left(seconds: float) -> str:
+    """:returns: a time span as ``4:59``."""
+    whole = max(int(seconds), 0)
+    return f"{whole // 60}:{whole % 60:02d}"
+
+
+def took(milliseconds: float) -> str:
+    """:returns: a duration as ``3 ms``, ``2.5 s`` or ``3 min 12 s``."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def elapsed(seconds: float) -> str:
+    """:returns: how long something has been going on, as ``12 s`` or ``3 min 12 s``."""
+    whole = max(int(seconds), 0)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def ending(number: int, outcome: str, by: str) -> str:
+    """:returns: what became of an escalation, in words."""
+    words = {
+        "expired": "nobody decided in time, so the call was refused",
+        "withdrawn": "withdrawn, the call no longer waits",
+    }
+    who = f" by {one_line(by, 64)}" if by else ""
+    return f"escalation {number}: {words.get(outcome) or one_line(outcome, 20) + who}"

@@ -1,0 +1,100 @@
+"""The tool calls of a session: those that run, and what is said of each when it is over. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ironcurtain.cli.terminal.arguments import brief
+from ironcurtain.cli.terminal.banner import elapsed, took
+from ironcurtain.cli.terminal.lines import Glyphs, Line, Span, cut
+from ironcurtain.display import one_line
+from ironcurtain.session import events
+
+LEAST_ARGUMENTS = 8
+"""Columns below which arguments are left out."""
+
+REASON_LIMIT = 300
+"""Most characters of a reason that are shown."""
+
+_UNDECIDED = {
+    "expired": "nobody decided in time",
+    "unattended": "nobody was there to ask",
+    "withdrawn": "withdrawn",
+}
+
+
+@dataclass(slots=True)
+class _Call:
+    name: str
+    arguments: str
+    started: float
+    refusal: str = ""
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls that run now, oldest first."""
+
+    glyphs: Glyphs
+    _running: dict[str, _Call] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def raised(self, event: events.ToolCall, at: float) -> None:
+        """:param at: seconds since the epoch."""
+        self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief(event.arguments), at)
+
+    def decided(self, event: events.ToolDecision) -> None:
+        """Policy or a person judged a call."""
+        if (call := self._running.get(event.call_id)) is not None:
+            call.refusal = _refusal(event)
+
+    def over(self, event: events.ToolFinished, width: int) -> list[Line]:
+        """:returns: what is said of a call that is over; nothing if it is not known."""
+        call = self._running.pop(event.call_id, None)
+        return [] if call is None else self._result(call, event.status, took(event.duration_ms), width)
+
+    def abandon(self, width: int) -> list[Line]:
+        """:returns: what is said of the calls that run, which nobody waits for any more."""
+        calls, self._running = self._running, {}
+        return [line for call in calls.values() for line in self._result(call, "not finished", "", width)]
+
+    def forget(self) -> None:
+        """Drop all of them, unsaid."""
+        self._running.clear()
+
+    def status(self, now: float, width: int) -> Line:
+        """:returns: the oldest call that runs, and for how long. There must be one."""
+        call, more = next(iter(self._running.values())), len(self._running) - 1
+        time = f"{f' and {more} more' if more else ''} {elapsed(now - call.started)}"
+        return (Span(call.name), *_fitting(call, width - len(call.name) - len(time), self.glyphs), Span(time, "dim"))
+
+    def _result(self, call: _Call, status: str, time: str, width: int) -> list[Line]:
+        good = status == "success"
+        mark = Span(f"{self.glyphs.done if good else self.glyphs.failed} ", "good" if good else "bad")
+        known = "" if good or call.refusal else f" {one_line(status, 30)}"
+        tail = f"{known} ({time})" if time and not call.refusal else known
+        room = width - len(mark.text) - len(call.name) - len(tail)
+        line = (mark, Span(call.name), *_fitting(call, room, self.glyphs), Span(tail, "dim"))
+        return [line, (Span(f"  {call.refusal}", "bad"),)] if call.refusal else [line]
+
+
+def tool_name(server: str, tool: str) -> str:
+    """:returns: server and tool, escaped."""
+    return f"{one_line(server, 64)}.{one_line(tool, 64)}"
+
+
+def _fitting(call: _Call, room: int, glyphs: Glyphs) -> Line:
+    if not call.arguments or room <= LEAST_ARGUMENTS:
+        return ()
+    return (Span(f" {cut(call.arguments, room - 1, glyphs)}", "dim"),)
+
+
+def _refusal(event: events.ToolDecision) -> str:
+    if event.decision == "deny":
+        reason = f": {one_line(event.reason, REASON_LIMIT)}" if event.reason else ""
+        return f"denied by {one_line(event.rule, 64)}{reason}"
+    if event.decision == "denied":
+        return f"denied by {one_line(event.by, 64) or 'a person'}"
+    return _UNDECIDED.get(event.decision, "")

@@ -1,0 +1,117 @@
+"""What the person types: commands and messages. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ironcurtain.errors import UsageError
+from ironcurtain.escalation.model import Outcome
+
+NUMBER_DIGITS = 12
+"""Most digits of a number that is taken for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """For the agent."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Answer an escalation; without a number the only one there is."""
+
+    outcome: Outcome
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Nothing that can be done; ``why`` says what to type instead."""
+
+    why: str
+
+
+class Simple(Enum):
+    """The commands that take nothing, with what the help says of them."""
+
+    BUDGET = "what this session used so far"
+    HISTORY = "the messages and answers so far"
+    LOGS = "where the log and the audit log are, and the log's last lines"
+    HELP = "this list"
+    QUIT = "leave; Ctrl-D on an empty line does the same"
+    EXIT = "leave"
+
+
+Input = Message | Decide | Wrong | Simple
+
+DECISIONS = {
+    "approve": (Outcome.APPROVED, "let a waiting call happen, once, exactly as it was shown"),
+    "deny": (Outcome.DENIED, "refuse a waiting call"),
+}
+"""The commands that answer an escalation, with what the help says of them."""
+
+
+def parse(line: str) -> Input | None:
+    """:returns: what a line means; ``None`` if it is blank."""
+    if not line.strip():
+        return None
+    if not line.startswith("/"):
+        return Message(line.strip())
+    word, *rest = line[1:].split() or [""]
+    name = word.lower()
+    if name in DECISIONS:
+        return _decide(name, rest)
+    if name.upper() not in Simple.__members__:
+        return Wrong(f"there is no command /{name}: see /help; to send this as a message, put a space before it")
+    return Wrong(f"/{name} takes nothing after it") if rest else Simple[name.upper()]
+
+
+def _decide(name: str, rest: list[str]) -> Input:
+    outcome, _ = DECISIONS[name]
+    if not rest:
+        return Decide(outcome, None)
+    number = rest[0]
+    if len(rest) > 1 or not (number.isascii() and number.isdecimal() and len(number) <= NUMBER_DIGITS):
+        return Wrong(f"/{name} takes the number of one escalation, like: /{name} 3")
+    return Decide(outcome, int(number))
+
+
+def choose(
+    asked: Decide, waiting: Collection[int], shown: Mapping[int, float], typed_at: float, outcomes: Mapping[int, str]
+) -> int:
+    """
+    Find out which escalation a decision is for. Only one that the person saw can be meant.
+
+    :param waiting: the numbers of those that wait.
+    :param shown: when each of them was shown.
+    :param typed_at: when the person began to type.
+    :param outcomes: what became of others, in words.
+    :returns: its number.
+    :raises UsageError: there is none, or the person must say which.
+    """
+    word = "approve" if asked.outcome is Outcome.APPROVED else "deny"
+    if asked.number is None:
+        return _only_one(word, sorted(waiting), shown, typed_at)
+    if asked.number in waiting and asked.number in shown:
+        return asked.number
+    if asked.number in outcomes:
+        raise UsageError(f"too late: {outcomes[asked.number]}")
+    raise UsageError(f"no escalation {asked.number} waits in this session{_list(sorted(waiting))}")
+
+
+def _only_one(word: str, waiting: list[int], shown: Mapping[int, float], typed_at: float) -> int:
+    if not waiting:
+        raise UsageError(f"nothing waits for a decision: there is nothing to {word}")
+    if len(waiting) > 1:
+        raise UsageError(f"say which one, like: /{word} {waiting[0]}{_list(waiting)}")
+    if shown.get(waiting[0], typed_at) >= typed_at:
+        raise UsageError(f"escalation {waiting[0]} came while you were typing: look at it, then /{word} {waiting[0]}")
+    return waiting[0]
+
+
+def _list(waiting: list[int]) -> str:
+    return f" (waiting: {', '.join(map(str, waiting))})" if waiting else ""

@@ -1,0 +1,114 @@
+"""What is shown, before any terminal sees it: lines of styled text. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Style = Literal["", "dim", "bold", "good", "bad", "warn", "key"]
+"""How a piece of text looks; ``key`` is what the person is to type."""
+
+
+class Span(NamedTuple):
+    """A piece of a line. The text is safe to show: escaped, and without line ends."""
+
+    text: str
+    style: Style = ""
+
+
+Line = tuple[Span, ...]
+"""One line; an empty one is a blank line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The signs that a terminal may lack."""
+
+    done: str = "✓"
+    failed: str = "✗"
+    active: str = "●"
+    idle: str = "○"
+    prompt: str = "› "
+    dot: str = " · "
+    top: str = "╭ "
+    side: str = "│ "
+    bottom: str = "╰ "
+    rest: str = "…"
+
+
+UNICODE = Glyphs()
+ASCII = Glyphs("ok", "x", "*", "-", "> ", ", ", "+ ", "| ", "+ ", "...")
+
+
+def glyphs_for(encoding: str) -> Glyphs:
+    """:returns: the signs that an encoding has."""
+    try:
+        "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+def representable(text: str, encoding: str) -> str:
+    """:returns: the text with escapes in place of what an encoding lacks, so that nothing is lost unseen."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.replace("…", "...")
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def plain(line: Line) -> str:
+    """:returns: a line without its styles."""
+    return "".join(span.text for span in line)
+
+
+def cells(text: str) -> int:
+    """:returns: how many columns the text takes (wide characters two, combining ones none)."""
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+    """:returns: the text, shortened at its end to at most ``width`` columns."""
+    if cells(text) <= width:
+        return text
+    room = max(width - cells(glyphs.rest), 0)
+    return next(wrap(text, room), "") + glyphs.rest if room else glyphs.rest[:width]
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """
+    Break text into pieces of at most ``width`` columns, at spaces where there are any; nothing is left out but the
+    space at which it is broken.
+    """
+    width = max(width, 2)
+    while cells(text) > width:
+        end = _fitting(text, width)
+        space = text.rfind(" ", 1, end + 1)
+        if space > end // 2:
+            yield text[:space]
+            text = text[space + 1 :]
+        else:
+            yield text[:end]
+            text = text[end:]
+    yield text
+
+
+def _fitting(text: str, width: int) -> int:
+    if text[: width + 1].isascii():
+        return min(width, len(text))
+    used = 0
+    for index, character in enumerate(text):
+        used += _width(character)
+        if used > width:
+            return max(index, 1)
+    return len(text)

@@ -1,0 +1,126 @@
+"""A session on plain streams: pipes, files, or a terminal that can only print."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import os
+from collections.abc import Sequence
+from typing import TextIO
+
+from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.cli.terminal.lines import Line, glyphs_for, plain, representable
+from ironcurtain.cli.terminal.surface import Listener
+from ironcurtain.cli.terminal.view import Live
+
+WIDTH = 100
+"""Columns to which lines are fitted where nobody knows how wide the reader's are (our choice)."""
+
+PIECE = 65536
+"""Most bytes read at once."""
+
+
+@implementer(IReadDescriptor)
+class _Lines:
+    """
+    Reads a file descriptor line by line when there is something to read.
+
+    It stays as it is: set to non-blocking, it would be so for every other process that shares it, the shell for one.
+    """
+
+    def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener) -> None:
+        self._reactor, self._fd, self._listener = reactor, fd, listener
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def fileno(self) -> int:
+        """:returns: what is read."""
+        return self._fd
+
+    def logPrefix(self) -> str:
+        """:returns: a name for logs."""
+        return "standard input"
+
+    def doRead(self) -> None:
+        """Read once; the reactor calls this."""
+        try:
+            data = os.read(self._fd, PIECE)
+        except OSError:
+            data = b""
+        *lines, self._rest = (self._rest + self._decoder.decode(data, final=not data)).split("\n")
+        for line in lines:
+            self._listener.typed(line, math.inf)
+        if not data:
+            self.stop()
+            if self._rest:
+                self._listener.typed(self._rest, math.inf)
+            self._listener.input_ended()
+
+    def stop(self) -> None:
+        """Read no more."""
+        self._reactor.removeReader(self)
+
+    def connectionLost(self, reason: Failure) -> None:
+        """The reactor could not read it."""
+        self._listener.input_ended()
+
+
+class PlainSurface:
+    """
+    Plain streams: answers go to one, all else to the other, and nothing is drawn anew.
+
+    :param stdin: ``None`` where there is none, as for the other streams.
+    """
+
+    live = False
+
+    def __init__(
+        self, reactor: IReactorFDSet, stdin: TextIO | None, stdout: TextIO | None, stderr: TextIO | None
+    ) -> None:
+        self._reactor, self._stdin, self._stdout, self._stderr = reactor, stdin, stdout, stderr
+        self.glyphs = glyphs_for((stderr and stderr.encoding) or "ascii")
+        self._lines: _Lines | None = None
+
+    def width(self) -> int:
+        """:returns: columns."""
+        return WIDTH
+
+    def open(self, listener: Listener, reads: bool) -> None:
+        """Begin to read, if lines are wanted or a person is there."""
+        if self._stdin is None:
+            listener.input_ended()
+        elif reads or self._stdin.isatty():
+            self._lines = _Lines(self._reactor, self._stdin.fileno(), listener)
+            self._reactor.addReader(self._lines)
+
+    def print(self, lines: Sequence[Line], answer: bool = False) -> None:
+        """Print, without styles."""
+        stream = self._stdout if answer else self._stderr
+        if stream is not None:
+            text = "".join(f"{plain(line)}\n" for line in lines)
+            stream.write(representable(text, stream.encoding or "ascii"))
+            stream.flush()
+
+    def show(self, live: Live) -> None:
+        """Nothing is drawn anew here."""
+
+    def bell(self, text: str) -> None:
+        """Ring, if a person is there."""
+        if self._stderr is not None and self._stderr.isatty():
+            self._stderr.write("\a")
+            self._stderr.flush()
+
+    def calm(self) -> None:
+        """Nothing shows that somebody is waited for."""
+
+    def put_back(self, text: str) -> None:
+        """There is no input line."""
+
+    async def close(self) -> None:
+        """Read no more."""
+        if self._lines is not None:
+            self._lines.stop()
+            self._lines = None

@@ -1,0 +1,239 @@
+"""
+A session at a real terminal: what is printed scrolls up, and below it stay the unfinished text, one line about the
+state, and the input line.
+
+prompt_toolkit draws it. What it is told to print was escaped before; it replaces escape characters once more.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.bridge import from_asyncio
+from ironcurtain.cli.terminal.lines import Line, glyphs_for, representable
+from ironcurtain.cli.terminal.surface import Listener
+from ironcurtain.cli.terminal.view import Live
+
+INPUT_LINES = 8
+"""Most lines of the input that are visible; longer input scrolls."""
+
+RESIZE_SECONDS = 0.25
+"""How often the terminal's size is looked at."""
+
+NO_TITLE = ("linux", "eterm-color")
+"""Terminals that would show a title as text."""
+
+STYLE = Style.from_dict(
+    {
+        "dim": "dim",
+        "bold": "bold",
+        "good": "ansigreen",
+        "bad": "ansired",
+        "warn": "ansiyellow",
+        "key": "bold ansicyan",
+    }
+)
+
+
+def terminal_output(stream: TextIO, environ: Mapping[str, str]) -> Vt100_Output:
+    """
+    The terminal behind a stream, in its own sixteen colours, or none where ``NO_COLOR`` is set.
+
+    It is never asked where its cursor is: the answer could come after we have left, into the person's shell.
+    """
+    depth = ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT
+    output = Vt100_Output.from_pty(stream, term=environ.get("TERM"), default_color_depth=depth)
+    output.enable_cpr = False
+    return output
+
+
+class PromptSurface:
+    """
+    A terminal.
+
+    :param now: seconds since the epoch.
+    :param title: whether the terminal has a title.
+    """
+
+    log = Logger()
+    live = True
+
+    def __init__(self, source: Input, output: Output, now: Callable[[], float], title: bool = True) -> None:
+        self._output, self._now, self._title = output, now, title
+        self.glyphs = glyphs_for(output.encoding())
+        self._listener: Listener | None = None
+        self._running: Deferred[None] | None = None
+        self._live, self._began = Live((), ()), 0.0
+        self._wakeup_fd = -1
+        self._buffer = Buffer(multiline=True, on_text_changed=self._changed)
+        self._application: Application[None] = Application(
+            layout=self._layout(),
+            key_bindings=self._keys(),
+            style=STYLE,
+            color_depth=output.get_default_color_depth(),
+            erase_when_done=True,
+            terminal_size_polling_interval=RESIZE_SECONDS,
+            after_render=lambda _: self._keep_wakeup_fd(),
+            input=source,
+            output=output,
+        )
+
+    def width(self) -> int:
+        """:returns: columns; one is left free, for terminals that wrap too early."""
+        return max(self._output.get_size().columns - 1, 20)
+
+    def open(self, listener: Listener, reads: bool) -> None:
+        """Take the terminal. It always reads: a person sits there."""
+        self._listener = listener
+        self._raw(self._title, "\x1b[22;0t")
+        self._wakeup_fd = signal.set_wakeup_fd(-1)
+        self._keep_wakeup_fd()
+        self._running = from_asyncio(self._draw())
+        self._running.addErrback(self._failed)
+
+    def print(self, lines: Sequence[Line], answer: bool = False) -> None:
+        """Print above the live part."""
+        fragments: StyleAndTextTuples = []
+        for line in lines:
+            for span in line:
+                fragments.append((f"class:{span.style}" if span.style else "", self._fit(span.text)))
+            fragments.append(("", "\n"))
+        self._application.renderer.erase()
+        print_formatted_text(self._output, fragments, STYLE, color_depth=self._output.get_default_color_depth())
+        self._application.invalidate()
+
+    def show(self, live: Live) -> None:
+        """Draw the live part, if it is another than before."""
+        if live != self._live:
+            self._live = live
+            self._application.invalidate()
+
+    def bell(self, text: str) -> None:
+        """Ring, and say it in the title."""
+        self._output.bell()
+        self._raw(self._title, f"\x1b]2;ironcurtain: {text}\x07")
+
+    def calm(self) -> None:
+        """Say so in the title."""
+        self._raw(self._title, "\x1b]2;ironcurtain\x07")
+
+    def put_back(self, text: str) -> None:
+        """Put text into the input line, before what is there, and the cursor to the end of it."""
+        rest = self._buffer.text
+        self._buffer.text = f"{text}\n{rest}" if rest else text
+        self._buffer.cursor_position = len(self._buffer.text)
+
+    async def close(self) -> None:
+        """Erase the live part, and give the terminal back as it was."""
+        self._listener = None
+        if self._running is not None:
+            running, self._running = self._running, None
+            running.cancel()
+            await running
+            self._keep_wakeup_fd()
+            self._raw(self._title, "\x1b[23;0t")
+
+    async def _draw(self) -> None:
+        await self._application.run_async(handle_sigint=False, set_exception_handler=False)
+
+    def _failed(self, failure: Failure) -> None:
+        if self._listener is None:
+            return
+        if failure.check(EOFError) is None:
+            self.log.failure("the terminal could not be drawn", failure)
+        self._listener.lost("the terminal is gone")
+
+    def _keep_wakeup_fd(self) -> None:
+        """
+        prompt_toolkit has asyncio watch for SIGWINCH, and with that asyncio takes the one file descriptor by which
+        Python wakes a program for signals: the reactor would no longer learn that a child has ended. Give it back.
+        """
+        if signal.set_wakeup_fd(self._wakeup_fd) != self._wakeup_fd:
+            self.log.debug("the reactor has its signals back")
+
+    def _layout(self) -> Layout:
+        tail = Window(FormattedTextControl(self._tail), dont_extend_height=True)
+        status = Window(FormattedTextControl(self._status), height=1)
+        control = BufferControl(self._buffer, input_processors=[BeforeInput(self.glyphs.prompt, style="class:key")])
+        line = Window(
+            control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True
+        )
+        has_tail = Condition(lambda: bool(self._live.tail))
+        return Layout(HSplit([Window(height=1), ConditionalContainer(tail, has_tail), status, line]), line)
+
+    def _tail(self) -> StyleAndTextTuples:
+        return [("", self._fit("\n".join(self._live.tail)))]
+
+    def _status(self) -> StyleAndTextTuples:
+        return [(f"class:{span.style}" if span.style else "", self._fit(span.text)) for span in self._live.status]
+
+    def _fit(self, text: str) -> str:
+        return representable(text, self._output.encoding())
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        keys.add("enter")(lambda event: self._entered())
+        keys.add("escape", "enter")(lambda event: self._buffer.insert_text("\n"))
+        keys.add("c-c")(self._interrupted)
+        keys.add("<sigint>")(self._interrupted)
+        keys.add("c-d", filter=Condition(lambda: not self._buffer.text))(lambda event: self._ended())
+        return keys
+
+    def _entered(self) -> None:
+        text, began = self._buffer.text, self._began
+        self._buffer.reset(append_to_history=True)
+        if self._listener is not None:
+            self._listener.typed(text, began)
+
+    def _interrupted(self, event: KeyPressEvent) -> None:
+        if self._buffer.text:
+            self._buffer.reset()
+        elif self._listener is not None:
+            self._listener.interrupt()
+
+    def _ended(self) -> None:
+        if self._listener is not None:
+            self._listener.input_ended()
+
+    def _changed(self, buffer: Buffer) -> None:
+        if len(buffer.text) <= 1:
+            self._began = self._now()
+
+    def _raw(self, wanted: bool, sequence: str) -> None:
+        if wanted:
+            self._output.write_raw(sequence)
+            self._output.flush()
+
+
+def prompt_surface(
+    stdin: TextIO, stderr: TextIO, environ: Mapping[str, str], now: Callable[[], float]
+) -> PromptSurface:
+    """:returns: the terminal behind the standard streams."""
+    title = environ.get("TERM") not in NO_TITLE
+    return PromptSurface(create_input(stdin), terminal_output(stderr, environ), now, title)

@@ -1,0 +1,67 @@
+"""What the commands that only look print. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironcurtain.cli.terminal.commands import DECISIONS, Simple
+from ironcurtain.cli.terminal.lines import Glyphs, Line, Span, cut
+from ironcurtain.cli.terminal.speech import shown
+from ironcurtain.display import one_line, shorten
+from ironcurtain.session.model import Turn
+
+LOG_LINES = 10
+"""How many of the log's last lines ``/logs`` shows."""
+
+SHORT = 400
+"""Most characters of a message or answer that are looked at for ``/history``."""
+
+
+def help_lines() -> list[Line]:
+    """:returns: the commands, and what each does."""
+    entries = [(f"/{name} [N]", text) for name, (_, text) in DECISIONS.items()]
+    entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
+    lines: list[Line] = [(Span(f"  {name:<14}", "key"), Span(text)) for name, text in entries]
+    lines.append((Span("All else is sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
+    return lines
+
+
+def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Line]:
+    """:returns: the turns, each message and each answer shortened to one line."""
+    if not turns:
+        return [(Span("no messages yet", "dim"),)]
+    room = max(width - 6, 10)
+    lines: list[Line] = []
+    for turn in turns:
+        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(cut(shorten(turn.message, SHORT), room, glyphs), "bold")))
+        failed = bool(turn.error)
+        text = f"no answer: {turn.error}" if failed else turn.answer
+        lines.append((Span("      "), Span(cut(shorten(text, SHORT), room, glyphs), "bad" if failed else "")))
+    return lines
+
+
+def budget_lines(turns: Sequence[Turn]) -> list[Line]:
+    """:returns: the sums of what the turns used."""
+    given, made = (sum(getattr(turn.usage, name) for turn in turns) for name in ("input_tokens", "output_tokens"))
+    costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
+    cost = f"${sum(costs):.4f}" if costs else "not known"
+    if costs and len(costs) < len(turns):
+        cost += f" for {len(costs)} of the messages, not known for the others"
+    return [
+        (Span("  messages   ", "dim"), Span(str(len(turns)))),
+        (Span("  tokens     ", "dim"), Span(f"{given:,} in, {made:,} out")),
+        (Span("  cost       ", "dim"), Span(cost)),
+    ]
+
+
+def log_lines(log: str, audit: str, tail: Sequence[str]) -> list[Line]:
+    """
+    :param log: path of the session's log.
+    :param audit: path of its audit log.
+    :param tail: the log's last lines.
+    """
+    lines: list[Line] = [
+        (Span("  log        ", "dim"), Span(one_line(log))),
+        (Span("  audit log  ", "dim"), Span(one_line(audit))),
+    ]
+    return lines + [(Span(f"  {shown(line)}", "dim"),) for line in tail]

@@ -1,0 +1,42 @@
+"""Which surface the standard streams are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TextIO
+
+from twisted.internet.interfaces import IReactorFDSet
+
+from ironcurtain.cli.terminal.plain import PlainSurface
+from ironcurtain.cli.terminal.surface import Surface
+
+
+def standard_surface(
+    reactor: IReactorFDSet,
+    stdin: TextIO | None,
+    stdout: TextIO | None,
+    stderr: TextIO | None,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> Surface:
+    """
+    :param now: seconds since the epoch.
+    :returns: the terminal, if both ends are one that can be drawn on; else plain streams.
+    """
+    if stdin is not None and stderr is not None and environ.get("TERM", "dumb") not in ("", "dumb"):
+        if stdin.isatty() and stderr.isatty():
+            if not _in_foreground(stdin.fileno()):
+                return PlainSurface(reactor, None, stdout, stderr)
+            from ironcurtain.cli.terminal.prompt import prompt_surface
+
+            return prompt_surface(stdin, stderr, environ, now)
+    return PlainSurface(reactor, stdin, stdout, stderr)
+
+
+def _in_foreground(fd: int) -> bool:
+    """Whether we may read the terminal; a job in the background would be stopped for it."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:
+        return False

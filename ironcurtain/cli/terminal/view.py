@@ -1,0 +1,286 @@
+"""
+What a person sees of a session: its events go in, and what is to be printed comes out. Pure.
+
+What is over is printed once and stays. What still changes (text that is not finished, the call that runs, what waits for
+a decision) is the *live* part, drawn anew whenever it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from ironcurtain.cli.terminal.banner import Pending, elapsed, ending, left
+from ironcurtain.cli.terminal.calls import Calls, tool_name
+from ironcurtain.cli.terminal.lines import UNICODE, Glyphs, Line, Span, Style
+from ironcurtain.cli.terminal.speech import Speech, shown
+from ironcurtain.display import one_line, paragraphs
+from ironcurtain.session import events
+
+REMEMBERED = 200
+"""How many outcomes of escalations are remembered for late answers."""
+
+REMARK_LIMIT = 300
+"""Most characters of a reason or message in a remark; an error of a turn may have :data:`ERROR_LIMIT`."""
+
+ERROR_LIMIT = 1000
+
+
+class Answers(Enum):
+    """
+    Where the answer of a message goes.
+
+    ``FLOWING``: printed line by line as it comes. ``WHOLE``: handed over when it is complete. ``ELSEWHERE``: not shown,
+    the caller has it.
+    """
+
+    FLOWING = 1
+    WHOLE = 2
+    ELSEWHERE = 3
+
+
+class Say(NamedTuple):
+    """Print a line."""
+
+    line: Line
+
+
+class Answer(NamedTuple):
+    """Print a whole answer; its text is escaped."""
+
+    text: str
+
+
+class Ask(NamedTuple):
+    """Put an escalation before the person."""
+
+    pending: Pending
+
+
+Item = Say | Answer | Ask
+
+
+class Live(NamedTuple):
+    """What is drawn anew: the end of the unfinished text, and one line about the state."""
+
+    tail: tuple[str, ...]
+    status: Line
+
+
+class View:
+    """
+    The state of the display of one session.
+
+    :param airy: whether a blank line parts what belongs to different things.
+    """
+
+    def __init__(self, answers: Answers, *, airy: bool = True, glyphs: Glyphs = UNICODE) -> None:
+        self.width = 80
+        """Columns; may be changed at any time."""
+        self.state = "initializing"
+        self.reason = ""
+        self.pending: dict[int, Pending] = {}
+        self.outcomes: dict[int, str] = {}
+        """What became of escalations, in words, the newest last."""
+        self._answers, self._airy, self._glyphs = answers, airy, glyphs
+        self._speech = Speech(answers is Answers.FLOWING)
+        self._calls = Calls(glyphs)
+        self._activity: tuple[str, float] = ("", 0.0)
+        self._kind = ""
+
+    @property
+    def working(self) -> bool:
+        """Whether a message is being worked on."""
+        return self.state == "processing"
+
+    def apply(self, stamped: events.Stamped) -> list[Item]:
+        """:returns: what an event gives to print."""
+        return list(self._apply(stamped.event, stamped.time))
+
+    def note(self, text: str, style: Style = "dim") -> list[Item]:
+        """:returns: a line of our own; ``text`` may hold anything."""
+        return list(self._say("note", (Span(one_line(text), style),)))
+
+    def report(self, lines: Iterable[Line]) -> list[Item]:
+        """:returns: lines that answer a command."""
+        return [*self._gap("report"), *map(Say, lines)]
+
+    def message(self, text: str) -> list[Item]:
+        """:returns: a message as the person sent it."""
+        first, *rest = shown(text).split("\n")
+        items = list(self._say("message", (Span(self._glyphs.prompt, "key"), Span(first, "bold"))))
+        return items + [Say((Span("  "), Span(line, "bold"))) for line in rest]
+
+    def failed(self, why: str) -> list[Item]:
+        """:returns: an error whose event never came."""
+        return list(self._failure("no answer", why, ERROR_LIMIT))
+
+    def answer(self, text: str) -> list[Item]:
+        """:returns: an answer whose event never came."""
+        return list(self._answer(text))
+
+    def resync(self, state: str, pending: Sequence[events.EscalationRaised]) -> list[Item]:
+        """
+        Take the truth from the session after events were missed.
+
+        :param pending: what waits for a person in this session.
+        """
+        self.state = state
+        self._calls.forget()
+        waiting = {raised.number for raised in pending}
+        self.pending = {number: kept for number, kept in self.pending.items() if number in waiting}
+        new = [raised for raised in pending if raised.number not in self.pending | self.outcomes]
+        return [item for raised in new for item in self._ask(raised)]
+
+    def live(self, now: float) -> Live:
+        """:param now: seconds since the epoch."""
+        return Live(self._speech.tail(self.width), self._status(now))
+
+    def _apply(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
+        match event:
+            case events.AgentText():
+                if self._speech.silent:
+                    self._activity = ("answering", at)
+                yield from self._text(self._speech.feed(event.text))
+            case events.ToolCall() | events.ToolDecision() | events.ToolFinished():
+                yield from self._tool(event, at)
+            case events.CodeStarted() | events.CodeFinished() | events.StepFinished():
+                yield from self._step(event, at)
+            case events.EscalationRaised():
+                yield from self._text(self._speech.finish())
+                yield from self._ask(event)
+            case events.EscalationClosed():
+                yield from self._closed(event)
+            case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
+                yield from self._turn(event, at)
+            case _:
+                yield from self._remark(event, at)
+
+    def _turn(
+        self, event: events.StateChanged | events.TurnStarted | events.TurnFinished, at: float
+    ) -> Iterator[Item]:
+        match event:
+            case events.StateChanged():
+                self.state, self.reason = event.state, event.reason
+                if event.state == "closed":
+                    why = f": {one_line(event.reason, REMARK_LIMIT)}" if event.reason else ""
+                    yield from self._say("note", (Span(f"the session is closed{why}", "dim"),))
+            case events.TurnStarted():
+                self._activity = ("thinking", at)
+            case events.TurnFinished():
+                yield from self._lines("tool", self._calls.abandon(self.width))
+                yield from self._turn_over(event)
+
+    def _turn_over(self, event: events.TurnFinished) -> Iterator[Item]:
+        if not event.error:
+            yield from self._answer(event.answer)
+            return
+        yield from self._text(self._speech.finish())
+        if event.code == "CANCELLED":
+            yield from self._say("note", (Span("cancelled", "warn"),))
+        elif self._answers is not Answers.ELSEWHERE:
+            yield from self._failure("no answer", event.error, ERROR_LIMIT)
+
+    def _answer(self, text: str) -> Iterator[Item]:
+        if self._answers is Answers.FLOWING:
+            yield from self._text(self._speech.answered(text))
+            return
+        self._speech.forget()
+        if self._answers is Answers.WHOLE:
+            yield Answer(paragraphs(text))
+
+    def _step(
+        self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float
+    ) -> Iterator[Item]:
+        self._activity = ("running code" if isinstance(event, events.CodeStarted) else "thinking", at)
+        match event:
+            case events.CodeStarted():
+                yield from self._text(self._speech.finish())
+            case events.CodeFinished() if event.error:
+                yield from self._failure("the code failed", event.error, REMARK_LIMIT)
+            case events.StepFinished():
+                self._speech.end_step()
+
+    def _tool(self, event: events.ToolCall | events.ToolDecision | events.ToolFinished, at: float) -> Iterator[Item]:
+        match event:
+            case events.ToolCall():
+                yield from self._text(self._speech.finish())
+                self._calls.raised(event, at)
+            case events.ToolDecision():
+                self._calls.decided(event)
+            case events.ToolFinished():
+                yield from self._lines("tool", self._calls.over(event, self.width))
+
+    def _ask(self, raised: events.EscalationRaised) -> Iterator[Item]:
+        pending = Pending.of(raised)
+        self.pending[raised.number] = pending
+        yield from self._gap("ask")
+        yield Ask(pending)
+
+    def _closed(self, event: events.EscalationClosed) -> Iterator[Item]:
+        self.pending.pop(event.number, None)
+        words = ending(event.number, event.outcome, event.by)
+        self.outcomes[event.number] = words
+        while len(self.outcomes) > REMEMBERED:
+            del self.outcomes[next(iter(self.outcomes))]
+        yield from self._say("tool", (Span(words, "good" if event.outcome == "approved" else "bad"),))
+
+    def _remark(self, event: events.SessionEvent, at: float) -> Iterator[Item]:
+        match event:
+            case events.ModelRetry():
+                self._speech.forget()
+                again = f"asked again in {event.delay:.0f} s"
+                self._activity = (f"the model is {again}", at)
+                yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
+            case events.BudgetWarning() | events.BudgetExhausted():
+                yield from self._warn(one_line(event.message, REMARK_LIMIT))
+            case events.LoopDetected():
+                yield from self._warn(f"{tool_name(event.server, event.tool)}: the same call came too often, refused")
+            case events.ResultTruncated():
+                yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} characters")
+            case events.Missed():
+                yield from self._warn(f"{event.count} events were missed here: /history shows the messages")
+
+    def _warn(self, text: str) -> Iterator[Item]:
+        yield from self._say("note", (Span(text, "warn"),))
+
+    def _failure(self, what: str, why: str, limit: int) -> Iterator[Item]:
+        yield from self._say("note", (Span(f"{self._glyphs.failed} {what}: {one_line(why, limit)}", "bad"),))
+
+    def _text(self, lines: Iterable[str]) -> Iterator[Item]:
+        style: Style = "" if self._answers is Answers.FLOWING else "dim"
+        yield from self._lines("text", ((Span(line, style),) if line else () for line in lines))
+
+    def _lines(self, kind: str, lines: Iterable[Line]) -> Iterator[Item]:
+        for line in lines:
+            yield from self._say(kind, line)
+
+    def _say(self, kind: str, line: Line) -> Iterator[Item]:
+        yield from self._gap(kind)
+        yield Say(line)
+
+    def _gap(self, kind: str) -> Iterator[Item]:
+        if self._airy and self._kind and (kind != self._kind or kind in ("ask", "message")):
+            yield Say(())
+        self._kind = kind
+
+    def _status(self, now: float) -> Line:
+        if self.pending:
+            return (Span(f"{self._glyphs.active} {self._waiting(now)}", "warn"),)
+        if self.state != "processing":
+            words = {"ready": f"ready{self._glyphs.dot}/help lists the commands", "initializing": "starting"}
+            return (Span(f"{self._glyphs.idle} {words.get(self.state, one_line(self.state, 20))}", "dim"),)
+        dot = Span(f"{self._glyphs.active} ", "good")
+        if self._calls:
+            return (dot, *self._calls.status(now, self.width - len(dot.text)))
+        what, since = self._activity
+        return (dot, Span(f"{what or 'working'} {elapsed(now - (since or now))}", "dim"))
+
+    def _waiting(self, now: float) -> str:
+        soonest = min(self.pending.values(), key=lambda pending: pending.expires_at)
+        time, dot = left(soonest.expires_at - now), self._glyphs.dot
+        if len(self.pending) == 1:
+            return f"escalation {soonest.number} waits for you{dot}{time} left"
+        numbers = ", ".join(map(str, list(self.pending)[:8]))
+        return f"escalations {numbers} wait for you{dot}{time} left for {soonest.number}"

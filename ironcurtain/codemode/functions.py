@@ -1,0 +1,113 @@
+"""The functions that programs see: which server and tool each stands for, and how its arguments are called. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironcurtain.codemode import names, shapes
+from ironcurtain.codemode.model import Tool
+from ironcurtain.display import shorten
+
+PARAMETER_LIMIT = 100
+"""Most named parameters of one function; a tool with more takes them all as ``**extra``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """
+    One argument of a tool.
+
+    :param name: what the tool calls it.
+    :param identifier: what programs call it.
+    :param checked: the type that programs are checked against.
+    :param shape: the type as the model reads it.
+    :param note: the server's description, on one line.
+    :param nullable: ``None`` may be a value; elsewhere it means that the argument is left out.
+    """
+
+    name: str
+    identifier: str
+    required: bool
+    nullable: bool
+    checked: str
+    shape: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """
+    One tool as a function.
+
+    :param open: arguments that the schema does not name are passed on.
+    """
+
+    server: str
+    tool: str
+    identifier: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The functions of one server, under the name by which programs know the server."""
+
+    server: str
+    identifier: str
+    functions: tuple[Function, ...]
+
+
+def modules(tools: Sequence[Tool], taken: Iterable[str] = ()) -> tuple[Module, ...]:
+    """
+    Make the modules of a set of tools.
+
+    :param taken: names that modules must not have, besides those that Python takes.
+    """
+    reserved = names.MODULE_NAMES | frozenset(taken)
+    servers = names.identifiers((tool.server for tool in tools), reserved, "server", "_mcp")
+    return tuple(
+        Module(server, identifier, _functions([tool for tool in tools if tool.server == server]))
+        for server, identifier in sorted(servers.items(), key=lambda pair: pair[1])
+    )
+
+
+def _functions(tools: Sequence[Tool]) -> tuple[Function, ...]:
+    by_name = {tool.name: tool for tool in tools}
+    made = names.identifiers(by_name, names.FUNCTION_NAMES, "tool")
+    return tuple(_function(by_name[name], made[name]) for name in by_name)
+
+
+def _function(tool: Tool, identifier: str) -> Function:
+    properties = tool.schema.get("properties")
+    known = properties if isinstance(properties, Mapping) else {}
+    extra = tool.schema.get("additionalProperties")
+    unnamed = len(known) > PARAMETER_LIMIT
+    is_open = unnamed or extra is True or (isinstance(extra, Mapping) and extra != {"not": {}})
+    parameters = () if unnamed else _parameters(known, tool.schema)
+    return Function(tool.server, tool.name, identifier, tool.description, parameters, is_open)
+
+
+def _parameters(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    made = names.identifiers(map(str, properties), names.KEYWORDS, "argument")
+    found = [_parameter(str(name), made[str(name)], each, name in needed, schema) for name, each in properties.items()]
+    return tuple(sorted(found, key=lambda parameter: not parameter.required))
+
+
+def _parameter(name: str, identifier: str, schema: object, required: bool, root: Mapping[str, Any]) -> Parameter:
+    admitted = shapes.types(schema, root)
+    note = schema.get("description") if isinstance(schema, Mapping) else None
+    return Parameter(
+        name=name,
+        identifier=identifier,
+        required=required,
+        nullable=admitted is not None and "null" in admitted,
+        checked=shapes.checked(admitted),
+        shape=shorten(shapes.shape(schema, root), shapes.LENGTH),
+        note=shorten(note, 200) if isinstance(note, str) else "",
+    )

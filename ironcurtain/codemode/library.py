@@ -1,0 +1,111 @@
+"""
+What programs find besides their tools: small functions on text that the interpreter's own library lacks. Pure.
+
+They run on our side, so each is bounded in what it takes and in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from ironcurtain.codemode.functions import Module
+from ironcurtain.codemode.stubs import documentation, first_sentence
+from ironcurtain.servers.files import differences, globs
+
+TEXT_LIMIT = 200_000
+"""Most characters of one text to compare (our choice)."""
+
+NAMES_LIMIT = 20_000
+"""Most names to match at once (our choice)."""
+
+NAME_LIMIT = 4096
+"""Most characters of one name, as for paths on Linux (PATH_MAX)."""
+
+STUBS = {
+    "text": """\
+from typing import Any
+def diff(old: str, new: str, name: str = "text") -> str: ...
+def glob(pattern: str, names: Any) -> list[str]: ...
+""",
+    "url": """\
+from typing import Any
+def parse(url: str) -> dict[str, Any]: ...
+""",
+    "tools": """\
+def help(name: str = "") -> str: ...
+""",
+}
+"""The ``.pyi`` file of each module."""
+
+SUMMARY = """\
+text.diff(old: str, new: str, name: str = "text") -> str
+    The unified diff of two texts.
+text.glob(pattern: str, names: list[str]) -> list[str]
+    The names (paths) that match a pattern with *, ?, [abc] and ** for any directories.
+url.parse(url: str) -> dict
+    scheme, host, port, path, query (a dict of lists) and fragment.
+tools.help(name: str = "") -> str
+    The full description of a server ("filesystem") or of one tool ("filesystem.edit_file")."""
+"""What the model reads about it."""
+
+
+def functions(modules: Sequence[Module]) -> dict[str, Callable[..., Any]]:
+    """
+    The functions by the names that programs call them by. They raise ``TypeError`` and ``ValueError`` only.
+
+    :param modules: what ``tools.help`` tells about.
+    """
+
+    def describe(name: str = "") -> str:
+        return _help(modules, _text(name, "name", NAME_LIMIT))
+
+    return {"text.diff": _diff, "text.glob": _glob, "url.parse": _parse, "tools.help": describe}
+
+
+def _text(value: Any, name: str, limit: int) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if len(value) > limit:
+        raise ValueError(f"{name} has {len(value)} characters, over the limit of {limit}")
+    return value
+
+
+def _diff(old: Any, new: Any, name: Any = "text") -> str:
+    return differences.unified(_text(old, "old", TEXT_LIMIT), _text(new, "new", TEXT_LIMIT), _text(name, "name", 200))
+
+
+def _glob(pattern: Any, names: Any) -> list[str]:
+    if not isinstance(names, list | tuple | set | frozenset) or len(names) > NAMES_LIMIT:
+        raise ValueError(f"names must be a list of at most {NAMES_LIMIT} strings")
+    matches = globs.matcher(_text(pattern, "pattern", globs.PATTERN_LIMIT))
+    return [name for name in names if matches(_text(name, "a name", NAME_LIMIT).strip("/").split("/"))]
+
+
+def _parse(url: Any) -> dict[str, Any]:
+    parts = urlsplit(_text(url, "url", NAME_LIMIT))
+    query = parse_qs(parts.query, keep_blank_values=True)
+    return {
+        "scheme": parts.scheme,
+        "host": parts.hostname or "",
+        "port": parts.port,
+        "path": parts.path,
+        "query": query,
+        "fragment": parts.fragment,
+    }
+
+
+def _help(modules: Sequence[Module], name: str) -> str:
+    wanted, _, tool = name.partition(".")
+    if not wanted:
+        return "\n".join(f"{module.identifier}: {len(module.functions)} tools" for module in modules) or "no tools"
+    for module in modules:
+        if module.identifier == wanted and not tool:
+            return "\n".join(
+                f"{module.identifier}.{each.identifier}: {first_sentence(each)}" for each in module.functions
+            )
+        for each in module.functions:
+            if (module.identifier, each.identifier) == (wanted, tool):
+                return documentation(module, each)
+    raise ValueError(f"nothing is called {name!r}; tools.help() lists the servers")

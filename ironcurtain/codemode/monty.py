@@ -1,0 +1,138 @@
+"""
+The interpreter that we ship: pydantic-monty, with a process for each session.
+
+Its coroutines run in asyncio's world; what others call is of Twisted's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.internet.defer import CancelledError
+from twisted.internet.interfaces import IReactorTime
+
+from ironcurtain.bridge import from_asyncio
+from ironcurtain.codemode import library
+from ironcurtain.codemode.bounded import Bounded
+from ironcurtain.codemode.calls import Calls
+from ironcurtain.codemode.functions import Module, modules
+from ironcurtain.codemode.guest import Guest
+from ironcurtain.codemode.interpreter import Call
+from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import RunResult, Tool
+from ironcurtain.errors import SessionError
+
+
+class MontyInterpreters:
+    """
+    Makes interpreters; the factory that is used where no other is injected.
+
+    :param clock: for programs that sleep.
+    :param limits: what the programs of each session may use.
+    """
+
+    def __init__(self, clock: IReactorTime, limits: Limits | None = None) -> None:
+        self._clock, self._limits = clock, limits or Limits()
+
+    async def __call__(self, tools: Sequence[Tool], call: Call) -> MontyInterpreter:
+        """
+        Make an interpreter, and start its process.
+
+        :raises Unavailable: it cannot be started here.
+        """
+        interpreter = MontyInterpreter(offered(tools), call, self._clock, self._limits)
+        await interpreter.open()
+        return interpreter
+
+
+def offered(tools: Sequence[Tool]) -> tuple[Module, ...]:
+    """The modules by which programs know these tools; for the text that the model is given (``prompt``)."""
+    return modules(tools, library.STUBS)
+
+
+class MontyInterpreter:
+    """
+    Runs the programs of one session, one at a time. See :class:`ironcurtain.codemode.interpreter.Interpreter`.
+
+    :param modules: the tools as programs see them.
+    :param call: carries out a call.
+    """
+
+    def __init__(self, modules: Sequence[Module], call: Call, clock: IReactorTime, limits: Limits) -> None:
+        self._modules, self._clock, self._limits = modules, clock, limits
+        self._calls = Calls(modules, call, limits)
+        self._turn = asyncio.Lock()
+        self._guest: Guest | None = None
+        self._running: asyncio.Task[Any] | None = None
+        self._lost = self._closed = False
+
+    async def open(self) -> None:
+        """
+        Start the process now, and not with the first program.
+
+        :raises Unavailable: it cannot be started.
+        """
+        await from_asyncio(self._ready())
+
+    async def run(self, code: str) -> RunResult:
+        """
+        Run one program; cancelling ends it.
+
+        :raises SessionError: the interpreter is closed, or was closed meanwhile.
+        :raises Unavailable: no process could be started.
+        """
+        try:
+            return await from_asyncio(self._run(code))
+        except asyncio.CancelledError:
+            if self._closed:
+                raise SessionError("SESSION_CLOSED", "the interpreter was closed") from None
+            raise CancelledError from None
+
+    async def close(self) -> None:
+        """End a program that runs, and its process."""
+        await from_asyncio(self._close())
+
+    async def _run(self, code: str) -> RunResult:
+        async with self._turn:
+            if self._closed:
+                raise SessionError("SESSION_CLOSED", "the interpreter is closed")
+            self._running = asyncio.current_task()
+            try:
+                return await self._result(code)
+            except BaseException:
+                await self._discard()
+                self._lost = True
+                raise
+            finally:
+                self._running = None
+
+    async def _result(self, code: str) -> RunResult:
+        limits = self._limits
+        if len(code) > limits.code_characters:
+            reason = f"the program has {len(code)} characters, over the limit of {limits.code_characters}; split it"
+            return RunResult("", None, reason, False)
+        guest, output = await self._ready(), Bounded(limits.result_bytes)
+        ran = await guest.run(code, output)
+        lost, self._lost = self._lost or ran.broken, False
+        if ran.broken:
+            await self._discard()
+        return RunResult(output.text(), ran.value, ran.error, lost)
+
+    async def _ready(self) -> Guest:
+        if self._guest is None:
+            self._guest = await Guest.start(self._modules, self._calls, self._clock, self._limits)
+        return self._guest
+
+    async def _discard(self) -> None:
+        guest, self._guest = self._guest, None
+        if guest is not None:
+            await guest.close()
+
+    async def _close(self) -> None:
+        self._closed = True
+        if self._running is not None:
+            self._running.cancel()
+        async with self._turn:
+            await self._discard()

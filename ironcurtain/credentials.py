@@ -1,0 +1,66 @@
+"""Fetch a provider's real key from where the settings say it is: an environment variable, a command, or a file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.secrets import Secret
+from ironcurtain.settings import Key
+
+COMMAND_SECONDS = 30.0
+"""How long a command may take to print a key: enough to unlock a password store by hand (our choice)."""
+
+DEFAULT_VARIABLES: Mapping[str, str] = {"anthropic": "ANTHROPIC_API_KEY"}
+"""Where the key of a provider is looked for when the settings do not say."""
+
+
+def real_key(provider: str, key: Key, environ: Mapping[str, str]) -> Secret:
+    """
+    Fetch a key. It is held in memory only.
+
+    :param provider: the name of its table in the settings.
+    :raises ConfigurationError: there is none, or it may be read by others.
+    """
+    where = f"providers.{provider}.key"
+    if key.file:
+        return _usable(_from_file(Path(key.file).expanduser(), where), f"file {key.file}", where)
+    if key.command:
+        return _usable(_from_command(key.command, environ, where), f"command {key.command!r}", where)
+    variable = key.env or DEFAULT_VARIABLES.get(provider, "")
+    if not variable or not environ.get(variable):
+        hint = f"set {variable}, or " if variable else ""
+        raise ConfigurationError("config.toml", f"no key: {hint}say env, command or file here", field=where)
+    return _usable(environ[variable], f"environment variable {variable}", where)
+
+
+def _from_file(path: Path, where: str) -> str:
+    try:
+        with path.open("rb") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise ConfigurationError("config.toml", f"{path} may be read by others: chmod 600 {path}", field=where)
+            return file.read(64 * 1024).decode()
+    except (OSError, UnicodeDecodeError) as e:
+        raise ConfigurationError("config.toml", f"cannot read {path}: {e}", field=where) from None
+
+
+def _from_command(command: str, environ: Mapping[str, str], where: str) -> str:
+    try:
+        done = subprocess.run(
+            shlex.split(command), env=dict(environ), stdout=subprocess.PIPE, timeout=COMMAND_SECONDS, check=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as e:
+        raise ConfigurationError("config.toml", f"{command!r} gave no key: {type(e).__name__}", field=where) from None
+    return done.stdout.decode(errors="replace")
+
+
+def _usable(text: str, origin: str, where: str) -> Secret:
+    value = text.strip()
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
+        raise ConfigurationError("config.toml", f"what the {origin} gives is no key", field=where)
+    return Secret(value, origin)

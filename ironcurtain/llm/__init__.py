@@ -1,0 +1,1 @@
+"""Language models behind one small interface: value types, wire formats, the HTTPS provider, the scripted provider."""

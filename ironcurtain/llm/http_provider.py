@@ -1,0 +1,243 @@
+"""A model behind HTTPS whose answer comes as Server-Sent Events: transport, time limits and repeated attempts."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from treq.client import HTTPClient
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import Cooperator, deferLater
+from twisted.logger import Logger
+from twisted.web.client import Agent, FileBodyProducer
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IPolicyForHTTPS, IResponse
+
+from ironcurtain.llm.model import (
+    ModelError,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    Retrying,
+    Usage,
+    UsageSeen,
+)
+from ironcurtain.llm.network_errors import network_error
+from ironcurtain.llm.retry import RetryPolicy, asked_delay
+from ironcurtain.llm.sse import EventParser, ServerEvent
+from ironcurtain.llm.streaming import Watch, deliver
+from ironcurtain.llm.trust import Connections
+from ironcurtain.secrets import Redactor, Secret
+
+STALL_SECONDS: Final = 120.0
+"""Longest silence of a server before its answer counts as stalled (our choice)."""
+
+CONNECT_SECONDS: Final = 30.0
+"""Longest wait for a connection to one address (our choice)."""
+
+ERROR_LIMIT: Final = 64 * 1024
+"""Most bytes read of a response that is no answer (our choice)."""
+
+
+class Reply(Protocol):
+    """One answer in the making; pure, one class a provider."""
+
+    usage: Usage
+    shown: bool
+    reply: ModelReply | None
+
+    def feed(self, event: ServerEvent) -> list[ModelEvent]:
+        """Take one event of the stream, say what there is to tell, or raise :class:`ModelError`."""
+
+
+class Dialect(Protocol):
+    """What one provider's API looks like on the wire; pure, one class a provider."""
+
+    name: str
+
+    def path(self, request: ModelRequest) -> str:
+        """Path of the endpoint, below the base URL."""
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Headers of its own, among them the one with the key."""
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The request as JSON."""
+
+    def reply(self) -> Reply:
+        """What puts one answer together."""
+
+    def failure(self, status: int, body: bytes) -> ModelError:
+        """What a response other than 200 means."""
+
+
+class HttpProvider:
+    """
+    Speak one dialect over verified HTTPS.
+
+    :param dialect: the provider's wire format.
+    :param base_url: where it is served; ``https`` only.
+    :param key: revealed only when the headers of a request are written.
+    :param policy: whom TLS believes.
+    :param reactor: for connections.
+    :param clock: for waits and for the stall limit; the reactor, or a ``Clock``.
+    :param random: gives numbers from 0 to 1.
+    :param stall: seconds of silence after which an answer counts as stalled.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        *,
+        base_url: str,
+        key: Secret,
+        policy: IPolicyForHTTPS,
+        reactor: Any,
+        clock: IReactorTime,
+        random: Callable[[], float],
+        retries: RetryPolicy | None = None,
+        stall: float = STALL_SECONDS,
+    ) -> None:
+        self.name = dialect.name
+        self._dialect, self._base_url, self._key, self._policy = dialect, base_url.rstrip("/"), key, policy
+        self._host = urlsplit(base_url).hostname or base_url
+        self._reactor, self._clock, self._random = reactor, clock, random
+        self._retries, self._stall = retries or RetryPolicy(), stall
+        self._redactor = Redactor([key])
+
+    async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
+        """See :meth:`ironcurtain.llm.model.Provider.converse`."""
+        spent, failed = Usage(), 0
+        while True:
+            reply = self._dialect.reply()
+            try:
+                whole = await self._attempt(request, reply, _adding(spent, notify))
+                return replace(whole, usage=spent + whole.usage)
+            except ModelError as e:
+                e.args = (self._redactor.text(str(e)),)  # servers have been seen to repeat what they were sent
+                spent, failed = spent + reply.usage, failed + 1
+                delay = self._delay(e, reply, failed)
+                if delay is None:
+                    e.retryable, e.usage = e.retryable and not reply.shown, spent
+                    # The frames below hold what the server sent, which some tracebacks would show.
+                    raise e.with_traceback(None)  # noqa: B904
+                reason = str(e)
+            self.log.info("{provider}, attempt {number}: {reason}", provider=self.name, number=failed, reason=reason)
+            notify(Retrying(delay, reason))
+            await deferLater(self._clock, delay)
+
+    def _delay(self, error: ModelError, reply: Reply, failed: int) -> float | None:
+        if not error.retryable or reply.shown:
+            return None
+        return self._retries.delay(failed, error.retry_after, self._random)
+
+    async def _attempt(self, request: ModelRequest, reply: Reply, notify: Callable[[ModelEvent], None]) -> ModelReply:
+        watch, connections = Watch(self._clock, self._stall), Connections(self._reactor)
+        try:
+            response = await watch.over(self._send(connections, request))
+            if response.code != 200:
+                raise await self._refusal(response, watch)
+            await watch.over(deliver(response, self._reader(reply, notify, watch)))
+        except ModelError:
+            raise
+        except Exception as e:
+            if watch.expired:
+                raise self._stalled() from None
+            raise network_error(e, self._host) from None
+        finally:
+            watch.stop()
+            connections.drop()
+        if reply.reply is None:
+            raise self._cut_short(response)
+        return reply.reply
+
+    def _send(self, connections: Connections, request: ModelRequest) -> Deferred[IResponse]:
+        agent = Agent(self._reactor, self._policy, connectTimeout=CONNECT_SECONDS, pool=connections)
+        cooperator = Cooperator(scheduler=lambda work: self._reactor.callLater(0, work))
+        return HTTPClient(agent).request(  # type: ignore[return-value]
+            "POST",
+            self._base_url + self._dialect.path(request),
+            headers=self._headers(),
+            data=FileBodyProducer(io.BytesIO(self._dialect.body(request)), cooperator=cooperator),
+            allow_redirects=False,
+            unbuffered=True,
+            reactor=self._reactor,
+        )
+
+    def _headers(self) -> Headers:
+        if not _sendable(self._key):
+            raise ModelError("authentication", f"the key from {self._origin} is empty or has characters no key has")
+        common = {"content-type": "application/json", "accept": "text/event-stream", "user-agent": "ironcurtain"}
+        own = self._dialect.headers(self._key.reveal())
+        return Headers({name: [value] for name, value in (common | own).items()})
+
+    def _reader(self, reply: Reply, notify: Callable[[ModelEvent], None], watch: Watch) -> Callable[[bytes], bool]:
+        parser = EventParser()
+
+        def take(data: bytes) -> bool:
+            watch.alive()
+            for event in parser.feed(data):
+                for told in reply.feed(event):
+                    notify(told)
+                # A listener may cancel the request, and then wants to hear no more.
+                if watch.stopped or reply.reply is not None:
+                    return True
+            return False
+
+        return take
+
+    async def _refusal(self, response: IResponse, watch: Watch) -> ModelError:
+        body = bytearray()
+
+        def take(data: bytes) -> bool:
+            watch.alive()
+            body.extend(data[: ERROR_LIMIT - len(body)])
+            return len(body) >= ERROR_LIMIT
+
+        await watch.over(deliver(response, take))
+        said = self._dialect.failure(response.code, bytes(body))
+        detail = str(said)
+        asked = asked_delay(_header(response, "retry-after"), _header(response, "date"))
+        if said.kind == "authentication":
+            detail = f"the key from {self._origin} was refused. {detail}. Check that it is valid for this model."
+        if asked is not None:
+            detail = f"{detail}; it asks to wait {asked:g} s"
+        return ModelError(said.kind, detail, retryable=said.retryable, retry_after=asked)
+
+    @property
+    def _origin(self) -> str:
+        return self._key.origin or "the settings"
+
+    def _stalled(self) -> ModelError:
+        return ModelError("stalled", f"{self._host} has sent nothing for {self._stall:g} s", retryable=True)
+
+    def _cut_short(self, response: IResponse) -> ModelError:
+        kind = _header(response, "content-type") or "no content type"
+        if "text/event-stream" not in kind:
+            return ModelError("network", f"{self._host} sent {kind} instead of a stream of events; check base_url")
+        return ModelError("network", f"{self._host} ended its answer too early", retryable=True)
+
+
+def _sendable(key: Secret) -> bool:
+    # A key with a line end or a space is something else that was read by mistake: do not send it to anybody. The check
+    # has a frame of its own, so that no traceback with local variables can show the key.
+    value = key.reveal()
+    return bool(value) and value.isascii() and value.isprintable() and " " not in value
+
+
+def _adding(spent: Usage, notify: Callable[[ModelEvent], None]) -> Callable[[ModelEvent], None]:
+    def told(event: ModelEvent) -> None:
+        notify(UsageSeen(spent + event.usage) if isinstance(event, UsageSeen) else event)
+
+    return told
+
+
+def _header(response: IResponse, name: str) -> str | None:
+    values = response.headers.getRawHeaders(name)
+    return values[0] if values else None

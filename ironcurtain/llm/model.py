@@ -1,0 +1,215 @@
+"""What goes to a language model and what comes back, the same for every provider. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from ironcurtain.errors import IronCurtainError
+
+ErrorKind = Literal[
+    "overloaded",
+    "rate-limited",
+    "authentication",
+    "context-overflow",
+    "invalid-request",
+    "network",
+    "stalled",
+    "script",
+]
+"""Why a model gave no answer. ``network`` also means an answer that broke off or could not be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Text from the person or from the model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The model asks for a tool. ``id`` ties the :class:`ToolResult` to it."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the tool with this ``id`` gave back."""
+
+    id: str
+    content: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBlock:
+    """
+    Something only the provider that sent it understands, such as signed reasoning.
+
+    Keep it in its place in the conversation: it is sent back unchanged to the same provider, left out for any other,
+    and never shown.
+
+    :ivar provider: name of the provider that sent it.
+    :ivar data: its JSON object.
+    """
+
+    provider: str
+    data: Mapping[str, Any]
+
+
+Block = TextBlock | ToolUse | ToolResult | ProviderBlock
+"""One piece of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of the conversation."""
+
+    role: Literal["user", "assistant"]
+    content: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool the model may ask for; ``schema`` is the JSON schema of its input."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """The whole conversation so far and the wish for its next turn. ``max_tokens`` bounds the answer."""
+
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...]
+    model: str
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that were paid for. The three kinds of input do not overlap; their sum is the length of the prompt."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Length of the prompt: fresh, read from the cache and written to it."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """
+    A finished answer.
+
+    :ivar stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` (cut at the limit), ``refusal``,
+        ``model_context_window_exceeded`` (cut because the context is full), or another word of the provider's.
+    :ivar usage: what the whole request cost, failed attempts included.
+    :ivar model: the model that answered, as the provider names it.
+    """
+
+    content: tuple[Block, ...]
+    stop_reason: str
+    usage: Usage
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """The model has begun to ask for this tool; its input is still to come."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """An attempt failed before anything was shown; the next one starts in ``delay_seconds``."""
+
+    delay_seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSeen:
+    """What this request has cost so far, failed attempts included. Replaces the one before."""
+
+    usage: Usage
+
+
+ModelEvent = TextDelta | ToolStarted | Retrying | UsageSeen
+"""What is told while an answer arrives."""
+
+
+class Provider(Protocol):
+    """A way to reach language models."""
+
+    @property
+    def name(self) -> str:
+        """Name of the provider, for messages and for :attr:`ProviderBlock.provider`."""
+
+    async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
+        """
+        Ask for the next turn.
+
+        Run it with ``Deferred.fromCoroutine``; cancelling that Deferred closes the connection.
+
+        :param notify: is called with each event as it happens; must return at once.
+        :raises ModelError: there is no answer.
+        """
+
+
+class ModelError(IronCurtainError):
+    """
+    A model gave no answer.
+
+    :ivar kind: why.
+    :ivar retryable: whether the same request may succeed later. The provider has already tried again as often as it
+        is allowed to; it never does once text has been shown.
+    :ivar usage: what was paid for all the same, where known.
+    :ivar retry_after: seconds to wait, where the server asked for that.
+    """
+
+    code = "MODEL_FAILED"
+    exit_status = 69
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        detail: str,
+        *,
+        retryable: bool = False,
+        usage: Usage | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.retryable = retryable
+        self.usage = usage
+        self.retry_after = retry_after

@@ -1,0 +1,66 @@
+"""Say in words why a connection to a provider failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from OpenSSL import SSL
+from service_identity import VerificationError
+from twisted.internet.defer import CancelledError
+from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed, DNSLookupError
+from twisted.internet.error import TimeoutError as ConnectTimeout
+from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
+
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.llm.failures import plain
+from ironcurtain.llm.model import ModelError
+
+_WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
+_NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError)
+
+
+def network_error(error: Exception, host: str) -> Exception:
+    """
+    Turn what Twisted raises into what the caller of a provider is to see.
+
+    :param host: whom we talked to.
+    :returns: a :class:`ModelError`; a ``CancelledError`` if the request was cancelled; anything that has nothing to do
+        with the network as it came.
+    """
+    causes = list(_causes(error))
+    if any(isinstance(cause, (CancelledError, ConnectingCancelledError)) for cause in causes):
+        return CancelledError()
+    if isinstance(error, ProtocolViolation):
+        return ModelError("network", f"the answer of {host} could not be understood: {error.detail}")
+    if any(isinstance(cause, VerificationError) for cause in causes):
+        return _untrusted(host, "it is for another name")
+    if any(isinstance(cause, SSL.Error) and "certificate verify failed" in str(cause) for cause in causes):
+        return _untrusted(host, "it comes from an authority that this system does not know")
+    if not isinstance(error, _NETWORK):
+        return error
+    return ModelError("network", _words(causes, host), retryable=True)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    if isinstance(error, _WRAPPERS):
+        for reason in error.reasons:
+            yield from _causes(reason.value)
+
+
+def _untrusted(host: str, why: str) -> ModelError:
+    return ModelError(
+        "network",
+        f"the certificate of {host} is not valid: {why}. Nothing was sent. If your network replaces certificates, name "
+        "the file of its certificate authority as ca_file in the provider's settings.",
+    )
+
+
+def _words(causes: list[BaseException], host: str) -> str:
+    if any(isinstance(cause, DNSLookupError) for cause in causes):
+        return f"the address of {host} cannot be found; check the network and base_url"
+    if any(isinstance(cause, ConnectTimeout) for cause in causes):
+        return f"{host} cannot be reached: no answer in time"
+    if any(isinstance(cause, ConnectError) for cause in causes):
+        return f"{host} cannot be reached: {plain(str(causes[-1]))}"
+    return f"the connection to {host} broke: {plain(str(causes[-1]))}"

@@ -1,0 +1,114 @@
+"""What a request cost, for models whose price is known. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.llm.model import Usage
+
+PRICES_KNOWN_ON = "2026-11-10"
+"""
+Day of the list prices below, from https://platform.claude.com/docs/en/about-claude/pricing. Cache writes are those that
+last 5 minutes, the only ones we ask for.
+"""
+
+_DATED = re.compile(r"-\d{8}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """
+    List price of one model, in US dollars for a million tokens.
+
+    :ivar above: prompts longer than this many tokens are charged by ``long`` instead, answer included.
+    """
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    above: int | None = None
+    long: Price | None = None
+
+    def cost(self, usage: Usage) -> float:
+        """:returns: US dollars for one request."""
+        if self.above is not None and self.long is not None and usage.prompt_tokens > self.above:
+            return self.long.cost(usage)
+        millionths = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * self.cache_read
+            + usage.cache_write_tokens * self.cache_write
+        )
+        return millionths / 1_000_000
+
+
+_OPUS = Price(5, 25, 0.5, 6.25)
+
+PRICES: Mapping[str, Price] = {
+    "claude-fable-5-2": Price(8, 40, 0.2, 10),
+    "claude-fable-5-1": Price(10, 50, 0.25, 12.5),
+    "claude-fable-5": Price(10, 50, 1, 12.5),
+    "claude-opus-5-5": Price(4, 20, 0.2, 5),
+    "claude-opus-5": _OPUS,
+    "claude-opus-4-8": _OPUS,
+    "claude-opus-4-7": _OPUS,
+    "claude-opus-4-6": _OPUS,
+    "claude-opus-4-5": _OPUS,
+    "claude-sonnet-5-5": Price(2, 10, 0.1, 2.5),
+    "claude-sonnet-5": Price(2, 10, 0.2, 2.5),
+    "claude-sonnet-4-6": Price(3, 15, 0.3, 3.75),
+    "claude-sonnet-4-5": Price(3, 15, 0.3, 3.75),
+    "claude-haiku-5-5": Price(0.1, 0.5, 0.01, 0.125, above=100_000, long=Price(0.5, 2.5, 0.05, 0.625)),
+    "claude-haiku-4-5": Price(1, 5, 0.1, 1.25),
+}
+"""Price by model, as known on :data:`PRICES_KNOWN_ON`."""
+
+
+def cost(model: str, usage: Usage, overrides: Mapping[str, Price] | None = None) -> float | None:
+    """
+    Say what one request cost.
+
+    :param model: the model that answered; a date at its end (``-20251001``) makes no difference.
+    :param usage: of that one request: prices may depend on the length of its prompt.
+    :param overrides: prices from the settings; they win over :data:`PRICES`.
+    :returns: US dollars, or ``None`` when the price is not known. Never a guess.
+    """
+    for name in (model, _DATED.sub("", model)):
+        price = (overrides or {}).get(name) or PRICES.get(name)
+        if price is not None:
+            return price.cost(usage)
+    return None
+
+
+class _PriceTable(msgspec.Struct, forbid_unknown_fields=True):
+    input: float
+    output: float
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
+def parse_prices(table: Mapping[str, Any], source: str) -> dict[str, Price]:
+    """
+    Read the ``prices`` table of the settings: by model, US dollars for a million tokens.
+
+    :param table: ``{model: {input, output, cache_read, cache_write}}``; the last two may be missing and are then free.
+    :param source: name of the file, for the message.
+    :raises ConfigurationError: an entry is wrong.
+    """
+    prices: dict[str, Price] = {}
+    for model, entry in table.items():
+        try:
+            read = msgspec.convert(entry, _PriceTable)
+        except msgspec.ValidationError as e:
+            raise ConfigurationError(source, str(e), field=f'prices."{model}"') from None
+        prices[model] = Price(read.input, read.output, read.cache_read, read.cache_write)
+        if min(read.input, read.output, read.cache_read, read.cache_write) < 0:
+            raise ConfigurationError(source, "a price is below zero", field=f'prices."{model}"')
+    return prices

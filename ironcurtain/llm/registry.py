@@ -1,0 +1,145 @@
+"""Choose and make a provider by the words of a command line and the settings' ``providers`` tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from twisted.internet.interfaces import IReactorTime
+
+from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.llm.anthropic import AnthropicDialect
+from ironcurtain.llm.http_provider import HttpProvider
+from ironcurtain.llm.model import Provider
+from ironcurtain.llm.scripted import ScriptedProvider, load_script
+from ironcurtain.llm.trust import VerifyingPolicy
+from ironcurtain.secrets import Secret
+
+_HTTP = {"anthropic": AnthropicDialect}
+_MODEL_PREFIXES = {"claude": "anthropic"}
+
+BACKENDS = (*_HTTP, "scripted")
+"""What ``--backend`` accepts. ``scripted`` takes its file after a colon: ``scripted:demo.toml``."""
+
+DEFAULT_BACKEND = "anthropic"
+"""Backend when neither a backend nor a telling model is named."""
+
+
+class ProviderTable(msgspec.Struct, frozen=True):
+    """
+    The fields of one ``[providers.NAME]`` table that matter here; the other fields belong to the MITM proxy.
+
+    :ivar base_url: wins over ``host`` and ``port``; ``https`` only.
+    :ivar ca_file: PEM file of certificate authorities to believe besides the system's.
+    :ivar model: model to use when none is named.
+    :ivar script: file of the scripted provider.
+    """
+
+    host: str = ""
+    port: int = 443
+    base_url: str = ""
+    ca_file: str | None = None
+    model: str = ""
+    script: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """
+    What providers need from outside.
+
+    :ivar reactor: for connections.
+    :ivar clock: for time; the reactor, or a ``Clock``.
+    :ivar random: gives numbers from 0 to 1.
+    :ivar key_for: gives the real key of the provider so named; called only for a provider that is about to be used.
+        Raises :class:`ConfigurationError` when there is none.
+    """
+
+    reactor: Any
+    clock: IReactorTime
+    random: Callable[[], float]
+    key_for: Callable[[str], Secret]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A provider, and the model to ask it for."""
+
+    provider: Provider
+    model: str
+
+
+def provider_for(
+    backend: str | None,
+    model: str | None,
+    tables: Mapping[str, Mapping[str, Any]],
+    surroundings: Surroundings,
+    *,
+    source: str = "config.toml",
+) -> Chosen:
+    """
+    Make the provider that ``--backend`` and ``--model`` ask for.
+
+    :param backend: one of :data:`BACKENDS`, or ``None``: then the model decides, else :data:`DEFAULT_BACKEND`.
+    :param model: name of a model, or ``None`` for the provider's own choice.
+    :param tables: the settings' ``providers``.
+    :param source: name of the settings file, for messages.
+    :raises UsageError: there is no such backend.
+    :raises ConfigurationError: its settings are wrong, or its key is missing.
+    """
+    name, _, argument = (backend or _backend_of(model)).partition(":")
+    table = _table(name, tables.get(name, {}), source)
+    if name == "scripted":
+        return Chosen(_scripted(argument or table.script, surroundings), model or table.model or "scripted")
+    if name not in _HTTP or argument:
+        raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
+    dialect = _HTTP[name]()
+    provider = HttpProvider(
+        dialect,
+        base_url=_base_url(table, dialect.default_url, source, name),
+        key=surroundings.key_for(name),
+        policy=VerifyingPolicy(table.ca_file),
+        reactor=surroundings.reactor,
+        clock=surroundings.clock,
+        random=surroundings.random,
+    )
+    return Chosen(provider, model or table.model or dialect.default_model)
+
+
+def _backend_of(model: str | None) -> str:
+    family = (model or "").partition("-")[0]
+    return _MODEL_PREFIXES.get(family, DEFAULT_BACKEND)
+
+
+def _table(name: str, table: Mapping[str, Any], source: str) -> ProviderTable:
+    try:
+        return msgspec.convert(table, ProviderTable)
+    except msgspec.ValidationError as e:
+        raise ConfigurationError(source, str(e), field=f"providers.{name}") from None
+
+
+def _scripted(path: str, surroundings: Surroundings) -> ScriptedProvider:
+    if not path:
+        raise UsageError("the scripted backend needs a file: --backend scripted:FILE")
+    return ScriptedProvider(load_script(path), surroundings.clock)
+
+
+def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:
+    url = table.base_url or (f"https://{table.host}:{table.port}" if table.host else default)
+    if not _is_https(url):
+        wanted = "must look like https://host[:port][/path]; a key is never sent without TLS"
+        raise ConfigurationError(source, wanted, field=f"providers.{name}.base_url")
+    return url
+
+
+def _is_https(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    extras = parts.username is not None or parts.query or parts.fragment
+    return parts.scheme == "https" and bool(parts.hostname) and port != 0 and not extras

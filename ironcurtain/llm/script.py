@@ -1,0 +1,173 @@
+"""
+Read the file of a scripted model: what it answers, turn by turn, and what it expects to be asked. Pure.
+
+A file is TOML::
+
+    version = 1
+
+    [[turns]]
+    text = "Let me look."                 # shown word by word
+    delay = 0.05                          # seconds before each word; 0 if missing
+    code = "print(files.list('.'))"       # asks for the tool execute_code
+
+    [[turns]]
+    expect = { last_result_contains = "notes.txt" }
+    text = "There is one file, notes.txt."
+
+A turn needs ``text`` or ``code`` and may have both. The fields of ``expect``, all optional, are about the last message
+of the request: ``last_user_contains`` (its text), ``last_result_contains`` (its tool results, joined) and
+``last_result_is_error``. ``usage`` may say what a turn is to cost: ``{ input_tokens = 100, output_tokens = 20 }``.
+
+Which turn comes is decided by the number of the model's answers in the request, so that a file serves any number of
+sessions at once, and a session that is resumed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.llm.model import (
+    Block,
+    ModelError,
+    ModelReply,
+    ModelRequest,
+    TextBlock,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+
+VERSION: Final = 1
+"""The version of the format that is written here."""
+
+CODE_TOOL: Final = "execute_code"
+"""Name of the tool that ``code`` asks for; its input is ``{"code": ...}``."""
+
+_SHOWN: Final = 300
+_WORD: Final = re.compile(r"\s*\S+\s*|\s+")
+
+
+class Expectation(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the last message of a request must hold."""
+
+    last_user_contains: str | None = None
+    last_result_contains: str | None = None
+    last_result_is_error: bool | None = None
+
+
+class TurnUsage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What a turn is said to cost."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Turn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One answer."""
+
+    text: str = ""
+    code: str = ""
+    delay: float = 0.0
+    expect: Expectation = Expectation()
+    usage: TurnUsage = TurnUsage()
+
+    def words(self) -> list[str]:
+        """:returns: the text in the pieces in which it is shown."""
+        return _WORD.findall(self.text)
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    version: int
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """
+    A whole file.
+
+    :ivar source: its name, for messages.
+    """
+
+    source: str
+    turns: tuple[Turn, ...]
+
+    def answer(self, request: ModelRequest) -> tuple[Turn, ModelReply]:
+        """
+        Find the turn that is due.
+
+        :raises ModelError: of kind ``script``: no turn is left, or the request is not what the turn expects.
+        """
+        number = sum(message.role == "assistant" for message in request.messages)
+        if number >= len(self.turns):
+            raise _mismatch(f"{self.source} has {len(self.turns)} turns, but a further one was asked for; add one")
+        turn = self.turns[number]
+        self._check(f"{self.source}: turn {number + 1}", turn.expect, request)
+        content: list[Block] = [TextBlock(turn.text)] if turn.text else []
+        if turn.code:
+            content.append(ToolUse(f"scripted_{number + 1}", CODE_TOOL, {"code": turn.code}))
+        usage = Usage(turn.usage.input_tokens, turn.usage.output_tokens)
+        return turn, ModelReply(tuple(content), "tool_use" if turn.code else "end_turn", usage, request.model)
+
+    def _check(self, place: str, expect: Expectation, request: ModelRequest) -> None:
+        last = request.messages[-1].content if request.messages else ()
+        results = [block for block in last if isinstance(block, ToolResult)]
+        said = "\n".join(block.text for block in last if isinstance(block, TextBlock))
+        _contains(place, "the user's last message", expect.last_user_contains, said)
+        _contains(place, "the last result", expect.last_result_contains, "\n".join(r.content for r in results))
+        if expect.last_result_is_error not in (None, any(result.is_error for result in results)):
+            wanted, seen = ("an error", "none") if expect.last_result_is_error else ("no error", "one")
+            raise _mismatch(f"{place}: expected {wanted} in the last result, saw {seen}")
+
+
+def _contains(place: str, what: str, wanted: str | None, seen: str) -> None:
+    if wanted is not None and wanted not in seen:
+        shown = seen if len(seen) <= _SHOWN else seen[:_SHOWN] + "..."
+        raise _mismatch(f"{place}: expected {what} to contain {wanted!r}, saw {shown!r}")
+
+
+def _mismatch(detail: str) -> ModelError:
+    return ModelError("script", detail)
+
+
+def parse_script(text: str, source: str) -> Script:
+    """
+    Read a file's text.
+
+    :param source: name of the file, for messages.
+    :raises ConfigurationError: it is not TOML, of a newer version, or a field is wrong.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise ConfigurationError(source, f"not TOML: {e}") from None
+    _check_version(table, source)
+    try:
+        turns = msgspec.convert(table, _File).turns
+    except msgspec.ValidationError as e:
+        raise ConfigurationError(source, str(e)) from None
+    for number, turn in enumerate(turns, 1):
+        _check_turn(turn, source, f"turns[{number}]")
+    return Script(source, turns)
+
+
+def _check_version(table: dict[str, Any], source: str) -> None:
+    version = table.get("version")
+    if version != VERSION:
+        wanted = f"must be {VERSION}; a newer one needs a newer IronCurtain"
+        raise ConfigurationError(source, wanted if version is not None else f"is missing; {wanted}", field="version")
+
+
+def _check_turn(turn: Turn, source: str, field: str) -> None:
+    if not turn.text.strip() and not turn.code.strip():
+        raise ConfigurationError(source, "needs text or code", field=field)
+    if not 0 <= turn.delay <= 60:
+        raise ConfigurationError(source, "delay must be from 0 to 60 seconds", field=field)
+    if min(turn.usage.input_tokens, turn.usage.output_tokens) < 0:
+        raise ConfigurationError(source, "usage must not be negative", field=field)

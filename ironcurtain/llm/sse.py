@@ -1,0 +1,99 @@
+"""
+Take a stream of Server-Sent Events apart (WHATWG HTML, section 9.2.6 "Interpreting an event stream").
+
+The ``retry`` field is ignored: nobody here reconnects to a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ironcurtain.errors import ProtocolViolation
+
+EVENT_LIMIT = 16 * 1024 * 1024
+"""Most bytes of one event, its comments included: 16 MiB (our choice; the largest seen is a tool's whole input)."""
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event; ``name`` is ``message`` where the stream gave none, ``id`` the last id that the stream gave."""
+
+    name: str
+    data: str
+    id: str
+
+
+@dataclass(slots=True)
+class EventParser:
+    """
+    Collect bytes until events are whole. What the end of the stream leaves unfinished is dropped, as the standard says.
+
+    :param limit: most bytes of one event.
+    """
+
+    limit: int = EVENT_LIMIT
+    _line: list[bytes] = field(default_factory=list)
+    _data: list[str] = field(default_factory=list)
+    _name: str = ""
+    _id: str = ""
+    _size: int = 0
+    _first: bool = True
+    _after_cr: bool = False
+
+    def feed(self, data: bytes) -> list[ServerEvent]:
+        """
+        Take bytes as they come from the transport, in any slicing.
+
+        :param data: zero or more bytes.
+        :returns: the events that became whole, in order.
+        :raises ProtocolViolation: an event is longer than the limit.
+        """
+        if not data:
+            return []
+        if self._after_cr:
+            data = data.removeprefix(b"\n")
+        self._after_cr = data.endswith(b"\r")
+        *whole, rest = _LINE_END.split(data)
+        events: list[ServerEvent] = []
+        for piece in whole:
+            self._keep(piece)
+            line = b"".join(self._line)
+            self._line.clear()
+            self._take(line, events)
+        self._keep(rest)
+        return events
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self.limit:
+            raise ProtocolViolation("server-sent events", f"an event is longer than {self.limit} bytes")
+        if piece:
+            self._line.append(piece)
+
+    def _take(self, line: bytes, events: list[ServerEvent]) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        if not line:
+            self._dispatch(events)
+            return
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        self._field(name, value.removeprefix(" "))
+
+    def _field(self, name: str, value: str) -> None:
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._name = value
+        elif name == "id" and "\0" not in value:
+            self._id = value
+
+    def _dispatch(self, events: list[ServerEvent]) -> None:
+        if self._data:
+            events.append(ServerEvent(self._name or "message", "\n".join(self._data), self._id))
+        self._data.clear()
+        self._name, self._size = "", 0

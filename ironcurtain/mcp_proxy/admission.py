@@ -1,0 +1,193 @@
+"""From a verdict to permission: the call is recorded, a person is asked where need be, and the answer is used once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.errors import IronCurtainError, NotAllowed
+from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, arguments_digest
+from ironcurtain.escalation.grant import Binding
+from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
+from ironcurtain.policy import Decision, Verdict
+
+REMINDER_SECONDS = 10.0
+"""How often the caller hears that a person still decides: agents give up after 60 s of silence, some earlier."""
+
+BREAKER_RULE = "circuit-breaker"
+
+_REFUSALS = {
+    Outcome.DENIED: ("denied-by-person", "ESCALATION DENIED: a person refused this call"),
+    Outcome.EXPIRED: ("expired", "ESCALATION EXPIRED: nobody decided on this call in time"),
+    Outcome.WITHDRAWN: ("withdrawn", "ESCALATION WITHDRAWN: this call is no longer waiting for a decision"),
+    Outcome.UNATTENDED: ("nobody-to-ask", "ESCALATION DENIED: this call needs a person, and nobody is there to ask"),
+}
+
+
+class Refused(IronCurtainError):
+    """
+    The call is not made.
+
+    :param status: for the audit: denied or withdrawn.
+    :param why: the stable code for the agent.
+    """
+
+    code = "REFUSED"
+
+    def __init__(self, status: str, why: str, text: str, rule: str) -> None:
+        super().__init__(text)
+        self.status, self.why, self.rule = status, why, rule
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """
+    A call that is under way.
+
+    :param started: on the clock, in seconds.
+    """
+
+    id: str
+    server: str
+    tool: str
+    started: float
+
+
+class Admission:
+    """
+    :param new_id: gives ids that are unique in the audit log.
+    :param policy_version: the version that judges now.
+    :param events: told of each call as it goes on.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        audit: AuditLog,
+        escalations: EscalationQueue,
+        clock: IReactorTime,
+        new_id: Callable[[], str],
+        policy_version: Callable[[], str],
+        events: Callable[[CallEvent], None],
+    ) -> None:
+        self._session_id, self._audit, self._escalations, self._clock = session_id, audit, escalations, clock
+        self._new_id, self._policy_version, self._events = new_id, policy_version, events
+
+    def open(self, server: str, tool: str) -> OpenCall:
+        """:returns: a new call."""
+        return OpenCall(self._new_id(), server, tool, self._clock.seconds())
+
+    async def admit(
+        self,
+        call: OpenCall,
+        verdict: Verdict,
+        progress: Callable[[str], None] | None,
+        durable: bool,
+    ) -> bool:
+        """
+        Record the call, and ask a person if the verdict says so. When this returns, the call may be made, once.
+
+        :param progress: hears every few seconds that a person still decides.
+        :param durable: whether the record must be on disk before any call is made.
+        :returns: whether a person approved it.
+        :raises Refused: the call must not be made.
+        :raises AuditUnavailable: it cannot be recorded, so it must not be made.
+        """
+        sequence = self._audit.append(
+            "call",
+            callId=call.id,
+            server=call.server,
+            tool=call.tool,
+            arguments=verdict.arguments,
+            decision=verdict.decision,
+            rule=verdict.rule,
+            reason=verdict.reason,
+            policyVersion=self._policy_version(),
+        )
+        self._events(
+            CallRaised(
+                call.id, call.server, call.tool, verdict.arguments, verdict.decision, verdict.rule, verdict.reason
+            )
+        )
+        if verdict.decision is Decision.DENY:
+            why = BREAKER_RULE if verdict.rule == BREAKER_RULE else "denied-by-rule"
+            raise Refused("denied", why, f"DENIED: {verdict.reason} (rule {verdict.rule})", verdict.rule)
+        if verdict.decision is Decision.ESCALATE:
+            await self._ask(call, verdict, progress)
+            return True
+        if durable:
+            await self._audit.durable(sequence)
+        return False
+
+    def close(self, call: OpenCall, status: str, result: bytes = b"", error: str = "") -> None:
+        """
+        Record how a call ended.
+
+        :param status: success, error, denied, withdrawn, cancelled or failed.
+        :param result: as the server gave it; only its size and digest are recorded.
+        :raises AuditUnavailable: it cannot be recorded.
+        """
+        duration = self._clock.seconds() - call.started
+        fields: dict[str, object] = {"callId": call.id, "status": status, "durationMs": round(duration * 1000)}
+        if result:
+            fields |= {"size": len(result), "digest": hashlib.sha256(result).hexdigest()}
+        if error:
+            fields["error"] = error
+        self._audit.append("outcome", **fields)
+        self._events(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
+
+    async def _ask(self, call: OpenCall, verdict: Verdict, progress: Callable[[str], None] | None) -> None:
+        version = self._policy_version()
+        digest = arguments_digest(call.server, call.tool, verdict.arguments)
+        request = EscalationRequest(
+            session_id=self._session_id,
+            call_id=call.id,
+            server=call.server,
+            tool=call.tool,
+            arguments=verdict.arguments,
+            reason=verdict.reason,
+            rule=verdict.rule,
+            policy_version=version,
+            digest=digest,
+        )
+        answer = await self._answer(call, request, progress)
+        sequence = self._audit.append(
+            "decision", callId=call.id, number=answer.number, outcome=answer.outcome, by=answer.by
+        )
+        self._events(CallDecided(call.id, answer.number, answer.outcome, answer.by))
+        if answer.outcome is not Outcome.APPROVED or answer.grant is None:
+            why, text = _REFUSALS[answer.outcome]
+            status = "withdrawn" if answer.outcome is Outcome.WITHDRAWN else "denied"
+            raise Refused(status, why, f"{text} ({verdict.reason})", verdict.rule)
+        await self._audit.durable(sequence)
+        try:
+            answer.grant.spend(Binding(self._session_id, digest, self._policy_version()), self._clock.seconds())
+        except NotAllowed as e:
+            raise Refused("denied", "expired", f"ESCALATION EXPIRED: {e}", verdict.rule) from None
+
+    async def _answer(
+        self, call: OpenCall, request: EscalationRequest, progress: Callable[[str], None] | None
+    ) -> Answer:
+        asking: Deferred[Answer] = self._escalations.ask(request)
+        if progress is None or asking.called:
+            return await asking
+        reminder = LoopingCall(lambda: progress(f"waiting for a person to decide on {call.server} {call.tool}"))
+        reminder.clock = self._clock
+        reminder.start(REMINDER_SECONDS).addErrback(
+            lambda failure: self.log.failure("the caller could not be told that its call waits", failure)
+        )
+        try:
+            return await asking
+        finally:
+            if reminder.running:
+                reminder.stop()

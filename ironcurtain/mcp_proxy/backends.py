@@ -1,0 +1,271 @@
+"""All backends of a session: what they offer, merged; what they tell, passed on; what they ask, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from twisted.internet.defer import Deferred, DeferredList, succeed
+from twisted.internet.defer import TimeoutError as Late
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
+from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, ToolDefinition
+from ironcurtain.mcp_proxy.listing import fetch_all
+from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.questions import AgentLink, Questions
+from ironcurtain.mcp_proxy.servers_config import AgentRequest
+
+REFRESH_SECONDS = 0.2
+"""Between two fetches of the same list, however often the server says that it changed (our choice)."""
+
+UPDATED = "notifications/resources/updated"
+
+
+class Agent(AgentLink, Protocol):
+    """One agent's connection, as its backends see it."""
+
+    subscriptions: dict[str, tuple[str, str]]
+    """The resources it wants to hear of: by the agent's URI, the server and the server's URI."""
+
+    @property
+    def version(self) -> str:
+        """The protocol revision that was negotiated with it."""
+
+    def tell(self, method: str, params: bytes | None) -> None:
+        """Send a notification, as soon as the handshake is over."""
+
+
+class Backends:
+    """
+    :param backends: in the order of their configuration.
+    :param questions: answers what they ask.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        backends: Sequence[Backend],
+        questions: Questions,
+        *,
+        audit: AuditLog,
+        outward: Outward,
+        clock: IReactorTime,
+    ) -> None:
+        self.catalogue = Catalogue([backend.name for backend in backends], outward.text)
+        self.agents: list[Agent] = []
+        self.level: str | None = None
+        """The least severity of log messages that an agent asked for."""
+        self._backends = {backend.name: backend for backend in backends}
+        self._questions, self._audit, self._outward, self._clock = questions, audit, outward, clock
+        self._unsettled = set(self._backends)
+        self._waiting: list[Deferred[None]] = []
+        self._agent_capabilities: Mapping[str, Any] | None = None
+        self._agent_waiting: list[Deferred[None]] = []
+        self._callers: dict[str, Agent] = {}
+        self._refreshing: dict[tuple[str, str], bool] = {}
+        self._refreshes: set[Deferred[None]] = set()
+
+    async def start(self) -> None:
+        """Start all backends; does not wait for them."""
+        for backend in self._backends.values():
+            await backend.start(self)
+
+    async def stop(self) -> None:
+        """Stop all backends, side by side."""
+        for refresh in list(self._refreshes):
+            refresh.cancel()
+        stops = [Deferred.fromCoroutine(backend.stop()) for backend in self._backends.values()]
+        for failed, reason in await DeferredList(stops, consumeErrors=True):
+            if not failed:
+                self.log.failure("an MCP server did not stop cleanly", reason)
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until each backend is up or failed to start, but not longer than ``seconds``."""
+        if self._unsettled:
+            done: Deferred[None] = Deferred()
+            self._waiting.append(done)
+            try:
+                await done.addTimeout(seconds, self._clock)
+            except Late:
+                names = ", ".join(sorted(self._unsettled))
+                self.log.info("going on without MCP servers that are not up yet: {names}", names=names)
+
+    def get(self, server: str) -> Backend:
+        """:raises BackendFailed: there is no such server."""
+        if (backend := self._backends.get(server)) is None:
+            raise BackendFailed(f"there is no MCP server {server}")
+        return backend
+
+    def up(self) -> list[Backend]:
+        """:returns: the backends that are up."""
+        return [backend for backend in self._backends.values() if backend.introduction is not None]
+
+    def having(self, capability: str) -> list[Backend]:
+        """:returns: the backends that are up and claim a capability."""
+        return [b for b in self.up() if b.introduction is not None and capability in b.introduction.capabilities]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no backend is still on its way up."""
+        return not self._unsettled
+
+    def tools(self) -> list[ToolDefinition]:
+        """:returns: what can be called now."""
+        return list(self.catalogue.tools.values())
+
+    def accept(self, tool: ToolDefinition) -> None:
+        """A person let a call of a held tool through: its latest definition counts from now on."""
+        self.catalogue.accept(tool.server, tool.name)
+        self._tell_all(TOOLS.changed, None)
+
+    # Agents
+
+    def join(self, agent: Agent) -> None:
+        """An agent began its handshake."""
+        if agent not in self.agents:
+            self.agents.append(agent)
+        if self._agent_capabilities is None:
+            self._agent_capabilities = agent.capabilities
+            waiting, self._agent_waiting = self._agent_waiting, []
+            for known in waiting:
+                known.callback(None)
+
+    def leave(self, agent: Agent) -> None:
+        """An agent's connection ended."""
+        if agent in self.agents:
+            self.agents.remove(agent)
+        self._callers = {server: caller for server, caller in self._callers.items() if caller is not agent}
+        for server, uri in agent.subscriptions.values():
+            self.unsubscribe(server, uri)
+
+    def calling(self, server: str, agent: Agent) -> None:
+        """An agent is about to call a server: what the server asks from now on is for this agent."""
+        self._callers[server] = agent
+
+    def unsubscribe(self, server: str, uri: str) -> Deferred[None]:
+        """Tell a server that no agent wants to hear of a resource, if that is so."""
+        if (server, uri) in self._subscriptions():
+            return succeed(None)
+        return self._quietly(server, "resources/unsubscribe", {"uri": uri})
+
+    def set_level(self, backend: Backend) -> Deferred[None]:
+        """Tell a backend how severe log messages must be to be sent."""
+        return self._quietly(backend.name, "logging/setLevel", {"level": self.level})
+
+    def pause(self, yes: bool) -> None:
+        """Stop or go on reading from all backends: no agent takes what they send."""
+        for backend in self._backends.values():
+            if yes:
+                backend.pause()
+            else:
+                backend.resume()
+
+    # What a backend tells its owner
+
+    async def capabilities(self, backend: Backend) -> Mapping[str, Any]:
+        """What to claim to a backend; for some that depends on the agent."""
+        if self._questions.waits_for_agent(backend.name) and self._agent_capabilities is None:
+            known: Deferred[None] = Deferred()
+            self._agent_waiting.append(known)
+            await known
+        return self._questions.capabilities(backend.name, self._agent_capabilities or {})
+
+    async def came_up(self, backend: Backend) -> None:
+        """A backend is up: fetch its lists, and tell it what its previous run was told."""
+        for kind in KINDS:
+            await self._load(backend, kind)
+        self._settle(backend)
+        if self.level is not None and backend in self.having("logging"):
+            self.set_level(backend)
+        for server, uri in self._subscriptions():
+            if server == backend.name:
+                self._quietly(server, "resources/subscribe", {"uri": uri})
+        for changed in dict.fromkeys(kind.changed for kind in KINDS if backend in self.having(kind.capability)):
+            self._tell_all(changed, None)
+
+    def went_down(self, backend: Backend, why: str) -> None:
+        """A backend is down. What it offers stays listed: it is coming back."""
+        self._settle(backend)
+
+    def told(self, backend: Backend, method: str, params: bytes | None) -> None:
+        """A backend sent a notification: agents get it, but for changed lists, which are fetched first."""
+        kinds = [kind for kind in KINDS if kind.changed == method]
+        if kinds:
+            refresh = Deferred.fromCoroutine(self._refresh(backend, kinds))
+            self._refreshes.add(refresh)
+            refresh.addBoth(lambda _: self._refreshes.discard(refresh))
+        elif method == UPDATED:
+            self._tell((agent for agent in self.agents if _hears(agent, backend.name)), method, params)
+        else:
+            self._tell_all(method, params)
+
+    async def asked(self, backend: Backend, method: str, params: bytes | None) -> bytes:
+        """A backend asks something."""
+        return await self._questions.answer(backend.name, method, params, self._agent_for)
+
+    def _agent_for(self, server: str, kind: AgentRequest) -> AgentLink | None:
+        caller = self._callers.get(server)
+        ordered = [caller, *self.agents] if caller is not None else self.agents
+        return next((agent for agent in ordered if isinstance(agent.capabilities.get(kind), dict)), None)
+
+    async def _refresh(self, backend: Backend, kinds: Sequence[Kind]) -> None:
+        key = (backend.name, kinds[0].method)
+        if key in self._refreshing:
+            self._refreshing[key] = True
+            return
+        self._refreshing[key] = True
+        try:
+            while self._refreshing[key]:
+                self._refreshing[key] = False
+                for kind in kinds:
+                    await self._load(backend, kind)
+                self._tell_all(kinds[0].changed, None)
+                await deferLater(self._clock, REFRESH_SECONDS)
+        except IronCurtainError as e:
+            self.log.warn("the lists of MCP server {name} are not known: {error}", name=backend.name, error=e)
+        finally:
+            del self._refreshing[key]
+
+    async def _load(self, backend: Backend, kind: Kind) -> None:
+        sightings = self.catalogue.take(backend.name, kind, await fetch_all(backend, kind))
+        if sightings:
+            seen = [{"tool": s.tool, "digest": s.digest, "held": s.held} for s in sightings]
+            self._audit.append("tools", server=backend.name, tools=seen)
+
+    def _settle(self, backend: Backend) -> None:
+        self._unsettled.discard(backend.name)
+        if not self._unsettled:
+            waiting, self._waiting = self._waiting, []
+            for done in waiting:
+                if not done.called:
+                    done.callback(None)
+
+    def _tell_all(self, method: str, params: bytes | None) -> None:
+        self._tell(self.agents, method, params)
+
+    def _tell(self, agents: Iterable[Agent], method: str, params: bytes | None) -> None:
+        mapped = None if params is None else self._outward.raw(params)
+        for agent in list(agents):
+            agent.tell(method, mapped)
+
+    def _subscriptions(self) -> set[tuple[str, str]]:
+        return {subscribed for agent in self.agents for subscribed in agent.subscriptions.values()}
+
+    def _quietly(self, server: str, method: str, params: Mapping[str, Any]) -> Deferred[None]:
+        async def ask() -> None:
+            try:
+                await self.get(server).request(method, params)
+            except IronCurtainError as e:
+                self.log.info("MCP server {name} refused {method}: {error}", name=server, method=method, error=e)
+
+        return Deferred.fromCoroutine(ask())
+
+
+def _hears(agent: Agent, server: str) -> bool:
+    return any(name == server for name, _ in agent.subscriptions.values())

@@ -1,0 +1,49 @@
+"""Stop an agent that repeats one and the same call. Pure; time is an argument."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+REPEATS = 20
+"""How often the same call may be made within the window."""
+
+WINDOW = 60.0
+"""Seconds."""
+
+REMEMBERED = 4096
+"""How many different calls are watched at a time (our choice)."""
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """
+    Counts calls by their digest.
+
+    :param repeats: how often the same call may be made within the window.
+    :param window: in seconds.
+    """
+
+    repeats: int = REPEATS
+    window: float = WINDOW
+    _seen: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
+
+    def trips(self, digest: str, now: float) -> bool:
+        """
+        Count one more call.
+
+        :param now: in seconds, on any clock that does not go back.
+        :returns: whether it is one too many. Refused calls are not counted.
+        """
+        times = self._seen.pop(digest, None)
+        if times is None:
+            times = deque()
+        while times and now - times[0] >= self.window:
+            times.popleft()
+        self._seen[digest] = times
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        if len(times) >= self.repeats:
+            return True
+        times.append(now)
+        return False

@@ -1,0 +1,255 @@
+"""One run of a server as our child: socket pair for messages, pipe for error output, process group of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from contextlib import suppress
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.interfaces import (
+    IAddress,
+    IConsumer,
+    IPushProducer,
+    IReactorProcess,
+    IReactorSocket,
+    IReactorTime,
+    ITCPTransport,
+)
+from twisted.internet.protocol import ProcessProtocol, ServerFactory
+from twisted.internet.protocol import Protocol as StreamProtocol
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
+from ironcurtain.mcp_proxy.launch import Launch
+
+ERROR_LINE_LIMIT = 2000
+"""Most characters of one line of a server's error output that are kept (our choice)."""
+
+ERROR_LINES_A_SECOND = 100
+"""How many lines of a server's error output are kept each second (our choice); the rest is counted."""
+
+UNSENT_LIMIT = 16 * 1024 * 1024
+"""Most bytes that may wait for a server that does not read: 16 MiB, twice an agent's largest message (our choice)."""
+
+POLITE_SECONDS = 1.0
+"""How long a server may take to leave once its input has ended, before it is sent SIGTERM (our choice)."""
+
+TERM_SECONDS = 2.0
+"""How long it may take after SIGTERM, before SIGKILL (our choice; all its processes are gone within 8 s)."""
+
+
+class ChildReactor(IReactorProcess, IReactorSocket, IReactorTime):
+    """The parts of a reactor that a child needs."""
+
+
+class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
+    """What Twisted's stream transports are."""
+
+
+class ChildOwner(Protocol):
+    """Who hears from a child."""
+
+    def line_received(self, line: bytes | TooLong) -> None:
+        """It wrote a line."""
+
+    def error_line(self, line: str) -> None:
+        """It wrote a line on its error output."""
+
+    def child_gone(self, why: str) -> None:
+        """It ended, or closed its output: no more will come from it. Called once."""
+
+
+class Child:
+    """
+    :param owner: told of all that happens, until :meth:`stop` is called.
+    """
+
+    def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChildOwner) -> None:
+        self._reactor, self._owner = reactor, owner
+        self._gone = False
+        self._exited: Deferred[None] = Deferred()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            self._errors = _Errors(self, reactor)
+            self._process = reactor.spawnProcess(
+                self._errors,
+                launch.argv[0],
+                list(launch.argv),
+                dict(launch.environment),
+                launch.cwd,
+                launch.uid,
+                launch.gid,
+                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r"},
+            )
+            self.pid = int(self._process.pid or 0)
+            self._stream = _Stream(self)
+            reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _One(self._stream))
+
+    @property
+    def choked(self) -> bool:
+        """Whether so much waits to be read by the server that no more can be sent."""
+        return self._stream.unsent > UNSENT_LIMIT
+
+    def write(self, line: bytes) -> None:
+        """Send a line."""
+        if not self._gone:
+            self._stream.write(line)
+
+    def pause(self) -> None:
+        """Read no more for now."""
+        self._stream.pause()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._stream.resume()
+
+    async def stop(self) -> None:
+        """End its input, then it, then whatever it started that is still in its session."""
+        self._gone = True
+        self._stream.close()
+        if not await self._left_within(POLITE_SECONDS):
+            self._signal(signal.SIGTERM)
+            await self._left_within(TERM_SECONDS)
+        self._signal(signal.SIGKILL)
+        if not self._exited.called:
+            await self._exited
+        self._errors.close()
+
+    def received(self, line: bytes | TooLong) -> None:
+        """For the stream."""
+        if not self._gone:
+            self._owner.line_received(line)
+
+    def error_line(self, line: str) -> None:
+        """For the error output."""
+        self._owner.error_line(line)
+
+    def stream_ended(self) -> None:
+        """For the stream."""
+        self._went("closed its output")
+
+    def process_ended(self, reason: Failure) -> None:
+        """For the process."""
+        self._exited.callback(None)
+        self._went(_words(reason))
+
+    def _went(self, why: str) -> None:
+        if not self._gone:
+            self._gone = True
+            self._owner.child_gone(why)
+
+    async def _left_within(self, seconds: float) -> bool:
+        if self._exited.called:
+            return True
+        timer: Deferred[None] = deferLater(self._reactor, seconds)
+        self._exited.addBoth(lambda _: timer.cancel())
+        timer.addErrback(lambda _: None)
+        await timer
+        return self._exited.called
+
+    def _signal(self, number: int) -> None:
+        # Its process group is there only once it has made its session: until then, and afterwards, it may be alone.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+        with suppress(ProcessExitedAlready):
+            self._process.signalProcess(signal.Signals(number).name.removeprefix("SIG"))
+
+
+@implementer(IPushProducer)
+class _Stream(StreamProtocol):
+    """Our end of the socket pair: lines in, lines out, and how much waits to go out."""
+
+    transport: StreamTransport
+
+    def __init__(self, child: Child) -> None:
+        self._child, self._framer = child, Framer(OUTBOUND_LIMIT)
+        self._blocked, self.unsent = False, 0
+
+    def connectionMade(self) -> None:
+        self.transport.registerProducer(self, True)
+
+    def dataReceived(self, data: bytes) -> None:
+        for line in self._framer.feed(data):
+            self._child.received(line)
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        self._child.stream_ended()
+
+    def write(self, line: bytes) -> None:
+        if self._blocked:
+            self.unsent += len(line)
+        self.transport.write(line)
+
+    def pauseProducing(self) -> None:
+        self._blocked = True
+
+    def resumeProducing(self) -> None:
+        self._blocked, self.unsent = False, 0
+
+    def stopProducing(self) -> None:
+        self._blocked = True
+
+    def pause(self) -> None:
+        self.transport.pauseProducing()
+
+    def resume(self) -> None:
+        self.transport.resumeProducing()
+
+    def close(self) -> None:
+        self.transport.unregisterProducer()
+        self.transport.abortConnection()
+
+
+class _One(ServerFactory):
+    def __init__(self, protocol: _Stream) -> None:
+        self._protocol = protocol
+
+    def buildProtocol(self, addr: IAddress | None) -> _Stream:
+        return self._protocol
+
+
+class _Errors(ProcessProtocol):
+    """The process, and its error output cut into lines: bounded in length and in number."""
+
+    log = Logger()
+
+    def __init__(self, child: Child, clock: IReactorTime) -> None:
+        self._child, self._clock = child, clock
+        self._framer = Framer(4 * ERROR_LINE_LIMIT)
+        self._second, self._count = 0, 0
+
+    def errReceived(self, data: bytes) -> None:
+        for line in self._framer.feed(data):
+            self._keep("(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace"))
+
+    def processExited(self, reason: Failure) -> None:
+        self._child.process_ended(reason)
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.loseConnection()
+
+    def _keep(self, line: str) -> None:
+        second = int(self._clock.seconds())
+        if second != self._second:
+            if self._count > ERROR_LINES_A_SECOND:
+                self._child.error_line(f"({self._count - ERROR_LINES_A_SECOND} more lines were left out)")
+            self._second, self._count = second, 0
+        self._count += 1
+        if self._count <= ERROR_LINES_A_SECOND:
+            self._child.error_line(line[:ERROR_LINE_LIMIT])
+
+
+def _words(reason: Failure) -> str:
+    status, number = getattr(reason.value, "exitCode", None), getattr(reason.value, "signal", None)
+    if number:
+        return f"was ended by signal {signal.Signals(number).name}"
+    return f"ended with status {status or 0}"

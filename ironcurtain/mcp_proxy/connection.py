@@ -1,0 +1,292 @@
+"""One agent's connection: bytes to the session's state machine, its requests to the router, what comes of them back."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IPushProducer, IReactorTime
+from twisted.internet.protocol import Protocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
+from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
+from ironcurtain.mcp_proxy.child import StreamTransport
+from ironcurtain.mcp_proxy.progress import ProgressLine
+from ironcurtain.mcp_proxy.router import Router
+from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, Send, Start
+
+UNREAD_LIMIT = 32 * 1024 * 1024
+"""
+Most bytes that may wait for an agent that does not read while others do: 32 MiB (our choice). An agent that is alone is
+never cut off: then the servers wait.
+"""
+
+LAST_SECONDS = 5.0
+"""How long an agent that ended its input gets to hear the answers to what it asked (our choice)."""
+
+FLUSH_SECONDS = 2.0
+"""How long a connection that we close may take to get out what was written (our choice)."""
+
+CHANGED = "list_changed"
+
+
+class Peers(typing.Protocol):
+    """The other connections of the session."""
+
+    def add(self, connection: AgentConnection) -> None:
+        """A connection was made."""
+
+    def remove(self, connection: AgentConnection) -> None:
+        """A connection ended."""
+
+    def changed(self) -> None:
+        """A connection is choked, or reads again."""
+
+    def others_read(self, connection: AgentConnection) -> bool:
+        """Whether another agent reads what it is sent."""
+
+
+@implementer(IPushProducer, IHalfCloseableProtocol)
+class AgentConnection(Protocol):
+    """
+    :param peers: hears when this connection stops or goes on reading.
+    :param gone: whether the peer has left altogether, once it has ended its input.
+    """
+
+    log = Logger()
+    transport: StreamTransport
+
+    def __init__(
+        self, router: Router, peers: Peers, clock: IReactorTime, gone: Callable[[AgentConnection], bool]
+    ) -> None:
+        self._router, self._peers, self._clock, self._gone = router, peers, clock, gone
+        self._framer, self._session = Framer(INBOUND_LIMIT), AgentSession(router.methods)
+        self._running: dict[int, Deferred[bytes]] = {}
+        self._asked: dict[int, Deferred[bytes]] = {}
+        self._waiting: set[int] = set()
+        self._held: dict[str, bytes | None] = {}
+        self._timer: IDelayedCall | None = None
+        self._unread, self._ended, self._closed = 0, False, False
+        self.choked = False
+        """Whether the agent does not read what it is sent."""
+        self.subscriptions: dict[str, tuple[str, str]] = {}
+        """By the agent's URI, the server and the server's URI."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the agent says that it can do."""
+        capabilities = self._session.client.get("capabilities")
+        return capabilities if isinstance(capabilities, dict) else {}
+
+    @property
+    def version(self) -> str:
+        """The protocol revision that was negotiated."""
+        return self._session.version
+
+    @property
+    def introduced(self) -> bool:
+        """Whether the agent has begun the handshake."""
+        return bool(self._session.version)
+
+    def connectionMade(self) -> None:
+        """The agent is there."""
+        self.transport.registerProducer(self, True)
+        self._peers.add(self)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Handle what became whole."""
+        for line in self._framer.feed(data):
+            if self._closed:
+                return
+            command = self._session.receive(line)
+            if isinstance(command, Start):
+                self._start(command)
+            elif isinstance(command, Send):
+                self._write(command.line)
+            elif isinstance(command, Cancel):
+                self._cancel(command.key)
+            elif isinstance(command, Answered):
+                self._answered(command)
+            elif isinstance(command, Initialized):
+                held, self._held = self._held, {}
+                for method, params in held.items():
+                    self.tell(method, params)
+
+    def readConnectionLost(self) -> None:
+        """The agent sends no more. It may still read: it gets what it asked for, but for what waits for a person."""
+        if self._gone(self):
+            self._abort()
+            return
+        self._ended = True
+        self._timer = self._clock.callLater(LAST_SECONDS, self.close)
+        for key in list(self._waiting):
+            self._cancel(key)
+        self._close_if_done()
+
+    def writeConnectionLost(self) -> None:
+        """The agent reads no more."""
+        self.close()
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """The agent is gone: that cancels all that it asked for."""
+        self._closed = True
+        self._stop_timer()
+        for key in list(self._running):
+            self._cancel(key)
+        asked, self._asked = self._asked, {}
+        for question in asked.values():
+            question.errback(Failure(_agent_gone()))
+        self._peers.remove(self)
+
+    def close(self) -> None:
+        """End the connection, once what was written is out, but soon."""
+        if self._closed:
+            return
+        self._closed = True
+        for key in list(self._running):
+            self._cancel(key)
+        self._stop_timer()
+        self._timer = self._clock.callLater(FLUSH_SECONDS, self._abort)
+        self.transport.unregisterProducer()
+        self.transport.loseConnection()
+
+    def pauseProducing(self) -> None:
+        """For the transport: the agent does not read. Take nothing more from it."""
+        self.choked, self._unread = True, 0
+        self.transport.pauseProducing()
+        self._peers.changed()
+
+    def resumeProducing(self) -> None:
+        """For the transport: the agent has read."""
+        self.choked = False
+        if not self._ended:
+            self.transport.resumeProducing()
+        self._peers.changed()
+
+    def stopProducing(self) -> None:
+        """For the transport: it is closing."""
+
+    def tell(self, method: str, params: bytes | None) -> None:
+        """Send a notification; that a list changed is kept until the handshake is over."""
+        if self._session.initialized:
+            self._write(codec.notification(method, params))
+        elif method.endswith(CHANGED) and self.introduced:
+            self._held[method] = params
+
+    def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
+        """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it takes the question back."""
+        question, send = self._session.ask(method, params)
+        answer: Deferred[bytes] = Deferred(lambda _: self._withdraw(question))
+        self._asked[question] = answer
+        self._write(send.line)
+        return answer
+
+    def _withdraw(self, question: int) -> None:
+        self._asked.pop(question, None)
+        if (send := self._session.withdraw(question)) is not None:
+            self._write(send.line)
+
+    def _answered(self, answered: Answered) -> None:
+        question = self._asked.pop(answered.question)
+        if answered.error is not None:
+            question.errback(Failure(RpcError(answered.error)))
+        else:
+            question.callback(answered.result or b"{}")
+
+    def _start(self, start: Start) -> None:
+        hearer = _Hearer(self, start.key, self._session.progress_token(start.key))
+        running = Deferred.fromCoroutine(self._router.handle(self, start.method, start.params, hearer))
+        if not running.called:
+            self._running[start.key] = running
+        running.addCallbacks(self._succeeded, self._failed, callbackArgs=(start.key,), errbackArgs=(start.key,))
+
+    def _succeeded(self, result: bytes, key: int) -> None:
+        self._finish(key, self._session.finish(key, result))
+
+    def _failed(self, failure: Failure, key: int) -> None:
+        if isinstance(failure.value, RpcError):
+            error = failure.value.raw
+        else:
+            if not failure.check(CancelledError):
+                self.log.failure("a request could not be handled", failure)
+            error = codec.encode({"code": codec.INTERNAL_ERROR, "message": "the request could not be handled"})
+        self._finish(key, self._session.fail(key, error))
+
+    def _finish(self, key: int, answer: Send | None) -> None:
+        self._running.pop(key, None)
+        self._waiting.discard(key)
+        if answer is not None:
+            self._write(answer.line)
+        if self._ended:
+            self._close_if_done()
+
+    def _cancel(self, key: int) -> None:
+        self._waiting.discard(key)
+        if (running := self._running.pop(key, None)) is not None:
+            self._session.finish(key, b"{}")
+            running.cancel()
+
+    def _close_if_done(self) -> None:
+        if not self._running:
+            self.close()
+
+    def waits_for_person(self, key: int) -> None:
+        """For the hearer: this request is before a person. If its agent cannot cancel it any more, it is void."""
+        self._waiting.add(key)
+        if self._ended:
+            self._clock.callLater(0, self._cancel, key)
+
+    def progress(self, key: int, params: bytes) -> None:
+        """For the hearer: report, unless the request is answered or cancelled."""
+        if self._session.progress_token(key) is not None:
+            self._write(codec.notification("notifications/progress", params))
+
+    def _write(self, line: bytes) -> None:
+        if self._closed:
+            return
+        if self.choked:
+            self._unread += len(line)
+            if self._unread > UNREAD_LIMIT and self._peers.others_read(self):
+                self.log.warn("an agent that does not read {size} bytes is cut off", size=self._unread)
+                self._closed = True
+                self._abort()
+                return
+        self.transport.write(line)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+
+    def _abort(self) -> None:
+        self.transport.unregisterProducer()
+        # Standard input and output have no way to be cut off: there, closing has to do.
+        getattr(self.transport, "abortConnection", self.transport.loseConnection)()
+
+
+class _Hearer:
+    """Where the progress of one request is heard: by the agent if it gave a token, else by nobody."""
+
+    __slots__ = ("_connection", "_key", "_line")
+
+    def __init__(self, connection: AgentConnection, key: int, token: codec.Id | None) -> None:
+        self._connection, self._key = connection, key
+        self._line = None if token is None else ProgressLine(token, lambda params: connection.progress(key, params))
+
+    def waiting(self, message: str) -> None:
+        self._connection.waits_for_person(self._key)
+        if self._line is not None:
+            self._line.waiting(message)
+
+    @property
+    def relay(self) -> OnProgress | None:
+        return None if self._line is None else self._line.relay
+
+
+def _agent_gone() -> RpcError:
+    return RpcError(codec.encode({"code": codec.INTERNAL_ERROR, "message": "the agent has gone"}))

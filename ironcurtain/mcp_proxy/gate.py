@@ -1,0 +1,265 @@
+"""
+The gate: every call of every agent is judged, recorded, and only then made.
+
+The router calls it for agents that speak MCP, and code mode for ours. What is forwarded is what the policy saw, encoded
+afresh; what comes back passes as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from twisted.internet.defer import CancelledError
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from ironcurtain.errors import AuditUnavailable
+from ironcurtain.escalation import arguments_digest
+from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
+from ironcurtain.mcp_proxy.admission import BREAKER_RULE, Admission, OpenCall, Refused
+from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
+from ironcurtain.mcp_proxy.backends import Backends
+from ironcurtain.mcp_proxy.breaker import REPEATS, WINDOW, CircuitBreaker
+from ironcurtain.mcp_proxy.calls import CallResult, refusal
+from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.inspection import ERROR_TEXT, clean, failure_text
+from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+
+REFUSED = -32001
+"""Error code of requests other than tool calls that were refused (our choice, in the range left to servers)."""
+
+GIT_DIRECTORY = {"git_set_working_dir": ("path",), "git_clone": ("localPath", "targetPath", "path")}
+"""After one of these tools succeeds, calls to its server without a path mean the directory in this argument."""
+
+Progress = Callable[[str], None]
+"""Takes a sentence for the caller whenever a call still waits."""
+
+__all__ = ["CallResult", "Gate", "Limits", "ToolDefinition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    :param repeats: how often the same call may be made within ``window`` seconds.
+    :param result_bytes: most bytes of a result that an agent is given.
+    :param durable: whether every call waits until its record is on disk, not only those that a person approved.
+    """
+
+    repeats: int = REPEATS
+    window: float = WINDOW
+    result_bytes: int = OUTBOUND_LIMIT
+    durable: bool = False
+
+
+class Gate:
+    """The policy enforcement point of one session."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        engine: PolicyEngine,
+        admission: Admission,
+        backends: Backends,
+        outward: Outward,
+        clock: IReactorTime,
+        limits: Limits,
+    ) -> None:
+        self._engine, self._admission, self._backends, self._outward = engine, admission, backends, outward
+        self._clock, self._limits = clock, limits
+        self._breaker = CircuitBreaker(limits.repeats, limits.window)
+        self._git_directories: dict[str, str] = {}
+
+    def tools(self) -> list[ToolDefinition]:
+        """:returns: what can be called now."""
+        return self._backends.tools()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until every server is up or has failed to start, but not longer than ``seconds``."""
+        await self._backends.settled(seconds)
+
+    async def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        extra: Mapping[str, Any] = {},
+        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallResult:
+        """
+        Make a call, if the policy and, where it asks for one, a person agree. Cancelling it withdraws it.
+
+        :param tool: the server's own name of the tool.
+        :param arguments: JSON values, with the agent's names for paths.
+        :param extra: other parameters of the request, which are passed on.
+        :param progress: hears every few seconds that a person still decides.
+        :param on_progress: hears the server's own reports.
+        :returns: the result; a refusal is one as well.
+        """
+        call = self._admission.open(server, tool)
+        definition = self._backends.catalogue.tool(server, tool)
+        try:
+            verdict = self._judge(call, arguments, definition)
+            if await self._admission.admit(call, verdict, progress, self._limits.durable):
+                self._approved(definition, verdict)
+            params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
+            raw = await self._backends.get(server).request("tools/call", params, on_progress)
+            return self._finished(call, raw, verdict)
+        except Exception as e:
+            return self._failed(call, e)
+
+    async def request(
+        self,
+        server: str,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[bytes, dict[str, Any]]:
+        """
+        Make a request that is no tool call: read a resource, get a prompt, complete an argument.
+
+        :param params: with the agent's URI, or the server's own name of a prompt.
+        :returns: the raw JSON result, and the parameters as the server got them.
+        :raises RpcError: it was refused, or the server answered with an error.
+        """
+        call = self._admission.open(server, method)
+        passed = clean(params)
+        subject = {name: params[name] for name in params if name in passed or name in ("name", "arguments")}
+        subject.pop("_meta", None)
+        try:
+            verdict = self._judge_request(server, method, subject)
+            await self._admission.admit(call, verdict, progress, self._limits.durable)
+            sent = {**passed, **verdict.arguments}
+            raw = await self._backends.get(server).request(method, sent, on_progress)
+            mapped = self._mapped(raw)
+            self._admission.close(call, "success", raw)
+        except Exception as e:
+            raise _as_error(self._failed(call, e)) from None
+        if mapped is None:
+            raise _as_error(self._too_large(raw))
+        return mapped, sent
+
+    def _judge(self, call: OpenCall, arguments: dict[str, Any], tool: ToolDefinition | None) -> Verdict:
+        try:
+            digest = arguments_digest(call.server, call.tool, arguments)
+        except (TypeError, ValueError, RecursionError, OverflowError):
+            return Verdict(Decision.DENY, "invalid-arguments", "the arguments are no JSON values", {})
+        try:
+            verdict = self._engine.evaluate(
+                ToolCall(call.server, call.tool, arguments),
+                None if tool is None else tool.schema,
+                git_directory=self._git_directories.get(call.server),
+            )
+        except Exception:
+            return self._unjudged(call.server, call.tool, arguments)
+        if verdict.decision is Decision.DENY:
+            return verdict
+        if tool is None:
+            return replace(verdict, decision=Decision.DENY, rule="unknown-tool", reason="there is no such tool")
+        if self._breaker.trips(digest, self._clock.seconds()):
+            repeated = f"the same call more than {self._limits.repeats} times within {self._limits.window:.0f} s"
+            return replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=repeated)
+        return verdict if tool.held is None else _held(verdict, tool.held)
+
+    def _judge_request(self, server: str, method: str, params: dict[str, Any]) -> Verdict:
+        if method not in ("resources/read", "resources/subscribe"):
+            return Verdict(Decision.ALLOW, "configured-server", f"{server} is configured for this session", params)
+        try:
+            verdict = self._engine.evaluate_resource(server, params["uri"])
+        except Exception:
+            return self._unjudged(server, method, params)
+        return replace(verdict, arguments={**params, **verdict.arguments})
+
+    def _unjudged(self, server: str, tool: str, arguments: dict[str, Any]) -> Verdict:
+        self.log.failure("the policy could not judge a call to {server} {tool}", server=server, tool=tool)
+        return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge these arguments", arguments)
+
+    def _approved(self, tool: ToolDefinition | None, verdict: Verdict) -> None:
+        if tool is None or tool.held is None:
+            return
+        now = self._backends.catalogue.tool(tool.server, tool.name)
+        if now is None or now.digest != tool.digest:
+            text = "DENIED: the tool's definition changed again while a person decided"
+            raise Refused("denied", "denied-by-rule", text, "changed-definition")
+        self._backends.accept(tool)
+
+    def _finished(self, call: OpenCall, raw: bytes, verdict: Verdict) -> CallResult:
+        error, mapped = failure_text(raw), self._mapped(raw)
+        self._admission.close(call, "success" if error is None else "error", raw, error or "")
+        if error is None and (names := GIT_DIRECTORY.get(call.tool)):
+            self._remember_git(call.server, verdict.arguments, names)
+        return self._too_large(raw) if mapped is None else CallResult(mapped, error is not None)
+
+    def _remember_git(self, server: str, arguments: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        directory = next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+        if directory is not None:
+            self._git_directories[server] = directory
+
+    def _mapped(self, raw: bytes) -> bytes | None:
+        return self._outward.raw(raw) if len(raw) <= self._limits.result_bytes else None
+
+    def _too_large(self, raw: bytes) -> CallResult:
+        text = f"RESULT TOO LARGE: the call was made, but of its {len(raw)} bytes at most {self._limits.result_bytes}"
+        return refusal(f"{text} would be passed on: ask for less", "result-too-large")
+
+    def _failed(self, call: OpenCall, error: Exception) -> CallResult:
+        """
+        Record a call that gave no result.
+
+        :returns: what to tell its caller.
+        :raises CancelledError: nobody is there to be told.
+        """
+        try:
+            if isinstance(error, AuditUnavailable):
+                raise error
+            if isinstance(error, CancelledError):
+                self._admission.close(call, "cancelled")
+                raise error
+            if isinstance(error, Refused):
+                self._admission.close(call, error.status, error=error.why)
+                return refusal(self._outward.text(str(error)), error.why, error.rule)
+            self._admission.close(call, "failed" if not isinstance(error, RpcError) else "error", error=_words(error))
+        except AuditUnavailable as e:
+            return refusal(f"AUDIT UNAVAILABLE: {e}; nothing is done any more", "audit-unavailable")
+        if isinstance(error, RpcError):
+            result = refusal(self._outward.text(_words(error)), "backend-error")
+            return replace(result, error=self._outward.raw(error.raw))
+        if not isinstance(error, (BackendFailed, codec.InvalidMessage)):
+            self.log.failure("a call to {server} {tool} failed", server=call.server, tool=call.tool)
+        return refusal(f"FAILED: {self._outward.text(_words(error))}", "backend-failed")
+
+
+def _held(verdict: Verdict, why: str) -> Verdict:
+    reason = {
+        "hidden-text": "the tool's definition has text in it that nobody can see",
+        "changed-definition": "the tool's definition is another than the one seen first",
+    }[why]
+    if verdict.decision is Decision.ESCALATE:
+        reason = f"{verdict.reason}; and {reason}"
+    return replace(verdict, decision=Decision.ESCALATE, rule=why, reason=reason)
+
+
+def _words(error: Exception) -> str:
+    if not isinstance(error, RpcError):
+        return str(error)[:ERROR_TEXT]
+    body = codec.decode(error.raw)
+    message = body.get("message") if isinstance(body, dict) else None
+    return message[:ERROR_TEXT] if isinstance(message, str) else "the server answered with an error"
+
+
+def _as_error(result: CallResult) -> RpcError:
+    if result.error is not None:
+        return RpcError(result.error)
+    body = codec.decode(result.raw)
+    return RpcError(
+        codec.encode({"code": REFUSED, "message": body["content"][0]["text"], "data": body["_meta"]})
+    )

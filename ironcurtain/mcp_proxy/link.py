@@ -1,0 +1,205 @@
+"""One run of a server, from its start to its end: requests go in, and answers, notices and questions come out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
+from ironcurtain.mcp_proxy.backend import (
+    Answer,
+    BackendFailed,
+    Conversation,
+    Notice,
+    OnProgress,
+    Progress,
+    Question,
+    RpcError,
+    Withdrawn,
+)
+from ironcurtain.mcp_proxy.child import Child, ChildReactor
+from ironcurtain.mcp_proxy.launch import Launch
+
+SILENCE_SECONDS = 600.0
+"""How long a request may go without an answer or a report of progress before it is given up (our choice)."""
+
+SWEEP_SECONDS = 5.0
+"""How often requests are looked at for that."""
+
+OPEN_QUESTIONS = 64
+"""How many of its questions a server may have open at a time (our choice)."""
+
+
+class LinkOwner(Protocol):
+    """Who hears from a link."""
+
+    def told(self, method: str, params: bytes | None) -> None:
+        """The server sent a notification, other than progress."""
+
+    def asked(self, method: str, params: bytes | None) -> Awaitable[bytes]:
+        """The server asks something; cancelled if it takes the question back, or ends."""
+
+    def error_line(self, line: str) -> None:
+        """The server wrote a line on its error output, or one that was not understood."""
+
+    def ended(self, why: str) -> None:
+        """No more will come. All requests have failed. Called once, unless :meth:`Link.stop` comes first."""
+
+
+class _Waiter:
+    __slots__ = ("answer", "heard")
+
+    def __init__(self, answer: Deferred[bytes], heard: float) -> None:
+        self.answer, self.heard = answer, heard
+
+
+class Link:
+    """:param name: the server's, for messages."""
+
+    log = Logger()
+
+    def __init__(self, name: str, reactor: ChildReactor, launch: Launch, owner: LinkOwner) -> None:
+        self.name, self._reactor, self._owner = name, reactor, owner
+        self._conversation: Conversation[_Waiter] = Conversation()
+        self._questions: dict[codec.Id, Deferred[None]] = {}
+        self._sweeper: IDelayedCall | None = None
+        self._over = ""
+        self._child = Child(reactor, launch, self)
+        self.pid = self._child.pid
+
+    def request(
+        self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
+    ) -> Deferred[bytes]:
+        """
+        Ask the server.
+
+        :returns: fires with the raw JSON result; cancelling it tells the server so.
+        :raises BackendFailed: it cannot be asked.
+        """
+        if self._over or self._child.choked:
+            raise BackendFailed(f"MCP server {self.name} {self._over or 'does not read what it is sent'}")
+        answer: Deferred[bytes] = Deferred(lambda _: self._cancel(number, "cancelled"))
+        waiter = _Waiter(answer, self._reactor.seconds())
+        number, line = self._conversation.request(waiter, method, params, self._hearing(waiter, on_progress))
+        self._child.write(line)
+        if self._sweeper is None:
+            self._sweeper = self._reactor.callLater(SWEEP_SECONDS, self._sweep)
+        return answer
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell the server."""
+        self._child.write(codec.notification(method, None if params is None else codec.encode(params)))
+
+    def pause(self) -> None:
+        """Read no more from the server for now."""
+        self._child.pause()
+
+    def resume(self) -> None:
+        """Read from it again."""
+        self._child.resume()
+
+    async def stop(self) -> None:
+        """End the server. What still waits for it fails."""
+        self._abandon("is stopped")
+        await self._child.stop()
+
+    def line_received(self, line: bytes | TooLong) -> None:
+        """For the child: one line from the server."""
+        if isinstance(line, TooLong):
+            self.child_gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
+            return
+        event = self._conversation.receive(line)
+        if isinstance(event, Answer):
+            if event.result is not None:
+                event.waiter.answer.callback(event.result)
+            else:
+                event.waiter.answer.errback(Failure(RpcError(event.error or b"{}")))
+        elif isinstance(event, Progress):
+            event.notify(event.params)
+        elif isinstance(event, Notice):
+            self._owner.told(event.method, event.params)
+        elif isinstance(event, Question):
+            self._take_question(event)
+        elif isinstance(event, Withdrawn):
+            self._withdrawn(event.id)
+        else:
+            self.error_line(f"(not understood: {event.detail[:200]})")
+
+    def error_line(self, line: str) -> None:
+        """For the child: one line of its error output."""
+        self._owner.error_line(line)
+
+    def child_gone(self, why: str) -> None:
+        """For the child: no more will come."""
+        if not self._over:
+            self._abandon(why)
+            self._owner.ended(why)
+
+    def _abandon(self, why: str) -> None:
+        self._over = self._over or why
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for question in list(self._questions.values()):
+            question.cancel()
+        for waiter in self._conversation.abandon():
+            waiter.answer.errback(Failure(BackendFailed(f"MCP server {self.name} {why}")))
+
+    def _hearing(self, waiter: _Waiter, on_progress: OnProgress | None) -> OnProgress | None:
+        if on_progress is None:
+            return None
+
+        def heard(params: dict[str, Any]) -> None:
+            waiter.heard = self._reactor.seconds()
+            on_progress(params)
+
+        return heard
+
+    def _cancel(self, number: int, reason: str) -> None:
+        if (line := self._conversation.cancel(number, reason)) is not None:
+            self._child.write(line)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        limit = self._reactor.seconds() - SILENCE_SECONDS
+        for number, waiter in self._conversation.waiting():
+            if waiter.heard < limit:
+                self._cancel(number, "no answer")
+                silent = f"MCP server {self.name} has not answered for {SILENCE_SECONDS:.0f} s"
+                waiter.answer.errback(Failure(BackendFailed(silent)))
+        if self._conversation.waiting() and not self._over:
+            self._sweeper = self._reactor.callLater(SWEEP_SECONDS, self._sweep)
+
+    def _take_question(self, question: Question) -> None:
+        if question.id in self._questions or len(self._questions) >= OPEN_QUESTIONS:
+            self._child.write(codec.error(question.id, codec.INVALID_REQUEST, "too many questions are open"))
+            return
+        answering = Deferred.fromCoroutine(self._answer(question))
+        if not answering.called:
+            self._questions[question.id] = answering
+
+    async def _answer(self, question: Question) -> None:
+        try:
+            line = codec.result(question.id, await self._owner.asked(question.method, question.params))
+        except RpcError as e:
+            line = codec.raw_error(question.id, e.raw)
+        except CancelledError:
+            return
+        except Exception:
+            self.log.failure("a question of MCP server {name} could not be answered", name=self.name)
+            line = codec.error(question.id, codec.INTERNAL_ERROR, "the question could not be answered")
+        finally:
+            self._questions.pop(question.id, None)
+        self._child.write(line)
+
+    def _withdrawn(self, identifier: codec.Id) -> None:
+        if (question := self._questions.get(identifier)) is not None:
+            question.cancel()
+
+

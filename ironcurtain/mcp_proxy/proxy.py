@@ -1,0 +1,165 @@
+"""The MCP proxy of one session, put together: servers, gate, router and where agents come in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from twisted.internet.interfaces import IListeningPort
+from twisted.logger import Logger
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.escalation import EscalationQueue
+from ironcurtain.mcp_proxy.admission import Admission
+from ironcurtain.mcp_proxy.backends import Backends
+from ironcurtain.mcp_proxy.calls import CallEvent
+from ironcurtain.mcp_proxy.child import ChildReactor
+from ironcurtain.mcp_proxy.connection import AgentConnection
+from ironcurtain.mcp_proxy.connections import Connections
+from ironcurtain.mcp_proxy.gate import Gate, Limits
+from ironcurtain.mcp_proxy.launch import Launch, prepare
+from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
+from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.questions import Elicit, Questions
+from ironcurtain.mcp_proxy.router import Router
+from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from ironcurtain.mcp_proxy.stdio_backend import LogLine, StdioBackend
+from ironcurtain.pathmap import PathMap
+from ironcurtain.policy import PolicyEngine
+from ironcurtain.secrets import Redactor, Secret
+
+
+class ProxyReactor(ChildReactor, ListenerReactor):
+    """The parts of a reactor that the proxy needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """
+    What of the process and the machine a proxy uses.
+
+    :param environ: our environment; servers get little of it.
+    :param secret_command: runs a shell command and gives what it prints, for ``env_command``.
+    :param new_id: gives ids of calls, unique in the session's audit log.
+    :param log_line: takes each line of a server's error output, with the server's name.
+    :param user: uid and gid as whom servers run, if not ours.
+    """
+
+    reactor: ProxyReactor
+    environ: Mapping[str, str]
+    secret_command: Callable[[str], Awaitable[Secret]]
+    new_id: Callable[[], str]
+    log_line: LogLine
+    user: tuple[int, int] | None = None
+
+
+class McpProxy:
+    """
+    One session's proxy.
+
+    :param servers: the MCP servers, started with :meth:`start` and restarted when they fail.
+    :param redactor: learns the secrets that servers are given.
+    :param events: hears of each call.
+    :param elicit: puts a server's question before a person; without, such questions are declined.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        servers: Sequence[ServerConfig],
+        engine: PolicyEngine,
+        audit: AuditLog,
+        escalations: EscalationQueue,
+        paths: PathMap,
+        redactor: Redactor,
+        surroundings: Surroundings,
+        events: Callable[[CallEvent], None],
+        limits: Limits | None = None,
+        elicit: Elicit | None = None,
+    ) -> None:
+        self._around, self._paths, self._redactor = surroundings, paths, redactor
+        reactor, outward = surroundings.reactor, Outward(paths)
+        questions = Questions(
+            root=f"file://{quote(paths.host)}",
+            allowed={server.name: server.agent_requests for server in servers},
+            elicit=elicit,
+            audit=audit,
+            outward=outward,
+        )
+        self._backends = Backends(
+            [self._backend(server) for server in servers], questions, audit=audit, outward=outward, clock=reactor
+        )
+        admission = Admission(
+            session_id=session_id,
+            audit=audit,
+            escalations=escalations,
+            clock=reactor,
+            new_id=surroundings.new_id,
+            policy_version=lambda: engine.policy_version,
+            events=events,
+        )
+        self.gate = Gate(
+            engine=engine,
+            admission=admission,
+            backends=self._backends,
+            outward=outward,
+            clock=reactor,
+            limits=limits or Limits(),
+        )
+        """What judges and makes every call; code mode calls it too."""
+        self._router = Router(self.gate, self._backends, outward)
+        self._connections = Connections(self._backends.pause, self._backends.leave)
+        self._ports: list[tuple[IListeningPort, Path]] = []
+
+    async def start(self) -> None:
+        """Start the servers. They come up in the background; :meth:`Gate.settled` waits for them."""
+        await self._backends.start()
+
+    async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
+        """
+        Let agents in at a UNIX socket.
+
+        :param owner: uid and gid of who may use it, if not we.
+        :raises ConfigurationError: the path is too long.
+        :raises Unavailable: something is in the way.
+        """
+        port = await listen_unix(self._around.reactor, path, self._connection, owner)
+        self._ports.append((port, path))
+
+    def serve_stdio(self, stdin: int = 0, stdout: int = 1) -> AgentConnection:
+        """:returns: the connection of the one agent at our standard input and output."""
+        return serve_stdio(self._around.reactor, self._connection, stdin, stdout)
+
+    async def stop(self) -> None:
+        """Let nobody in, cancel what is under way, end the connections, stop the servers."""
+        ports, self._ports = self._ports, []
+        for port, path in ports:
+            if (stopped := port.stopListening()) is not None:
+                await stopped
+            path.unlink(missing_ok=True)
+        await self._connections.close()
+        await self._backends.stop()
+
+    def _connection(self, gone: Callable[[AgentConnection], bool]) -> AgentConnection:
+        return AgentConnection(self._router, self._connections, self._around.reactor, gone)
+
+    def _backend(self, server: ServerConfig) -> StdioBackend:
+        async def launch() -> Launch:
+            secrets = {name: await self._secret(line) for name, line in server.environment_commands.items()}
+            around, workspace = self._around, self._paths.host
+            return prepare(server, around.environ, secrets, workspace=workspace, user=around.user)
+
+        return StdioBackend(server.name, self._around.reactor, launch, self._log_line)
+
+    async def _secret(self, command: str) -> str:
+        secret = await self._around.secret_command(command)
+        self._redactor.add(secret)
+        return secret.reveal()
+
+    def _log_line(self, server: str, line: str) -> None:
+        self._around.log_line(server, self._redactor.text(line))

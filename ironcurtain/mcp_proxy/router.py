@@ -1,0 +1,249 @@
+"""
+What each method of the protocol means here: a table from method to handler. What is not in it never reaches a server.
+
+Several servers look like one: their lists are merged, and calls find their way back by name, URI or template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NoReturn, Protocol
+
+from twisted.internet.defer import DeferredList
+
+from ironcurtain import __version__
+from ironcurtain.display import paragraphs
+from ironcurtain.jsonrpc import codec
+from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
+from ironcurtain.mcp_proxy.backends import Agent, Backends
+from ironcurtain.mcp_proxy.calls import CallResult
+from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Kind
+from ironcurtain.mcp_proxy.gate import Gate
+from ironcurtain.mcp_proxy.outward import Outward
+
+START_SECONDS = 8.0
+"""How long ``initialize`` waits for servers that are not up yet: some agents give up after 10 s."""
+
+PAGE = 5000
+"""Entries of a list up to which it is given out in one piece (our choice: not every agent asks for a second one)."""
+
+INSTRUCTIONS_LIMIT = 16 * 1024
+"""Most characters of one server's instructions that are passed on (our choice)."""
+
+RESOURCE_NOT_FOUND = -32002
+"""Error code of the protocol (revision 2025-11-25, resources)."""
+
+Params = dict[str, Any]
+
+
+class Hearer(Protocol):
+    """Where a request's progress is heard."""
+
+    def waiting(self, message: str) -> None:
+        """The request waits for a person."""
+
+    @property
+    def relay(self) -> OnProgress | None:
+        """Takes the server's own reports; ``None`` if nobody asked for them."""
+
+
+class Router:
+    """One for all agents of a session."""
+
+    def __init__(self, gate: Gate, backends: Backends, outward: Outward) -> None:
+        self._gate, self._backends, self._outward = gate, backends, outward
+        self._pages: dict[str, _Pages] = {}
+        self._table: Mapping[str, Callable[[Agent, Params, Hearer], Awaitable[bytes]]] = {
+            "initialize": self._initialize,
+            "tools/list": self._list_tools,
+            "tools/call": self._call,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._prompt,
+            "completion/complete": self._complete,
+            "logging/setLevel": self._set_level,
+        }
+        self.methods = frozenset(self._table)
+        """The requests that are handled here."""
+
+    async def handle(self, agent: Agent, method: str, params: Params, hearer: Hearer) -> bytes:
+        """
+        :param method: one of :attr:`methods`.
+        :returns: the raw JSON result.
+        :raises RpcError: the answer is an error.
+        """
+        return await self._table[method](agent, params, hearer)
+
+    async def _initialize(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        self._backends.join(agent)
+        await self._backends.settled(START_SECONDS)
+        result = {
+            "protocolVersion": agent.version,
+            "capabilities": self._capabilities(),
+            "serverInfo": {"name": "ironcurtain", "title": "IronCurtain", "version": __version__},
+        }
+        if instructions := self._instructions():
+            result["instructions"] = instructions
+        return self._outward.raw(codec.encode(result))
+
+    def _capabilities(self) -> dict[str, Any]:
+        having, unknown = self._backends.having, not self._backends.complete
+        claimed: dict[str, Any] = {"tools": {"listChanged": True}}
+        if having("resources") or unknown:
+            claimed["resources"] = {"listChanged": True, "subscribe": True}
+        if having("prompts") or unknown:
+            claimed["prompts"] = {"listChanged": True}
+        claimed |= {name: {} for name in ("logging", "completions") if having(name) or unknown}
+        return claimed
+
+    def _instructions(self) -> str:
+        texts = (
+            f"# {backend.name}\n\n{paragraphs(backend.introduction.instructions[:INSTRUCTIONS_LIMIT])}"
+            for backend in self._backends.up()
+            if backend.introduction is not None and backend.introduction.instructions
+        )
+        return "\n\n".join(texts)
+
+    async def _list_tools(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        tools = self._backends.catalogue.tools
+        return self._list(TOOLS, tools, lambda: ({**t.definition, "name": name} for name, t in tools.items()), params)
+
+    async def _list_prompts(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        found = self._backends.catalogue.prompts
+        return self._list(PROMPTS, found, lambda: ({**p.definition, "name": name} for name, p in found.items()), params)
+
+    async def _list_resources(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        found = self._backends.catalogue.resources
+        return self._list(RESOURCES, found, lambda: (entry.definition for entry in found.values()), params)
+
+    async def _list_templates(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        found = self._backends.catalogue.templates
+        return self._list(TEMPLATES, found, lambda: (entry.definition for entry in found.values()), params)
+
+    def _list(
+        self, kind: Kind, source: object, entries: Callable[[], Iterable[Mapping[str, Any]]], params: Params
+    ) -> bytes:
+        pages = self._pages.get(kind.method)
+        if pages is None or pages.source is not source:
+            generation = 0 if pages is None else pages.generation + 1
+            pages = _Pages(source, generation, kind.member, list(entries()), self._outward)
+            self._pages[kind.method] = pages
+        return pages.get(params.get("cursor"))
+
+    async def _call(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        name, arguments = params.get("name"), params.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            _refuse(codec.INVALID_PARAMS, "tools/call needs a name, and arguments that are an object")
+        tool = self._backends.catalogue.tools.get(name)
+        server, own_name = ("", name) if tool is None else (tool.server, tool.name)
+        self._backends.calling(server, agent)
+        result = await self._gate.call(
+            server, own_name, arguments, extra=params, progress=hearer.waiting, on_progress=hearer.relay
+        )
+        if tool is None:
+            _refuse(codec.INVALID_PARAMS, f"Unknown tool: {name[:200]}")
+        return _result_or_error(result)
+
+    async def _read(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        server = self._resource_owner(params)
+        self._backends.calling(server, agent)
+        raw, _ = await self._gate.request(
+            server, "resources/read", params, progress=hearer.waiting, on_progress=hearer.relay
+        )
+        return raw
+
+    async def _subscribe(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        server = self._resource_owner(params)
+        raw, sent = await self._gate.request(server, "resources/subscribe", params, progress=hearer.waiting)
+        agent.subscriptions[params["uri"]] = (server, sent["uri"])
+        return raw
+
+    async def _unsubscribe(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        uri = params.get("uri")
+        subscribed = agent.subscriptions.pop(uri, None) if isinstance(uri, str) else None
+        if subscribed is not None:
+            await self._backends.unsubscribe(*subscribed)
+        return b"{}"
+
+    async def _prompt(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        name = params.get("name")
+        prompt = self._backends.catalogue.prompts.get(name) if isinstance(name, str) else None
+        if prompt is None:
+            _refuse(codec.INVALID_PARAMS, "Unknown prompt")
+        self._backends.calling(prompt.server, agent)
+        raw, _ = await self._gate.request(
+            prompt.server,
+            "prompts/get",
+            {**params, "name": prompt.identity},
+            progress=hearer.waiting,
+            on_progress=hearer.relay,
+        )
+        return raw
+
+    async def _complete(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        catalogue, reference = self._backends.catalogue, params.get("ref")
+        reference = reference if isinstance(reference, dict) else {}
+        member, found = ("name", catalogue.prompts) if "name" in reference else ("uri", catalogue.templates)
+        identity = reference.get(member)
+        entry = found.get(identity) if isinstance(identity, str) else None
+        if entry is None:
+            _refuse(codec.INVALID_PARAMS, "Unknown prompt or resource template")
+        reference = {**reference, member: entry.identity}
+        raw, _ = await self._gate.request(entry.server, "completion/complete", {**params, "ref": reference})
+        return raw
+
+    async def _set_level(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+        level = params.get("level")
+        if not isinstance(level, str):
+            _refuse(codec.INVALID_PARAMS, "level must be a string")
+        self._backends.level = level
+        await DeferredList([self._backends.set_level(backend) for backend in self._backends.having("logging")])
+        return b"{}"
+
+    def _resource_owner(self, params: Params) -> str:
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            _refuse(codec.INVALID_PARAMS, "uri must be a string")
+        server = self._backends.catalogue.owner_of(uri)
+        if server is None:
+            _refuse(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+        return server
+
+
+class _Pages:
+    """One list, encoded once: in one piece, or in several with cursors of ours."""
+
+    def __init__(
+        self, source: object, generation: int, member: str, entries: list[Mapping[str, Any]], outward: Outward
+    ) -> None:
+        self.source, self.generation = source, generation
+        self._encoded: dict[str, bytes] = {}
+        for start in range(0, max(len(entries), 1), PAGE):
+            page: dict[str, Any] = {member: entries[start : start + PAGE]}
+            if start + PAGE < len(entries):
+                page["nextCursor"] = self._cursor(start + PAGE)
+            self._encoded[self._cursor(start)] = outward.raw(codec.encode(page))
+
+    def get(self, cursor: Any) -> bytes:
+        page = self._encoded.get(self._cursor(0) if cursor is None else str(cursor))
+        if page is None:
+            _refuse(codec.INVALID_PARAMS, "unknown cursor: ask for the list from its start")
+        return page
+
+    def _cursor(self, start: int) -> str:
+        return f"{self.generation}:{start}"
+
+
+def _result_or_error(result: CallResult) -> bytes:
+    if result.error is not None:
+        raise RpcError(result.error)
+    return result.raw
+
+
+def _refuse(code: int, message: str, data: Any = None) -> NoReturn:
+    body = {"code": code, "message": message}
+    raise RpcError(codec.encode(body if data is None else {**body, "data": data}))

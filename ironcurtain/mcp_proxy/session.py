@@ -1,0 +1,242 @@
+"""
+One agent's connection as a state machine: lines in, commands out. Pure.
+
+It knows the protocol's lifecycle and nothing of tools: which protocol version is spoken, which requests are open, which
+questions of ours the agent has not answered. What the methods mean is the router's affair; a method that the router
+does not name ends here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, TooLong
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The protocol's revisions with an ``initialize`` handshake, oldest first."""
+
+NEWEST_VERSION = VERSIONS[-1]
+
+OPEN_REQUESTS = 1024
+"""Most requests that one agent may have open at a time (our choice; the most seen is 16)."""
+
+OPEN_BYTES = 4 * INBOUND_LIMIT
+"""Most bytes that the parameters of one agent's open requests may have together: 32 MiB (our choice)."""
+
+INITIALIZE = "initialize"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Write this line to the agent."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """
+    Handle a request; give what comes of it to :meth:`AgentSession.finish` or :meth:`AgentSession.fail`.
+
+    :param key: names the request from now on; never used again, as an agent's own ids may be.
+    """
+
+    key: int
+    method: str
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The agent no longer wants this request's answer: undo it. It must not be answered."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Initialized:
+    """The handshake is over: from now on the agent may be told and asked things."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """
+    The agent answered a question of ours.
+
+    :param result: raw JSON, or ``None`` if it answered with ``error``.
+    """
+
+    question: int
+    result: bytes | None
+    error: bytes | None
+
+
+Command = Send | Start | Cancel | Initialized | Answered
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    id: codec.Id
+    method: str
+    size: int
+    token: codec.Id | None
+
+
+@dataclass(slots=True)
+class AgentSession:
+    """
+    The protocol state of one connection.
+
+    :param methods: the requests that the router handles, ``initialize`` among them.
+    """
+
+    methods: Collection[str]
+    version: str = ""
+    """The negotiated revision; empty before ``initialize``."""
+    client: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's ``initialize`` parameters."""
+    initialized: bool = False
+    """Whether the agent has ended the handshake."""
+    _open: dict[int, _Open] = field(default_factory=dict)
+    _ids: dict[codec.Id, int] = field(default_factory=dict)
+    _questions: set[int] = field(default_factory=set)
+    _keys: int = 0
+    _asked: int = 0
+    _bytes: int = 0
+
+    def receive(self, line: bytes | TooLong) -> Command | None:
+        """
+        Take one line.
+
+        :returns: what to do about it, if anything.
+        """
+        if isinstance(line, TooLong):
+            return _refuse(None, codec.INVALID_REQUEST, f"message is over {INBOUND_LIMIT} bytes")
+        try:
+            message = codec.parse(line)
+        except codec.InvalidMessage as e:
+            return _refuse(e.id, e.code_number, e.detail)
+        if isinstance(message, codec.Request):
+            return self._request(message)
+        if isinstance(message, codec.Notification):
+            return self._notification(message)
+        return self._response(message)
+
+    def finish(self, key: int, result: bytes) -> Send | None:
+        """:returns: the answer to a request, or ``None`` if nobody waits for it any more."""
+        request = self._close(key)
+        return None if request is None else Send(codec.result(request.id, result))
+
+    def fail(self, key: int, error: bytes) -> Send | None:
+        """
+        :param error: a raw JSON error object.
+        :returns: the error answer to a request, or ``None`` if nobody waits for it any more.
+        """
+        request = self._close(key)
+        if request is None:
+            return None
+        if request.method == INITIALIZE:
+            self.version, self.client = "", {}
+        return Send(codec.raw_error(request.id, error))
+
+    def progress_token(self, key: int) -> codec.Id | None:
+        """:returns: the token under which an open request wants to hear of its progress, if it does."""
+        request = self._open.get(key)
+        return None if request is None else request.token
+
+    def ask(self, method: str, params: bytes | None) -> tuple[int, Send]:
+        """:returns: our number of a question to the agent, and the line that asks it."""
+        self._asked += 1
+        self._questions.add(self._asked)
+        return self._asked, Send(codec.request(self._asked, method, params))
+
+    def withdraw(self, question: int) -> Send | None:
+        """:returns: the line that takes a question back, or ``None`` if it was answered."""
+        if question not in self._questions:
+            return None
+        self._questions.discard(question)
+        return Send(codec.notification("notifications/cancelled", b'{"requestId":%d}' % question))
+
+    def _request(self, request: codec.Request) -> Command:
+        if request.id in self._ids:
+            return _refuse(request.id, codec.INVALID_REQUEST, "a request with this id is open already")
+        if request.method == "ping":
+            return Send(codec.result(request.id, b"{}"))
+        if request.method not in self.methods:
+            return _refuse(request.id, codec.METHOD_NOT_FOUND, "unknown method")
+        if problem := self._untimely(request.method):
+            return _refuse(request.id, codec.INVALID_REQUEST, problem)
+        size = len(request.params or b"")
+        if len(self._open) >= OPEN_REQUESTS or (self._bytes + size > OPEN_BYTES and self._open):
+            return _refuse(request.id, codec.INTERNAL_ERROR, "too many requests are open: wait for answers")
+        try:
+            params = codec.decode(request.params) if request.params is not None else {}
+        except codec.InvalidMessage as e:
+            return _refuse(request.id, e.code_number, e.detail)
+        if not isinstance(params, dict):
+            return _refuse(request.id, codec.INVALID_PARAMS, "params must be an object")
+        if request.method == INITIALIZE:
+            version = params.get("protocolVersion")
+            if not isinstance(version, str):
+                return _refuse(request.id, codec.INVALID_PARAMS, "protocolVersion must be a string")
+            self.version, self.client = version if version in VERSIONS else NEWEST_VERSION, params
+        return self._begin(request, params, size)
+
+    def _untimely(self, method: str) -> str:
+        if method == INITIALIZE:
+            return "initialize was sent before" if self.version else ""
+        return "" if self.version else "initialize must come first"
+
+    def _begin(self, request: codec.Request, params: dict[str, Any], size: int) -> Start:
+        self._keys += 1
+        self._ids[request.id] = self._keys
+        self._open[self._keys] = _Open(request.id, request.method, size, _progress_token(params))
+        self._bytes += size
+        return Start(self._keys, request.method, params)
+
+    def _close(self, key: int) -> _Open | None:
+        request = self._open.pop(key, None)
+        if request is not None:
+            del self._ids[request.id]
+            self._bytes -= request.size
+        return request
+
+    def _notification(self, notification: codec.Notification) -> Command | None:
+        if notification.method == "notifications/cancelled":
+            return self._cancelled(notification.params)
+        if notification.method == "notifications/initialized" and self.version and not self.initialized:
+            self.initialized = True
+            return Initialized()
+        return None
+
+    def _cancelled(self, raw: bytes | None) -> Cancel | None:
+        try:
+            params = codec.decode(raw or b"{}")
+        except codec.InvalidMessage:
+            return None
+        identifier = params.get("requestId") if isinstance(params, dict) else None
+        if not isinstance(identifier, int | str) or (key := self._ids.get(identifier)) is None:
+            return None
+        if self._open[key].method == INITIALIZE:
+            return None
+        self._close(key)
+        return Cancel(key)
+
+    def _response(self, response: codec.Response) -> Answered | None:
+        if not isinstance(response.id, int) or response.id not in self._questions:
+            return None
+        self._questions.discard(response.id)
+        return Answered(response.id, response.result, response.error)
+
+
+def _progress_token(params: Mapping[str, Any]) -> codec.Id | None:
+    meta = params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, int | str) and not isinstance(token, bool) else None
+
+
+def _refuse(identifier: codec.Id | None, code: int, message: str) -> Send:
+    return Send(codec.error(identifier, code, message))

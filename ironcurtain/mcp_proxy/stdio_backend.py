@@ -1,0 +1,183 @@
+"""A backend that is a child process: started, introduced, started again with growing delays, stopped for good."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as Late
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from ironcurtain import __version__
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.jsonrpc import codec
+from ironcurtain.mcp_proxy.backend import BackendFailed, BackendOwner, Introduction, OnProgress
+from ironcurtain.mcp_proxy.child import ChildReactor
+from ironcurtain.mcp_proxy.launch import Launch
+from ironcurtain.mcp_proxy.link import Link
+from ironcurtain.mcp_proxy.session import NEWEST_VERSION, VERSIONS
+
+FIRST_DELAY = 0.5
+"""Seconds before a server that went down is started again; doubled each time that it fails (our choice)."""
+
+LONGEST_DELAY = 60.0
+"""Seconds; the delay does not grow further (our choice)."""
+
+STEADY_SECONDS = 30.0
+"""A server that ran this long starts again with the first delay (our choice)."""
+
+HANDSHAKE_SECONDS = 60.0
+"""How long a server may take from its start until it is ready (our choice; some download themselves first)."""
+
+LogLine = Callable[[str, str], None]
+"""Takes a server's name and a line of its error output."""
+
+
+class StdioBackend:
+    """
+    :param launch: says how to start the server; asked before each start.
+    :param log_line: takes the server's error output.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        name: str,
+        reactor: ChildReactor,
+        launch: Callable[[], Awaitable[Launch]],
+        log_line: LogLine,
+    ) -> None:
+        self.name = name
+        self.introduction: Introduction | None = None
+        self._reactor, self._launch, self._log_line = reactor, launch, log_line
+        self._owner: BackendOwner | None = None
+        self._link: Link | None = None
+        self._ended: Deferred[str] = Deferred()
+        self._running: Deferred[None] | None = None
+        self._paused = False
+
+    async def start(self, owner: BackendOwner) -> None:
+        """Bring it up in the background, and again whenever it goes down."""
+        self._owner = owner
+        self._running = Deferred.fromCoroutine(self._run(owner))
+
+    async def stop(self) -> None:
+        """Bring it down for good; nothing of it runs afterwards."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.addErrback(lambda failure: failure.trap(CancelledError) and None)
+            running.cancel()
+            await running
+
+    def request(
+        self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
+    ) -> Deferred[bytes]:
+        """
+        Ask the server.
+
+        :returns: fires with the raw JSON result; cancelling it tells the server so.
+        :raises BackendFailed: there is no answer.
+        :raises RpcError: the answer is an error.
+        """
+        if self._link is None:
+            raise BackendFailed(f"MCP server {self.name} is down; it is being started again")
+        return self._link.request(method, params, on_progress)
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell the server; nothing happens if it is down."""
+        if self._link is not None:
+            self._link.notify(method, params)
+
+    def pause(self) -> None:
+        """Read no more from the server for now."""
+        self._paused = True
+        if self._link is not None:
+            self._link.pause()
+
+    def resume(self) -> None:
+        """Read from it again."""
+        self._paused = False
+        if self._link is not None:
+            self._link.resume()
+
+    def told(self, method: str, params: bytes | None) -> None:
+        """For the link: a notification from the server."""
+        if self._owner is not None and self.introduction is not None:
+            self._owner.told(self, method, params)
+
+    async def asked(self, method: str, params: bytes | None) -> bytes:
+        """For the link: a question from the server."""
+        if self._owner is None:
+            raise BackendFailed(f"MCP server {self.name} is being stopped")
+        return await self._owner.asked(self, method, params)
+
+    def error_line(self, line: str) -> None:
+        """For the link: a line of the server's error output."""
+        self._log_line(self.name, line)
+
+    def ended(self, why: str) -> None:
+        """For the link: this run is over."""
+        self._link, self.introduction = None, None
+        self._ended.callback(why)
+
+    async def _run(self, owner: BackendOwner) -> None:
+        delay = FIRST_DELAY
+        while True:
+            started = self._reactor.seconds()
+            why = await self._one_run(owner)
+            if self._reactor.seconds() - started >= STEADY_SECONDS:
+                delay = FIRST_DELAY
+            self.log.warn("MCP server {name} {why}; next start in {delay} s", name=self.name, why=why, delay=delay)
+            await deferLater(self._reactor, delay)
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    async def _one_run(self, owner: BackendOwner) -> str:
+        link: Link | None = None
+        why = "did not start"
+        try:
+            capabilities, launch = await owner.capabilities(self), await self._launch()
+            self._ended = Deferred()
+            link = Link(self.name, self._reactor, launch, self)
+            await Deferred.fromCoroutine(self._introduce(link, capabilities, owner)).addTimeout(
+                HANDSHAKE_SECONDS, self._reactor
+            )
+            why = await self._ended
+        except CancelledError:
+            raise
+        except Late:
+            why = f"was not ready within {HANDSHAKE_SECONDS:.0f} s"
+        except IronCurtainError as e:
+            why = f"did not start: {e}"
+        except OSError as e:
+            why = f"did not start: {e.strerror}"
+        except Exception:
+            self.log.failure("MCP server {name} could not be started", name=self.name)
+            why = "did not start: see the log"
+        finally:
+            self._link, self.introduction = None, None
+            owner.went_down(self, why)
+            if link is not None:
+                await link.stop()
+        return why
+
+    async def _introduce(self, link: Link, capabilities: Mapping[str, Any], owner: BackendOwner) -> None:
+        hello = {
+            "protocolVersion": NEWEST_VERSION,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "ironcurtain", "version": __version__},
+        }
+        said = codec.decode(await link.request("initialize", hello))
+        if not isinstance(said, dict) or said.get("protocolVersion") not in VERSIONS:
+            raise BackendFailed(f"MCP server {self.name} speaks no protocol version that we know")
+        link.notify("notifications/initialized")
+        theirs, instructions = said.get("capabilities"), said.get("instructions")
+        self._link = link
+        self.introduction = Introduction(
+            theirs if isinstance(theirs, dict) else {}, instructions if isinstance(instructions, str) else "", link.pid
+        )
+        if self._paused:
+            link.pause()
+        await owner.came_up(self)

@@ -1,0 +1,11 @@
+"""
+What agents' tools may do: rules by argument role, with invariants that no rule can change. Pure, but for reading links
+and git's settings on disk.
+"""
+
+from ironcurtain.policy.annotations import Annotations
+from ironcurtain.policy.engine import PolicyEngine
+from ironcurtain.policy.rules import Policy
+from ironcurtain.policy.verdict import Decision, Resource, ToolCall, Verdict
+
+__all__ = ["Annotations", "Decision", "Policy", "PolicyEngine", "Resource", "ToolCall", "Verdict"]

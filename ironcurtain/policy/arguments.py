@@ -1,0 +1,143 @@
+"""
+Hold a call's arguments against the tool's input schema. Pure.
+
+This is the part of JSON Schema (2020-12) that decides what a server may be handed: names, types, and how they combine.
+Limits on length, size or spelling are left to the server. What is not understood is refused and never ignored where
+ignoring it would let more through; a schema that is silent about further arguments of a tool forbids them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ironcurtain.policy.scalars import equal
+
+DEPTH_LIMIT = 64
+"""Most schemas inside schemas that are followed (our choice; references may run in circles)."""
+
+WORK_LIMIT = 100_000
+"""Most values that are held against a schema in one call (our choice; a hundred paths take a hundred)."""
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: (
+        not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+    ),
+}
+
+_COMBINING = frozenset(("$ref", "allOf", "anyOf", "oneOf", "not"))
+
+
+def problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
+    """
+    Find what is wrong with a call's arguments.
+
+    :param schema: the tool's ``inputSchema``.
+    :returns: one sentence for people, ``None`` if nothing is.
+    """
+    checker = _Checker(schema)
+    try:
+        return checker.members(arguments, schema, "", further=False) or checker.combined(dict(arguments), schema, "", 0)
+    except RecursionError:
+        return "the arguments are nested too deeply"
+    except (AttributeError, TypeError, ValueError, LookupError):  # the schema comes from a server: it may be anything
+        return "the tool's schema cannot be understood"
+
+
+class _Checker:
+    """Checks values against the parts of one whole schema, in which references are looked up."""
+
+    __slots__ = ("_left", "_whole")
+
+    def __init__(self, whole: Mapping[str, Any]) -> None:
+        self._whole = whole
+        self._left = WORK_LIMIT
+
+    def members(
+        self, value: Mapping[str, Any], schema: Mapping[str, Any], place: str, *, further: Any, depth: int = 0
+    ) -> str | None:
+        """:param further: what holds for members that the schema does not name, if it is silent about them."""
+        properties = schema.get("properties", {})
+        others = schema.get("additionalProperties", further)
+        for name in schema.get("required", ()):
+            if name not in value:
+                return f"{place}{name} is missing"
+        for name, member in value.items():
+            if name not in properties and others is False:
+                return f"{place}{name} is no argument of this tool; it has {', '.join(sorted(properties)) or 'none'}"
+            if found := self.value(member, properties.get(name, others), f"{place}{name}", depth + 1):
+                return found
+        return None
+
+    def value(self, value: Any, schema: Any, place: str, depth: int) -> str | None:
+        """:param place: the value's name, for the message."""
+        if schema is True:
+            return None
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > DEPTH_LIMIT or self._left < 0:
+            return f"{place} has no schema that can be checked"
+        wanted = schema.get("type")
+        if wanted is not None and not _is_type(value, wanted):
+            return f"{place} must be {wanted if isinstance(wanted, str) else ' or '.join(map(str, wanted))}"
+        if "enum" in schema and not any(equal(value, allowed) for allowed in schema["enum"]):
+            return f"{place} is none of the values that are allowed"
+        if "const" in schema and not equal(value, schema["const"]):
+            return f"{place} is not the value that is allowed"
+        return self._inside(value, schema, place, depth) or self.combined(value, schema, place, depth)
+
+    def _inside(self, value: Any, schema: dict[str, Any], place: str, depth: int) -> str | None:
+        if isinstance(value, dict):
+            return self.members(value, schema, f"{place}.", further=True, depth=depth)
+        if not isinstance(value, list):
+            return None
+        first = schema.get("prefixItems", [])
+        rest = schema.get("items", True)
+        if isinstance(rest, list):  # how drafts before 2020-12 wrote prefixItems
+            first, rest = rest, schema.get("additionalItems", True)
+        if first == [] and rest in (True, {}):
+            return None
+        for index, item in enumerate(value):
+            expected = first[index] if index < len(first) else rest
+            if found := self.value(item, expected, f"{place}[{index}]", depth + 1):
+                return found
+        return None
+
+    def combined(self, value: Any, schema: Mapping[str, Any], place: str, depth: int) -> str | None:
+        """Check what is said by reference to other schemas."""
+        if _COMBINING.isdisjoint(schema):
+            return None
+        if "$ref" in schema and (found := self.value(value, self._referred(schema["$ref"]), place, depth + 1)):
+            return found
+        for each in schema.get("allOf", ()):
+            if found := self.value(value, each, place, depth + 1):
+                return found
+        for word, most in (("anyOf", None), ("oneOf", 1)):
+            if word in schema:
+                problems = [self.value(value, each, place, depth + 1) for each in schema[word]]
+                fitting = problems.count(None)
+                if fitting == 0 or (most is not None and fitting > most):
+                    return next(filter(None, problems), f"{place} fits more than one form")
+        if "not" in schema and self.value(value, schema["not"], place, depth + 1) is None:
+            return f"{place} is a value that is not allowed"
+        return None
+
+    def _referred(self, reference: Any) -> Any:
+        """:returns: the schema at a reference into the same document, ``None`` if there is none."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        found: Any = self._whole
+        for part in reference[1:].split("/")[1:]:
+            found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+        return found
+
+
+def _is_type(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, str):
+        return wanted in _TYPES and _TYPES[wanted](value)
+    return any(name in _TYPES and _TYPES[name](value) for name in wanted)

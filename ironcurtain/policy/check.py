@@ -1,0 +1,165 @@
+"""Find what is probably a mistake in a policy: rules that can never hold, or that allow too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
+from ironcurtain.policy.hosts import parse_host
+from ironcurtain.policy.lists import expand
+from ironcurtain.policy.matching import irrelevance
+from ironcurtain.policy.roles import RESOURCE_ROLES
+from ironcurtain.policy.rules import Conditions, Policy, Rule
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    Something that looks like a mistake.
+
+    :param severity: ``error`` for what cannot be meant so.
+    :param code: a stable word for programs.
+    :param rule: the rule's name, or the list's.
+    """
+
+    severity: Severity
+    code: str
+    rule: str
+    message: str
+
+
+def check(policy: Policy, annotations: Annotations) -> list[Finding]:
+    """
+    Read a policy through.
+
+    :param annotations: of the servers in use, besides those of the policy.
+    """
+    known = annotations.merged(policy.annotations)
+    checker = _Checker(policy, known)
+    each = (finding for index, rule in enumerate(policy.rules) for finding in checker.rule(index, rule))
+    return [*checker.names(), *checker.lists(), *each]
+
+
+def _roles(tool: ToolAnnotation) -> frozenset[str]:
+    """:returns: every role that the tool's arguments may have."""
+    found: set[str] = set()
+    for spec in tool.args.values():
+        cases = (spec.default, *(case.roles for case in spec.when)) if isinstance(spec, Conditional) else (spec,)
+        found.update(chain.from_iterable(cases))
+    return frozenset(found)
+
+
+class _Checker:
+    def __init__(self, policy: Policy, annotations: Annotations) -> None:
+        self._policy = policy
+        self._tools = {key: _roles(tool) for key, tool in annotations.table().items()}
+        self._servers = {server for server, _ in self._tools}
+
+    def names(self) -> Iterator[Finding]:
+        """Two rules of one name: a verdict would not tell which."""
+        seen: set[str] = set()
+        for rule in self._policy.rules:
+            if rule.name in seen:
+                yield Finding("error", "duplicate-name", rule.name, "another rule has this name")
+            seen.add(rule.name)
+
+    def lists(self) -> Iterator[Finding]:
+        """Lists that nothing names."""
+        named = {entry[1:] for rule in self._policy.rules for entry in _allowed(rule.conditions) if entry[:1] == "@"}
+        for name in self._policy.lists.keys() - named:
+            yield Finding("warning", "unused-list", name, "no rule names this list")
+
+    def rule(self, index: int, rule: Rule) -> Iterator[Finding]:
+        """Everything about one rule."""
+        yield from self._unknown(rule)
+        yield from self._empty(rule)
+        yield from self._broad(rule)
+        concerned = self._concerned(rule.conditions)
+        if not concerned:
+            yield Finding("error", "never-matches", rule.name, "no tool that has annotations fits its conditions")
+            return
+        for earlier in self._policy.rules[:index]:
+            if _covers(earlier, rule) and concerned <= self._concerned(earlier.conditions):
+                yield Finding("warning", "shadowed", rule.name, f"the rule {earlier.name} before it takes every call")
+                return
+
+    def _concerned(self, conditions: Conditions) -> frozenset[tuple[str, str, str]]:
+        """:returns: each server, tool and role that the rule may decide about."""
+        return frozenset(
+            (server, tool, role)
+            for (server, tool), roles in self._tools.items()
+            for role in (roles & RESOURCE_ROLES or ("",))
+            if not irrelevance(conditions, server, tool, role, roles)
+        )
+
+    def _unknown(self, rule: Rule) -> Iterator[Finding]:
+        conditions = rule.conditions
+        for server in conditions.server or ():
+            if server not in self._servers:
+                yield Finding("warning", "unknown-server", rule.name, f"there are no annotations for a server {server}")
+        servers = set(conditions.server or self._servers) & self._servers
+        for tool in conditions.tool or ():
+            if servers and not any((server, tool) in self._tools for server in servers):
+                yield Finding("warning", "unknown-tool", rule.name, f"there are no annotations for a tool {tool}")
+
+    def _empty(self, rule: Rule) -> Iterator[Finding]:
+        conditions = rule.conditions
+        sets = (("server", conditions.server), ("tool", conditions.tool), ("roles", conditions.roles))
+        for name, values in sets:
+            if values == ():
+                yield Finding("error", "empty-condition", rule.name, f"{name} is empty, so the rule never holds")
+        for entry in _allowed(conditions):
+            if entry.startswith("@") and entry[1:] not in self._policy.lists:
+                yield Finding("error", "missing-list", rule.name, f"there is no list {entry}: it counts as empty")
+        for each in (*((conditions.domains,) if conditions.domains else ()), *conditions.lists):
+            if not expand(each.allowed, self._policy.lists):
+                yield Finding("error", "empty-list", rule.name, "a list has no values, so the rule never holds")
+        domains = expand(conditions.domains.allowed, self._policy.lists) if conditions.domains else ()
+        for pattern in domains:
+            if not _is_pattern(pattern):
+                yield Finding("error", "no-domain", rule.name, f"{pattern} is no host, and matches nothing")
+
+    def _broad(self, rule: Rule) -> Iterator[Finding]:
+        conditions = rule.conditions
+        if rule.then != "allow":
+            return
+        if conditions.names_no_role and conditions.server is None and conditions.tool is None:
+            yield Finding("error", "allows-everything", rule.name, "it allows every call of every tool")
+        elif conditions.names_no_role and conditions.tool is None:
+            yield Finding("warning", "allows-server", rule.name, "it allows every tool of a server")
+        if "*" in _allowed(conditions):
+            yield Finding("warning", "wildcard", rule.name, "it allows every host that has a name")
+        if conditions.paths is not None and conditions.paths.within in ("/", "~", "~/"):
+            yield Finding("warning", "broad-path", rule.name, f"it allows everything within {conditions.paths.within}")
+
+
+def _allowed(conditions: Conditions) -> list[str]:
+    domains = conditions.domains.allowed if conditions.domains else ()
+    return [*domains, *(entry for condition in conditions.lists for entry in condition.allowed)]
+
+
+def _is_pattern(pattern: str) -> bool:
+    host = pattern.partition("/")[0].removeprefix("*.")
+    return pattern == "*" or parse_host(f"[{host}]" if host.count(":") > 1 else host) is not None
+
+
+def _covers(before: Rule, after: Rule) -> bool:
+    """Whether the earlier rule's conditions on values hold wherever the later one's do."""
+    earlier, later = before.conditions, after.conditions
+    if before.then == "allow" and earlier.names_no_role and later.names("git-remote-url"):
+        return False  # the engine asks more of a rule that allows a remote
+    if earlier.lists and earlier.lists != later.lists:
+        return False
+    if earlier.domains is not None and earlier.domains != later.domains:
+        return False
+    if earlier.paths is None:
+        return True
+    if later.paths is None:
+        return False
+    outer, inner = earlier.paths.within.rstrip("/"), later.paths.within.rstrip("/")
+    return inner == outer or inner.startswith(f"{outer}/")

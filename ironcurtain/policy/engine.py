@@ -1,0 +1,214 @@
+"""
+The policy engine: what may a tool call do?
+
+The order of the checks is fixed. What no rule can change comes first: the tool must be known, its arguments must fit,
+protected paths stay protected, the workspace is free. Then each role of the arguments is judged by the rules, and what
+no rule allows is denied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.pathmap import PathMap, file_path
+from ironcurtain.policy.annotations import Annotations, ToolAnnotation
+from ironcurtain.policy.arguments import problem
+from ironcurtain.policy.domains import DomainPatterns
+from ironcurtain.policy.gitcalls import GitCall
+from ironcurtain.policy.judgement import Judgement, Refusal, Ruling, is_blank
+from ironcurtain.policy.matching import ReadyRule, ready
+from ironcurtain.policy.paths import Places, Root, UnresolvablePath
+from ironcurtain.policy.plans import Plan, make_plan
+from ironcurtain.policy.protected import Protection
+from ironcurtain.policy.rules import Policy, Rule
+from ironcurtain.policy.trace import Trace
+from ironcurtain.policy.verdict import Decision, ToolCall, Verdict
+
+RESOURCE_TOOL = "resources/read"
+"""The name by which rules know the reading of an MCP resource."""
+
+_INTROSPECTION = ("filesystem", "list_allowed_directories")
+_PLANLESS = Plan((), (), {}, "", ())
+_NO_URI = re.compile(r"[\x00-\x20\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """An annotated tool, with the plans made so far by the roles of its arguments."""
+
+    annotation: ToolAnnotation
+    conditional: bool
+    roles: Mapping[str, tuple[str, ...]]
+    plans: dict[tuple[tuple[str, ...], ...], Plan] = field(default_factory=dict)
+
+
+class PolicyEngine:
+    """
+    Judges the calls of one session. Every question is answered with a verdict; none raises.
+
+    :param paths: the workspace under its two names.
+    :param home: absolute path of the user's home, which ``~`` means.
+    :param protected: paths besides those of the policy; :func:`~ironcurtain.policy.protected.always_protected`.
+    :param server_domains: the domain list of a server's own network configuration, by server; absent: none.
+    :raises ConfigurationError: a path in the policy cannot be resolved.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        annotations: Annotations,
+        *,
+        paths: PathMap,
+        home: str,
+        protected: Sequence[str] = (),
+        server_domains: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        known = annotations.merged(policy.annotations)
+        domains = dict(server_domains or {})
+        self._home = home
+        self._tools = {key: _Tool(tool, tool.conditional, tool.resolve({})) for key, tool in known.table().items()}
+        self._places = Places(paths, home)
+        every = (*protected, *policy.protected)
+        self._protection = Protection(
+            [self._configured(path, policy.source, "protected") for path in every], self._places.workspace
+        )
+        self._rules = tuple(self._ready(rule, index, policy) for index, rule in enumerate(policy.rules))
+        self._listed = frozenset(
+            role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
+        )
+        self._domains = {server: DomainPatterns(patterns) for server, patterns in domains.items()}
+        content = [policy.rules, policy.lists, known, every, sorted(domains.items())]
+        self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
+        """16 hexadecimal digits over everything that verdicts follow from."""
+
+    def _configured(self, path: str, source: str, field: str) -> str:
+        try:
+            return self._places.real(path)
+        except UnresolvablePath as e:
+            raise ConfigurationError(source, f"{path!r} cannot be resolved: {e}", field=field) from e
+
+    def _ready(self, rule: Rule, index: int, policy: Policy) -> ReadyRule:
+        paths, field = rule.conditions.paths, f"rules[{index}].if.paths.within"
+        within = None if paths is None else Root(self._configured(paths.within, policy.source, field))
+        return ready(rule, within, policy.lists)
+
+    def evaluate(
+        self,
+        call: ToolCall,
+        schema: Mapping[str, Any] | None,
+        *,
+        git_directory: str | None = None,
+        trace: Trace | None = None,
+    ) -> Verdict:
+        """
+        Judge one call.
+
+        :param schema: the tool's input schema, ``None`` if the server has no such tool.
+        :param git_directory: where the session's git server works if a call does not say it.
+        :param trace: notes how the verdict comes about, if given.
+        """
+        judgement = Judgement(call, _PLANLESS, self._places, self._protection, trace)
+        try:
+            tool = self._admit(call, schema)
+            roles = tool.annotation.resolve(call.arguments) if tool.conditional else tool.roles
+            judgement.note("tool and arguments", "pass")
+            judgement.plan = self._plan(tool, call, roles)
+            if call.server == "git" and "path" in roles and "path" in _properties(schema):
+                _add_git_directory(judgement, git_directory)
+            return judgement.verdict(self._judge(judgement, roles))
+        except Refusal as refusal:
+            judgement.note(refusal.ruling.rule, "deny", refusal.ruling.reason)
+            return judgement.verdict(refusal.ruling)
+
+    def evaluate_resource(self, server: str, uri: str, *, trace: Trace | None = None) -> Verdict:
+        """
+        Judge the reading of an MCP resource, or a subscription to it.
+
+        ``file:`` is a path that is read, ``http:`` an address that is fetched; any other needs a rule for the server.
+
+        :returns: a verdict whose arguments hold ``uri``, what to ask the server for.
+        """
+        scheme = uri.partition(":")[0].lower()
+        path = file_path(uri) if scheme == "file" else None
+        roles: dict[str, tuple[str, ...]] = {"uri": ("read-path",) if path is not None else ()}
+        if scheme in ("http", "https"):
+            roles = {"uri": ("fetch-url",)}
+        call = ToolCall(server, RESOURCE_TOOL, {"uri": uri if path is None else path})
+        plan = make_plan(server, RESOURCE_TOOL, roles, self._rules, self._listed)
+        judgement = Judgement(call, plan, self._places, self._protection, trace)
+        try:
+            if _NO_URI.search(uri) or (scheme == "file" and path is None):
+                raise Refusal("invalid-arguments", "it is no URI that can be judged")
+            ruling = self._judge(judgement, roles)
+        except Refusal as refusal:
+            ruling = refusal.ruling
+        if path is not None:
+            judgement.arguments["uri"] = f"file://{quote(judgement.arguments['uri'], errors='surrogatepass')}"
+        return judgement.verdict(ruling)
+
+    def _admit(self, call: ToolCall, schema: Mapping[str, Any] | None) -> _Tool:
+        if schema is None:
+            raise Refusal("unknown-tool", f"the server {call.server} has no tool {call.tool}")
+        tool = self._tools.get((call.server, call.tool))
+        if tool is None:
+            raise Refusal("missing-annotation", f"no annotation says what the arguments of {call.tool} mean")
+        if (wrong := problem(call.arguments, schema)) is not None:
+            raise Refusal("invalid-arguments", wrong)
+        known = tool.annotation.args
+        unknown = [name for name in call.arguments if name not in known and name in _properties(schema)]
+        if unknown:
+            raise Refusal("missing-annotation", f"no annotation says what {unknown[0]} of {call.tool} means")
+        return tool
+
+    def _plan(self, tool: _Tool, call: ToolCall, roles: Mapping[str, tuple[str, ...]]) -> Plan:
+        variant = tuple(roles.values()) if tool.conditional else ()
+        plan = tool.plans.get(variant)
+        if plan is None:
+            plan = tool.plans[variant] = make_plan(call.server, call.tool, roles, self._rules, self._listed)
+        return plan
+
+    def _judge(self, judgement: Judgement, roles: Mapping[str, tuple[str, ...]]) -> Ruling:
+        call, plan = judgement.call, judgement.plan
+        judgement.collect()
+        judgement.protect()
+        git = None
+        if call.server == "git" or plan.remotes:
+            git = GitCall(judgement, self._places, self._protection, self._home)
+            git.check(roles)
+            judgement.protect()
+            git.resolve_remotes()
+        if (call.server, call.tool) == _INTROSPECTION and not call.arguments:
+            judgement.note("introspection", "allow")
+            return Ruling(Decision.ALLOW, "structural-introspection-allow", "it only says what the server may reach")
+        free = judgement.free_in_workspace()
+        domains = self._domains.get(call.server)
+        if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
+            return outside
+        if git is None:
+            return judgement.by_rules(free)
+        git.add_default_remote()
+        return git.with_hooks(judgement.by_rules(free))
+
+
+def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """:returns: what a server's schema declares, nothing if it is malformed."""
+    found = (schema or {}).get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _add_git_directory(judgement: Judgement, directory: str | None) -> None:
+    """A git server that keeps a working directory uses it for calls without a path, so that is what is judged."""
+    if not is_blank(judgement.arguments, "path"):
+        return
+    if not directory:
+        raise Refusal("git-path-enrichment-failed", "no path is given, and the git server has no working directory yet")
+    judgement.arguments["path"] = directory
+    judgement.note("git directory", "pass", directory)

@@ -1,0 +1,73 @@
+"""Tell how a verdict comes about, step by step. The steps are noted by the engine itself while it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironcurtain.policy.engine import PolicyEngine
+from ironcurtain.policy.trace import Step, Trace
+from ironcurtain.policy.verdict import ToolCall, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """
+    A verdict and every step to it, in order.
+
+    :param steps: the checks that ran, and for each role the rules that could concern it, with why they did not hold.
+    """
+
+    call: ToolCall
+    verdict: Verdict
+    steps: tuple[Step, ...]
+
+    def data(self) -> dict[str, Any]:
+        """:returns: everything as plain values, for JSON."""
+        verdict = self.verdict
+        return {
+            "server": self.call.server,
+            "tool": self.call.tool,
+            "arguments": dict(self.call.arguments),
+            "decision": str(verdict.decision),
+            "rule": verdict.rule,
+            "reason": verdict.reason,
+            "forwarded": verdict.arguments,
+            "resources": [{"role": r.role, "argument": r.argument, "value": r.value} for r in verdict.resources],
+            "steps": [
+                {"check": s.check, "outcome": s.outcome, "detail": s.detail, "role": s.role, "rule": s.rule}
+                for s in self.steps
+            ],
+        }
+
+    def text(self) -> str:
+        """:returns: several lines for people. What agents wrote stands in it as it is: make it safe before printing."""
+        verdict = self.verdict
+        lines = [f"{self.call.server} {self.call.tool}"]
+        lines += [f"  {r.argument} is judged as {r.role}: {r.value}" for r in verdict.resources]
+        lines += [_line(step) for step in self.steps]
+        changed = {k: v for k, v in verdict.arguments.items() if self.call.arguments.get(k) != v}
+        lines += [f"  {name} is forwarded as {value}" for name, value in changed.items()]
+        return "\n".join([*lines, f"{verdict.decision} by {verdict.rule}: {verdict.reason}"])
+
+
+def _line(step: Step) -> str:
+    kind = "rule " if step.rule else ""
+    role = f" [{step.role}]" if step.role else ""
+    outcome = "does not hold" if step.outcome == "no" else step.outcome
+    return f"  {kind}{step.check}{role}: {outcome}{f' ({step.detail})' if step.detail else ''}"
+
+
+def explain(
+    engine: PolicyEngine, call: ToolCall, schema: Mapping[str, Any] | None, *, git_directory: str | None = None
+) -> Explanation:
+    """
+    Judge a call and tell why.
+
+    :param schema: the tool's input schema, ``None`` if the server has no such tool.
+    :param git_directory: where the session's git server works if the call does not say it.
+    """
+    trace = Trace()
+    verdict = engine.evaluate(call, schema, git_directory=git_directory, trace=trace)
+    return Explanation(call, verdict, tuple(trace.steps))

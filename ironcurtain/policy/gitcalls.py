@@ -1,0 +1,142 @@
+"""What a call of a git server would really touch: repositories elsewhere, programs, and the addresses of remotes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote
+
+from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
+from ironcurtain.policy.matching import Value
+from ironcurtain.policy.paths import Places, UnresolvablePath, real_path
+from ironcurtain.policy.protected import Protection
+from ironcurtain.policy.repositories import Repository, open_repository
+from ironcurtain.policy.roles import FREE_TEXT_ROLES, REPOSITORY_ROLES
+from ironcurtain.policy.targets import HostileRemote, Target, git_target, local_path
+from ironcurtain.policy.verdict import Decision
+
+HISTORY_ROLES = ("write-history", "delete-history")
+"""What such a tool does makes git look for hooks; so does a push."""
+
+
+class GitCall:
+    """
+    A call that works in a repository or with a remote.
+
+    :param home: the user's home, for the user's own git settings.
+    """
+
+    __slots__ = ("_judgement", "_places", "_protection", "_repository", "_value")
+
+    def __init__(self, judgement: Judgement, places: Places, protection: Protection, home: str) -> None:
+        self._judgement, self._places, self._protection = judgement, places, protection
+        plan = judgement.plan
+        found = [
+            value
+            for role in plan.roles
+            if role in REPOSITORY_ROLES
+            for value in judgement.values.get(role, ())
+            if value.argument == plan.repository
+        ]
+        self._value = found[0] if found else None
+        self._repository = open_repository(self._value.path if self._value else None, home)
+
+    @property
+    def _in_workspace(self) -> bool:
+        return self._value is not None and self._places.workspace.holds(self._value.path)
+
+    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
+        """
+        Refuse what no git call may do, and add what it would work on besides the directory that it names.
+
+        :param roles: the roles of every argument of the tool.
+        :raises Refusal: an argument that git would read as an option, or a repository whose settings run programs.
+        """
+        if self._judgement.call.server != "git":
+            return
+        for name, value in self._judgement.arguments.items():
+            items = value if isinstance(value, list) else [value]
+            dashed = any(isinstance(item, str) and item.startswith("-") for item in items)
+            if dashed and FREE_TEXT_ROLES.isdisjoint(roles.get(name, ())):
+                raise Refusal("structural-option-injection", f"{name} begins with a dash, like an option")
+        if self._in_workspace:
+            self._check_repository(self._repository)
+
+    def _check_repository(self, repository: Repository) -> None:
+        """The agent can write what is in the workspace, so what is there must lead to nothing else."""
+        if programs := repository.own.programs():
+            reason = f"the repository's own settings would run programs on this machine: {', '.join(programs)}"
+            raise Refusal("structural-git-config", reason)
+        for path in repository.directories:
+            if not self._places.workspace.holds(path):
+                self._judgement.note("repository", "pass", f"git would work in {path}, which is judged too")
+                self._add_directory(path)
+
+    def _add_directory(self, path: str) -> None:
+        assert self._value is not None
+        value = Value(self._value.argument, path, path)
+        for role in self._judgement.plan.roles:
+            values = self._judgement.values.get(role, [])
+            if role in REPOSITORY_ROLES and any(held.argument == value.argument for held in values):
+                values.append(value)
+
+    def resolve_remotes(self) -> None:
+        """
+        Find where the remotes that the call names lead.
+
+        :raises Refusal: one would run a program, be read as an option, or is a protected directory.
+        """
+        for value in self._judgement.values.get("git-remote-url", ()):
+            if value.text:
+                value.targets = self._targets(value.text)
+
+    def add_default_remote(self) -> None:
+        """
+        If the call names no remote, judge the one that git would use.
+
+        :raises Refusal: as in :meth:`resolve_remotes`.
+        """
+        judgement = self._judgement
+        values = [value for value in judgement.values.pop("git-remote-url", ()) if value.text]
+        for name in judgement.plan.remotes:
+            missing = judgement.arguments.get(name) in (None, "")
+            if missing and self._in_workspace and judgement.call.server == "git":
+                targets = self._targets(None)
+                judgement.note("default remote", "pass", ", ".join(target.text for target in targets) or "none")
+                values += [Value(name, targets[0].text, targets=targets)] if targets else []
+        if values:
+            judgement.values["git-remote-url"] = values
+
+    def _targets(self, remote: str | None) -> tuple[Target, ...]:
+        addresses, doubts = self._repository.destinations(remote, self._judgement.call.tool)
+        if not addresses and remote is None:
+            return ()
+        targets = map(self._target, addresses)
+        return (*targets, *(Target(f"an address that is not known, since {doubt}") for doubt in doubts))
+
+    def _target(self, address: str) -> Target:
+        try:
+            target = git_target(address)
+        except HostileRemote as e:
+            raise Refusal("structural-git-remote", f"the remote {address!r} is not passed on: {e}") from None
+        path = local_path(address)
+        if path is not None and (root := self._protection.covering(self._local(path))) is not None:
+            raise Refusal("structural-protected-path", f"the remote {address!r} lies in {root}, which is protected")
+        return target
+
+    def _local(self, path: str) -> str:
+        try:
+            return real_path(unquote(path), "" if path.startswith("/") or self._value is None else self._value.path)
+        except UnresolvablePath:
+            return ""
+
+    def with_hooks(self, ruling: Ruling) -> Ruling:
+        """:returns: the ruling, but a person is asked first if git would run hooks that lie in the workspace."""
+        tool_roles = self._judgement.plan.roles
+        runs_hooks = bool(self._judgement.plan.remotes) or any(role in tool_roles for role in HISTORY_ROLES)
+        if ruling.decision is not Decision.ALLOW or not (runs_hooks and self._in_workspace):
+            return ruling
+        if not (hooks := self._repository.hooks()):
+            return ruling
+        reason = f"the repository has hooks, which would run on this machine: {', '.join(hooks)}"
+        self._judgement.note("hooks", "escalate", reason)
+        return Ruling(Decision.ESCALATE, "structural-git-hooks", reason)

@@ -1,0 +1,223 @@
+"""One call being judged: its values, the checks that no rule can change, and the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironcurtain.policy.domains import DomainPatterns
+from ironcurtain.policy.matching import ReadyRule, Value
+from ironcurtain.policy.paths import ForeignHome, NoPath, Places, UnresolvablePath
+from ironcurtain.policy.plans import ArgumentPlan, Plan
+from ironcurtain.policy.protected import Protection
+from ironcurtain.policy.roles import PATH_ROLES, URL_ROLES
+from ironcurtain.policy.targets import web_target
+from ironcurtain.policy.trace import Trace
+from ironcurtain.policy.verdict import SEVERITY, Decision, Resource, ToolCall, Verdict
+
+WORKSPACE_SERVERS = frozenset(("filesystem", "git"))
+"""The servers for which the workspace is free without any rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What one check or one rule says."""
+
+    decision: Decision
+    rule: str
+    reason: str
+
+
+class Refusal(Exception):
+    """A check found what forbids the whole call."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(reason)
+        self.ruling = Ruling(Decision.DENY, rule, reason)
+
+
+def denied_by_default(what: str) -> Ruling:
+    """What is said if no rule holds."""
+    return Ruling(Decision.DENY, "default-deny", f"no rule allows {what}")
+
+
+class Judgement:
+    """
+    The state of one evaluation.
+
+    :param plan: what is to be judged.
+    :param trace: notes each step, if given.
+    """
+
+    __slots__ = ("_places", "_plain", "_protection", "arguments", "call", "plan", "trace", "values")
+
+    def __init__(
+        self, call: ToolCall, plan: Plan, places: Places, protection: Protection, trace: Trace | None = None
+    ) -> None:
+        self.call, self.plan, self.trace = call, plan, trace
+        self._places, self._protection = places, protection
+        self._plain: set[str] = set()
+        self.arguments: dict[str, Any] = dict(call.arguments)
+        self.values: dict[str, list[Value]] = {}
+
+    def verdict(self, ruling: Ruling) -> Verdict:
+        """:returns: a ruling with everything that was judged."""
+        resources = []
+        for role, values in self.values.items():
+            for value in values:
+                texts = [target.text for target in value.targets] or (value.text,)
+                resources += [Resource(role, value.argument, text) for text in texts]
+        return Verdict(ruling.decision, ruling.rule, ruling.reason, self.arguments, tuple(resources))
+
+    def note(self, check: str, outcome: str, detail: str = "", role: str = "") -> None:
+        """Note one step, if anybody wants to know."""
+        if self.trace is not None:
+            self.trace.add(check, outcome, detail, role=role)
+
+    def collect(self) -> None:
+        """
+        Find the values of each role, and put real paths in the place of paths.
+
+        :raises Refusal: a resource that is no text, or a path that leads nobody knows where.
+        """
+        for argument in self.plan.arguments:
+            written = self.arguments.get(argument.name)
+            if written is None:
+                continue
+            items = written if isinstance(written, list) else (written,)
+            values = [self._value(argument, item) for item in items]
+            if argument.forwards_path:
+                real = [value.path for value in values]
+                self.arguments[argument.name] = real if isinstance(written, list) else real[0]
+            for role in argument.roles:
+                self.values.setdefault(role, []).extend(values)
+
+    def _value(self, argument: ArgumentPlan, item: Any) -> Value:
+        if not isinstance(item, str):
+            if argument.is_resource:
+                raise Refusal("invalid-arguments", f"{argument.name} must be text, or a list of texts")
+            return Value(argument.name, repr(item), readable=False)
+        if argument.is_path:
+            real = self._real_path(argument.name, item)
+            return Value(argument.name, real if argument.forwards_path else item, real)
+        if argument.is_url and not argument.is_remote:
+            return Value(argument.name, item, targets=(web_target(item),))
+        return Value(argument.name, item)
+
+    def _real_path(self, name: str, written: str) -> str:
+        try:
+            return self._places.real(written, self._plain)
+        except NoPath as e:
+            raise Refusal("invalid-arguments", f"{name} is no path: {e}") from None
+        except ForeignHome as e:
+            raise Refusal("default-deny", f"nobody can say what {name} means: {e}") from None
+        except UnresolvablePath as e:
+            raise Refusal("structural-unresolvable-path", f"nobody can say where {name} leads: {e}") from None
+
+    def protect(self) -> None:
+        """:raises Refusal: a path is protected, or a directory that is to go holds one that is."""
+        for role in PATH_ROLES & self.values.keys():
+            for value in self.values[role]:
+                root = self._protection.covering(value.path)
+                if root is None and role == "delete-path":
+                    root = self._protection.inside(value.path)
+                if root is not None:
+                    self.note("protected paths", "deny", f"{value.path} belongs to {root}", role)
+                    raise Refusal("structural-protected-path", f"{value.path} is protected: no rule can free it")
+        self.note("protected paths", "pass")
+
+    def free_in_workspace(self) -> frozenset[str]:
+        """:returns: the roles of paths whose every value is in the workspace, for the servers that it is free for."""
+        if self.call.server not in WORKSPACE_SERVERS:
+            return frozenset()
+        holds = self._places.workspace.holds
+        free = frozenset(
+            role
+            for role in self.plan.roles
+            if role in PATH_ROLES and (values := self.values.get(role)) and all(holds(value.path) for value in values)
+        )
+        for role in free if self.trace else ():
+            self.note("workspace", "allow", "every path of the role is in the workspace", role)
+        return free
+
+    def outside_server_domains(self, allowed: DomainPatterns) -> Ruling | None:
+        """:returns: an escalation if an address is not in the list of the server's own network configuration."""
+        for role in self.plan.roles:
+            for value in self.values.get(role, ()) if role in URL_ROLES else ():
+                if not all(map(allowed.match, value.targets)):
+                    reason = f"{value.text} is not in the list of domains of the server {self.call.server}"
+                    self.note("domains of the server", "escalate", reason, role)
+                    return Ruling(Decision.ESCALATE, "structural-domain-escalate", reason)
+        self.note("domains of the server", "pass")
+        return None
+
+    def by_rules(self, free: frozenset[str]) -> Ruling:
+        """
+        Judge each role by itself; the severest decision counts, of equals the first.
+
+        :param free: the roles that need no rule.
+        """
+        if not self.plan.roles:
+            return self._first_match("")
+        result: Ruling | None = None
+        for role in self.plan.roles:
+            if role in free:
+                continue
+            ruling = self._judge(role)
+            if ruling.decision is Decision.DENY:
+                return ruling
+            if result is None or SEVERITY[ruling.decision] > SEVERITY[result.decision]:
+                result = ruling
+        return result or Ruling(Decision.ALLOW, "structural-sandbox-allow", "everything is in the workspace")
+
+    def _judge(self, role: str) -> Ruling:
+        values = self.values.get(role)
+        return self._discharge(role, values) if values else self._first_match(role)
+
+    def _first_match(self, role: str) -> Ruling:
+        """Without values, a rule holds that says nothing about them."""
+        for rule in self.plan.rules[role]:
+            why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role)
+            self._note_rule(rule, role, why_not)
+            if not why_not:
+                return _ruling(rule)
+        return denied_by_default(f"{self.call.server} {self.call.tool}")
+
+    def _discharge(self, role: str, values: Sequence[Value]) -> Ruling:
+        """Each value needs a rule; each rule takes the values that no earlier one took."""
+        left = values
+        result: Ruling | None = None
+        if self.call.server == "filesystem" and role in PATH_ROLES:
+            left = [value for value in values if not self._places.workspace.holds(value.path)]
+        for rule in self.plan.rules[role]:
+            if not left:
+                break
+            why_not = rule.fails(self.values, role)
+            rest = [] if rule.within is None else [value for value in left if not rule.within.holds(value.path)]
+            if not why_not and len(rest) == len(left):
+                why_not = "no path that is left lies within its directory"
+            self._note_rule(rule, role, why_not)
+            if why_not:
+                continue
+            left = rest
+            if result is None or SEVERITY[rule.decision] > SEVERITY[result.decision]:
+                result = _ruling(rule)
+        if left or result is None:
+            return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
+        return result
+
+    def _note_rule(self, rule: ReadyRule, role: str, why_not: str) -> None:
+        if self.trace is not None:
+            self.trace.add(rule.name, "no" if why_not else rule.decision, why_not, role=role, rule=True)
+
+
+def _ruling(rule: ReadyRule) -> Ruling:
+    written = rule.rule
+    return Ruling(rule.decision, rule.name, written.reason or written.description or f"the rule {rule.name} says so")
+
+
+def is_blank(arguments: Mapping[str, Any], name: str) -> bool:
+    """Whether an argument is absent, null, or nothing but spaces."""
+    value = arguments.get(name)
+    return value is None or (isinstance(value, str) and not value.strip())

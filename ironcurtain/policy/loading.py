@@ -1,0 +1,286 @@
+"""
+Read policies and annotations from files: ``policy.toml``, and the JSON files of a compiled policy as they are.
+
+Whatever cannot be understood is an error that names the file, the field and, in TOML, the line: a rule that is read
+half would be another rule.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.lists import DynamicList
+from ironcurtain.policy.roles import Role
+from ironcurtain.policy.rules import Policy, Rule
+from ironcurtain.policy.toml_lines import Place, line_of
+
+FORMAT_VERSION = 1
+"""The newest version of ``policy.toml`` that we read."""
+
+DATA = Path(__file__).parent / "data"
+"""The files that come with the program."""
+
+DYNAMIC_LISTS = "dynamic-lists.json"
+TOOL_ANNOTATIONS = "tool-annotations.json"
+"""Names under which the lists and annotations of a compiled policy lie beside it."""
+
+_T = TypeVar("_T")
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `(?P<place>[^`]*)`)?\Z", re.DOTALL)
+_FIELD = re.compile(r"(unknown|required) field `([^`]*)`")
+_STEP = re.compile(r"\[(\d+)\]|\.([^.\[\]]+)")
+
+
+class _Document(Struct, frozen=True, forbid_unknown_fields=True):
+    """The top level of a policy. What has names of its own is read piece by piece, so that messages name it."""
+
+    rules: tuple[Any, ...] = ()
+    protected: tuple[str, ...] = ()
+    version: int = FORMAT_VERSION
+    annotations: tuple[str, ...] = ()
+    tools: dict[str, dict[str, Any]] = {}
+    lists: dict[str, Any] = {}
+    approval: dict[str, Any] = {}
+
+
+class _CompiledDocument(Struct, frozen=True):
+    """The top level of a compiled policy; its other fields are metadata."""
+
+    rules: tuple[Any, ...]
+    protected: tuple[str, ...] = ()
+    lists: dict[str, Any] = {}
+
+
+class _ListsDocument(Struct, frozen=True):
+    """The top level of a file of lists; its other fields are metadata."""
+
+    lists: dict[str, Any] = {}
+
+
+class _List(DynamicList, frozen=True, forbid_unknown_fields=True):
+    """A list in TOML."""
+
+
+class _Tool(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool in TOML."""
+
+    args: dict[str, Any]
+    comment: str = ""
+
+
+class _AnyTool(Struct, frozen=True):
+    """A tool in JSON; its other fields are metadata."""
+
+    name: str = msgspec.field(name="toolName")
+    args: dict[str, Any]
+    comment: str = ""
+
+
+class _AnyServer(Struct, frozen=True):
+    tools: tuple[_AnyTool, ...] = ()
+
+
+class _AnnotationsDocument(Struct, frozen=True):
+    servers: dict[str, Any]
+
+
+class _Source:
+    """One file, for messages about it."""
+
+    def __init__(self, name: str, text: str = "") -> None:
+        self.name, self._text = name, text
+
+    def error(self, detail: str, place: Place = ()) -> ConfigurationError:
+        """:returns: an error that says where it is."""
+        line = line_of(self._text, place) if self._text else None
+        return ConfigurationError(self.name, detail, field=_dotted(place), line=line)
+
+    def convert(self, value: Any, kind: type[_T] | Any, place: Place = ()) -> _T:
+        """
+        Turn plain data into a structure.
+
+        :param place: where the data stands in the file.
+        :raises ConfigurationError: it does not have the form.
+        """
+        try:
+            converted: _T = msgspec.convert(value, kind)
+        except msgspec.ValidationError as e:
+            parts = _MESSAGE.match(str(e))
+            assert parts is not None
+            inner = tuple(int(i) if i else name for i, name in _STEP.findall(parts["place"] or ""))
+            missing = _FIELD.search(parts["what"])
+            raise self.error(parts["what"], (*place, *inner, *((missing[2],) if missing else ()))) from None
+        return converted
+
+
+def _dotted(place: Place) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+
+
+def load_policy(path: str | Path) -> Policy:
+    """
+    Read a policy.
+
+    :param path: a ``.toml`` file of ours, or a ``.json`` file: a compiled policy, whose lists and annotations are read
+        too if they lie beside it.
+    :raises ConfigurationError: the file, or one that it names, is not there or cannot be understood.
+    """
+    path = Path(path)
+    return _load_json(path) if path.suffix == ".json" else _load_toml(path)
+
+
+def load_annotations(path: str | Path) -> Annotations:
+    """
+    Read a ``tool-annotations.json``.
+
+    :raises ConfigurationError: the file is not there or cannot be understood.
+    """
+    source, data = _read_json(Path(path))
+    return _annotations(source, data)
+
+
+@cache
+def default_policy() -> Policy:
+    """:returns: the policy that holds if the user has written none."""
+    return load_policy(DATA / "default-policy.toml")
+
+
+@cache
+def default_annotations() -> Annotations:
+    """:returns: what the tools of the usual servers mean."""
+    return load_annotations(DATA / TOOL_ANNOTATIONS)
+
+
+def compiled_policy(data: Mapping[str, Any], name: str = "policy") -> Policy:
+    """
+    Read a compiled policy that is in memory.
+
+    :param data: its fields; besides ``rules`` also ``protected`` and ``lists``, others are metadata.
+    :param name: for messages.
+    :raises ConfigurationError: it cannot be understood.
+    """
+    source = _Source(name)
+    document: _CompiledDocument = source.convert(dict(data), _CompiledDocument)
+    return Policy(
+        rules=_rules(source, document.rules),
+        protected=document.protected,
+        lists=_lists(source, document.lists, DynamicList),
+        source=name,
+    )
+
+
+def tool_annotations(data: Mapping[str, Any], name: str = "annotations") -> Annotations:
+    """
+    Read annotations that are in memory.
+
+    :raises ConfigurationError: they cannot be understood.
+    """
+    return _annotations(_Source(name), dict(data))
+
+
+def _load_json(path: Path) -> Policy:
+    source, data = _read_json(path)
+    lists, annotations = path.with_name(DYNAMIC_LISTS), path.with_name(TOOL_ANNOTATIONS)
+    policy = compiled_policy(source.convert(data, dict[str, Any]), source.name)
+    if lists.exists():
+        beside, more = _read_json(lists)
+        document: _ListsDocument = beside.convert(more, _ListsDocument)
+        read = _lists(beside, document.lists, DynamicList)
+        policy = msgspec.structs.replace(policy, lists={**read, **policy.lists})
+    if annotations.exists():
+        policy = msgspec.structs.replace(policy, annotations=load_annotations(annotations))
+    return policy
+
+
+def _load_toml(path: Path) -> Policy:
+    text = _read(path)
+    source = _Source(str(path), text)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        line = re.search(r"at line (\d+)", str(e))
+        raise ConfigurationError(source.name, f"no TOML: {e}", line=int(line[1]) if line else None) from None
+    version = data.get("version", FORMAT_VERSION)
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise source.error(f"version {version} is newer than {FORMAT_VERSION}, the newest known here", ("version",))
+    document: _Document = source.convert(data, _Document)
+    found = Annotations()
+    for name in document.annotations:
+        found = found.merged(load_annotations(path.parent / name))
+    return Policy(
+        rules=_rules(source, document.rules),
+        protected=document.protected,
+        lists=_lists(source, document.lists, _List),
+        annotations=found.merged(_inline_annotations(source, document.tools)),
+        approval=document.approval,
+        source=source.name,
+    )
+
+
+def _rules(source: _Source, rules: Sequence[Any]) -> tuple[Rule, ...]:
+    return tuple(source.convert(rule, Rule, ("rules", index)) for index, rule in enumerate(rules))
+
+
+def _lists(source: _Source, lists: Mapping[str, Any], kind: type[DynamicList]) -> dict[str, DynamicList]:
+    return {name: source.convert(held, kind, ("lists", name)) for name, held in lists.items()}
+
+
+def _inline_annotations(source: _Source, tools: Mapping[str, Mapping[str, Any]]) -> Annotations:
+    servers = {}
+    for server, held in tools.items():
+        found = []
+        for name, raw in held.items():
+            tool: _Tool = source.convert(raw, _Tool, ("tools", server, name))
+            arguments = _arguments(source, tool.args, ("tools", server, name, "args"))
+            found.append(ToolAnnotation(name, arguments, tool.comment))
+        servers[server] = ServerAnnotations(tuple(found))
+    return Annotations(servers)
+
+
+def _annotations(source: _Source, data: Any) -> Annotations:
+    document: _AnnotationsDocument = source.convert(data, _AnnotationsDocument)
+    servers = {}
+    for server, raw in document.servers.items():
+        place = ("servers", server)
+        held: _AnyServer = source.convert(raw, _AnyServer, place)
+        servers[server] = ServerAnnotations(
+            tuple(
+                ToolAnnotation(tool.name, _arguments(source, tool.args, (*place, "tools", index, "args")), tool.comment)
+                for index, tool in enumerate(held.tools)
+            )
+        )
+    return Annotations(servers)
+
+
+def _arguments(
+    source: _Source, arguments: Mapping[str, Any], place: Place
+) -> dict[str, tuple[Role, ...] | Conditional]:
+    return {
+        name: source.convert(roles, tuple[Role, ...] | Conditional, (*place, name)) for name, roles in arguments.items()
+    }
+
+
+def _read_json(path: Path) -> tuple[_Source, Any]:
+    text = _read(path)
+    try:
+        return _Source(str(path)), msgspec.json.decode(text)
+    except msgspec.DecodeError as e:
+        raise ConfigurationError(str(path), f"no JSON: {e}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(str(path), "is not UTF-8 text") from None

@@ -1,0 +1,105 @@
+"""
+Policies as they are written: rules with conditions, lists, and protected paths. Pure.
+
+The structures are the format of the rules in ``policy.toml`` and in compiled policies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ironcurtain.policy.annotations import Annotations
+from ironcurtain.policy.lists import DynamicList, MatchType
+from ironcurtain.policy.roles import DOMAIN_ROLES, PATH_ROLES, Role
+
+
+class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
+    """Holds for the paths of these roles that lie within a directory, or are it."""
+
+    roles: tuple[Role, ...]
+    within: str
+
+    def __post_init__(self) -> None:
+        if wrong := sorted(set(self.roles) - PATH_ROLES):
+            raise ValueError(f"{', '.join(wrong)} is no role of paths")
+        if not self.within:
+            raise ValueError("within needs a directory")
+
+
+class DomainsCondition(Struct, frozen=True, forbid_unknown_fields=True):
+    """Holds if every address of these roles has a host that a pattern covers; ``@name`` is a list."""
+
+    roles: tuple[Role, ...]
+    allowed: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if wrong := sorted(set(self.roles) - DOMAIN_ROLES):
+            raise ValueError(f"{', '.join(wrong)} is no role of addresses")
+
+
+class ListCondition(Struct, frozen=True, forbid_unknown_fields=True):
+    """Holds if every value of these roles is on the list; ``@name`` is a list."""
+
+    roles: tuple[Role, ...]
+    allowed: tuple[str, ...]
+    match_type: MatchType = msgspec.field(name="matchType")
+
+
+class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
+    """When a rule holds: all conditions that are there must."""
+
+    roles: tuple[Role, ...] | None = None
+    server: tuple[str, ...] | None = None
+    tool: tuple[str, ...] | None = None
+    paths: PathsCondition | None = None
+    domains: DomainsCondition | None = None
+    lists: tuple[ListCondition, ...] = ()
+
+    def names(self, role: str) -> bool:
+        """Whether the rule speaks of a role, each of its conditions on roles included."""
+        if self.roles is not None and role not in self.roles:
+            return False
+        if any(condition is not None and role not in condition.roles for condition in (self.paths, self.domains)):
+            return False
+        return not self.lists or any(role in condition.roles for condition in self.lists)
+
+    @property
+    def names_no_role(self) -> bool:
+        """Whether the rule speaks of servers and tools only."""
+        return self.roles is None and self.paths is None and self.domains is None and not self.lists
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule of a policy."""
+
+    name: str
+    conditions: Conditions = msgspec.field(name="if")
+    then: Literal["allow", "escalate", "deny"]
+    reason: str = ""
+    description: str = ""
+    principle: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("a rule needs a name")
+
+
+class Policy(Struct, frozen=True):
+    """
+    A whole policy, ready for :class:`~ironcurtain.policy.engine.PolicyEngine`.
+
+    :param protected: paths, besides those that are always protected.
+    :param annotations: what the policy file itself, and the files it names, say of tools.
+    :param approval: the tables ``[approval.*]`` for the shell agent, as they are.
+    :param source: the file it came from, for messages.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    protected: tuple[str, ...] = ()
+    lists: dict[str, DynamicList] = {}
+    annotations: Annotations = Annotations()
+    approval: dict[str, Any] = {}
+    source: str = "policy"

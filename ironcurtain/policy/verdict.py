@@ -1,0 +1,67 @@
+"""The question that the engine is asked, and its answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Decision(StrEnum):
+    """What the policy says about a call, before any person is asked."""
+
+    ALLOW = "allow"
+    ESCALATE = "escalate"
+    DENY = "deny"
+
+
+SEVERITY = {Decision.ALLOW: 0, Decision.ESCALATE: 1, Decision.DENY: 2}
+"""The severest decision about any part of a call is the decision about the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """
+    One call of one tool.
+
+    :param tool: the server's own name of the tool, without a prefix.
+    :param arguments: as the agent wrote them.
+    """
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """
+    Something that a call would touch.
+
+    :param role: what the tool does with it.
+    :param argument: the argument that named it.
+    :param value: what was judged: a real path, an address, or the text as written.
+    """
+
+    role: str
+    argument: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    The engine's answer.
+
+    :param rule: the name of the rule that decided; ``structural-*`` for what no rule can change.
+    :param reason: for people, in one sentence.
+    :param arguments: what to forward, at once or after approval: as written, but with the real paths that were judged.
+    :param resources: everything that was judged, for display.
+    """
+
+    decision: Decision
+    rule: str
+    reason: str
+    arguments: dict[str, Any]
+    resources: tuple[Resource, ...] = ()

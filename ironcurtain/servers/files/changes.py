@@ -1,0 +1,112 @@
+"""Make, move and delete files and directories by the descriptors of the directories that hold them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from ironcurtain.servers.files.failures import FileError, explain, shown
+from ironcurtain.servers.files.walk import Place, enter, parent, require_regular, status
+
+
+def make_directories(place: Place) -> bool:
+    """
+    Make a directory, and those above it that are missing.
+
+    :returns: whether anything was made; ``False`` if it was there.
+    :raises FileError: a component is a file or a link, or making failed.
+    """
+    current, made = os.dup(place.root.descriptor), False
+    try:
+        for index, name in enumerate(place.parts):
+            path = Place(place.root, place.parts[: index + 1]).path
+            try:
+                os.mkdir(name, dir_fd=current)
+                made = True
+            except FileExistsError:
+                pass
+            except OSError as e:
+                raise explain(e, path) from e
+            following = enter(current, name, path)
+            os.close(current)
+            current = following
+    finally:
+        os.close(current)
+    return made
+
+
+def move(source: Place, destination: Place) -> None:
+    """
+    Give a file or directory another name; nothing that exists is ever replaced.
+
+    A plain rename would replace. A file is therefore given its second name with ``link``, which fails if the name is
+    taken, and then loses its first; a directory is renamed over an empty one that was made for it, the only thing that
+    a rename of a directory replaces. Both are portable and need no call that Python lacks (``renameat2``, which many
+    network file systems refuse).
+
+    :raises FileError: the source is missing or a link, the destination exists, or they lie on two file systems.
+    """
+    if destination.root == source.root and destination.parts[: len(source.parts)] == source.parts:
+        raise FileError(f"cannot move {shown(source.path)} to itself or into itself")
+    with parent(source) as (from_directory, from_name), parent(destination) as (to_directory, to_name):
+        found = status(from_directory, from_name, source.path)
+        if found is None:
+            raise FileError(f"no such file or directory: {shown(source.path)}")
+        is_directory = stat.S_ISDIR(found.st_mode)
+        if not is_directory:
+            require_regular(found, source.path)
+        try:
+            (_move_directory if is_directory else _move_file)(from_directory, from_name, to_directory, to_name)
+        except FileExistsError as e:
+            raise FileError(f"destination exists already: {shown(destination.path)}") from e
+        except OSError as e:
+            raise explain(e, f"{source.path} -> {destination.path}") from e
+
+
+def _move_file(from_directory: int, from_name: str, to_directory: int, to_name: str) -> None:
+    os.link(from_name, to_name, src_dir_fd=from_directory, dst_dir_fd=to_directory, follow_symlinks=False)
+    os.unlink(from_name, dir_fd=from_directory)
+
+
+def _move_directory(from_directory: int, from_name: str, to_directory: int, to_name: str) -> None:
+    os.mkdir(to_name, dir_fd=to_directory)
+    try:
+        os.rename(from_name, to_name, src_dir_fd=from_directory, dst_dir_fd=to_directory)
+    except OSError:
+        with suppress(OSError):
+            os.rmdir(to_name, dir_fd=to_directory)
+        raise
+
+
+def delete_file(place: Place) -> None:
+    """
+    Delete a regular file.
+
+    :raises FileError: there is none, or it is something else.
+    """
+    with parent(place) as (directory, name):
+        found = status(directory, name, place.path)
+        if found is None:
+            raise FileError(f"no such file: {shown(place.path)}")
+        require_regular(found, place.path)
+        try:
+            os.unlink(name, dir_fd=directory)
+        except OSError as e:
+            raise explain(e, place.path) from e
+
+
+def delete_directory(place: Place) -> None:
+    """
+    Delete an empty directory.
+
+    :raises FileError: there is none, it is something else, or it is not empty.
+    """
+    with parent(place) as (directory, name):
+        found = status(directory, name, place.path)
+        if found is not None and not stat.S_ISDIR(found.st_mode):
+            raise FileError(f"is no directory: {shown(place.path)}; delete_file deletes files")
+        try:
+            os.rmdir(name, dir_fd=directory)
+        except OSError as e:
+            raise explain(e, place.path) from e

@@ -1,0 +1,66 @@
+"""What a tool of the file server answers when it cannot do what was asked. Pure."""
+
+from __future__ import annotations
+
+import errno
+
+from ironcurtain.errors import IronCurtainError
+
+
+class FileError(IronCurtainError):
+    """A call that cannot be carried out. The message is the tool's answer, for the agent to act on."""
+
+    code = "FILE"
+
+
+class LinkInPath(FileError):
+    """A component of the path is a symbolic link. It was none when the call was judged, or nobody judged it."""
+
+    code = "LINK_IN_PATH"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{shown(path)} is a symbolic link, and links are not followed; name the file it leads to")
+
+
+_REASONS = {
+    errno.ENOENT: "no such file or directory: {path}",
+    errno.ENOTDIR: "not a directory: {path}",
+    errno.EISDIR: "is a directory: {path}",
+    errno.EEXIST: "exists already: {path}",
+    errno.ENOTEMPTY: "directory is not empty: {path}; delete what is in it first",
+    errno.EACCES: "permission denied by the file system: {path}",
+    errno.EPERM: "not permitted by the file system: {path}",
+    errno.EROFS: "the file system is read-only: {path}",
+    errno.ENOSPC: "no space left on the file system: {path}",
+    errno.EDQUOT: "the disk quota is used up: {path}",
+    errno.ENAMETOOLONG: "the name is too long for the file system: {path}",
+    errno.EXDEV: "cannot move between two file systems: {path}; write a copy and delete the original",
+    errno.ETXTBSY: "is a program that is running: {path}",
+    errno.EINVAL: "the file system refuses this: {path}",
+}
+
+
+def explain(error: OSError, path: str) -> FileError:
+    """
+    Say in words why the system refused.
+
+    :param path: what the caller named.
+    """
+    reason = _REASONS.get(error.errno or 0)
+    if reason is None:
+        return FileError(f"{error.strerror or 'input/output error'}: {shown(path)}")
+    return FileError(reason.format(path=shown(path)))
+
+
+def shown(name: str) -> str:
+    """A file name on one line: what would break the line, or is no text, is written as an escape (``\\x0a``)."""
+    if name.isprintable():
+        return name
+    return "".join(c if c.isprintable() else _escaped(c) for c in name)
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    if 0xDC80 <= number <= 0xDCFF:  # a byte that is no UTF-8, as os.fsdecode gives it
+        return f"\\x{number - 0xDC00:02x}"
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,104 @@
+"""
+The protocol side of the file server: one line in, at most one line out. No input or output of its own.
+
+It speaks the revisions of the Model Context Protocol that begin with ``initialize`` (2024-11-05 to 2025-11-25), never
+asks its client for roots, and ignores roots that are offered: what it may touch is fixed at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ironcurtain
+from ironcurtain.jsonrpc import codec
+from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
+from ironcurtain.servers.files.failures import FileError
+from ironcurtain.servers.files.table import DEFINITIONS, SCHEMAS
+from ironcurtain.servers.files.tools import FileTools, Part
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Protocol revisions that are spoken, oldest first."""
+
+
+class FileServer:
+    """
+    Answers the messages of one client.
+
+    :param tools: what carries out the calls.
+    :param directories: for the instructions that the client's model reads.
+    """
+
+    def __init__(self, tools: FileTools, directories: list[str]) -> None:
+        self._tools, self._directories = tools, directories
+        self._ready = False
+        self._methods: dict[str, Callable[[Any], Any]] = {
+            "initialize": self._initialize,
+            "ping": lambda params: {},
+            "tools/list": lambda params: {"tools": DEFINITIONS},
+            "tools/call": self._call,
+        }
+
+    def handle(self, line: bytes | TooLong) -> bytes | None:
+        """
+        Take one line.
+
+        :param line: without its end.
+        :returns: the answer, with its end; ``None`` where none is due.
+        """
+        if isinstance(line, TooLong):
+            return codec.error(None, codec.INVALID_REQUEST, f"message over {OUTBOUND_LIMIT} bytes")
+        try:
+            message = codec.parse(line)
+        except codec.InvalidMessage as e:
+            return codec.error(e.id, e.code_number, e.detail)
+        if not isinstance(message, codec.Request):
+            return None
+        try:
+            return self._answer(message)
+        except codec.InvalidMessage as e:
+            return codec.error(message.id, e.code_number, e.detail)
+
+    def _answer(self, request: codec.Request) -> bytes:
+        method = self._methods.get(request.method)
+        if method is None:
+            raise codec.InvalidMessage(codec.METHOD_NOT_FOUND, f"no such method: {request.method[:100]}")
+        if not self._ready and request.method not in ("initialize", "ping"):
+            raise codec.InvalidMessage(codec.INVALID_REQUEST, "initialize first")
+        params = {} if request.params is None else codec.decode(request.params)
+        if not isinstance(params, dict):
+            raise codec.InvalidMessage(codec.INVALID_PARAMS, "params must be an object")
+        answer = codec.result(request.id, codec.encode(method(params)))
+        if len(answer) > OUTBOUND_LIMIT:
+            return codec.result(request.id, codec.encode(_failed("the answer is too large; ask for a part of it")))
+        return answer
+
+    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        if self._ready:
+            raise codec.InvalidMessage(codec.INVALID_REQUEST, "already initialized")
+        self._ready = True
+        wanted = params.get("protocolVersion")
+        return {
+            "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "ironcurtain-files", "version": ironcurtain.__version__},
+            "instructions": f"Works with files below {', '.join(self._directories)}. Links are not followed.",
+        }
+
+    def _call(self, params: dict[str, Any]) -> dict[str, Any]:
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str) or not isinstance(arguments, dict | None):
+            raise codec.InvalidMessage(codec.INVALID_PARAMS, "a call has a name and an object of arguments")
+        if name not in SCHEMAS:
+            raise codec.InvalidMessage(codec.INVALID_PARAMS, f"unknown tool: {name[:100]}")
+        try:
+            return {"content": self._tools.call(name, arguments or {}), "isError": False}
+        except FileError as e:
+            return _failed(str(e))
+        except OSError as e:
+            return _failed(f"input/output error: {e.strerror}")
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    content: list[Part] = [{"type": "text", "text": reason}]
+    return {"content": content, "isError": True}

@@ -1,0 +1,152 @@
+"""The tools of a session: its policy, its MCP servers, and the MCP proxy between them and the agent."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ironcurtain.display import one_line
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home import Home
+from ironcurtain.mcp_proxy.admission import BREAKER_RULE
+from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
+from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
+from ironcurtain.mcp_proxy.secret_command import secret_from_command
+from ironcurtain.mcp_proxy.servers_config import ServerConfig, read_servers
+from ironcurtain.pathmap import PathMap
+from ironcurtain.policy import Policy, PolicyEngine
+from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
+from ironcurtain.policy.protected import always_protected
+from ironcurtain.secrets import Redactor
+from ironcurtain.session import events
+from ironcurtain.session.session import Core
+
+ARGUMENTS_SHOWN = 200
+"""Most characters of a call's arguments in an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFiles:
+    """
+    The files that say which tools a session has and what they may do.
+
+    :param named: whether somebody asked for just this file, so that it must exist; else a default stands in for it.
+    """
+
+    servers: Path
+    policy: Path
+    servers_named: bool = False
+    policy_named: bool = False
+
+    @classmethod
+    def chosen(cls, home: Home, options: Mapping[str, Any]) -> ToolFiles:
+        """:returns: those that the options ``servers`` and ``policy`` name, else the home's."""
+        servers, policy = options.get("servers"), options.get("policy")
+        return cls(
+            Path(servers) if servers else home.mcp_servers,
+            Path(policy) if policy else home.policy,
+            bool(servers),
+            bool(policy),
+        )
+
+    def load_policy(self) -> Policy:
+        """:raises ConfigurationError: the file is wrong, or was named and is missing."""
+        return load_policy(self.policy) if self.policy_named or self.policy.exists() else default_policy()
+
+    def load_servers(self, workspace: str, user_home: str) -> tuple[ServerConfig, ...]:
+        """:raises ConfigurationError: the file is wrong, or was named and is missing."""
+        try:
+            text = self.servers.read_bytes()
+        except FileNotFoundError:
+            if self.servers_named:
+                raise ConfigurationError(str(self.servers), "there is no such file") from None
+            text = default_servers().encode()
+        return read_servers(text, str(self.servers), workspace=workspace, home=user_home)
+
+
+def default_servers() -> str:
+    """:returns: what ``mcp-servers.json`` holds unless the user says otherwise: our own file server."""
+    # -I: Python must not look for modules in the workspace, where the server starts and the agent writes.
+    arguments = ["-I", "-m", "ironcurtain.servers.files", "$WORKSPACE", "$HOME"]
+    return msgspec.json.format(
+        msgspec.json.encode({"mcpServers": {"filesystem": {"command": sys.executable, "args": arguments}}}), indent=2
+    ).decode()
+
+
+def protected_paths(home: Home, user_home: str, files: ToolFiles) -> tuple[str, ...]:
+    """:returns: the paths that no agent of this home may touch."""
+    return always_protected(user_home, str(home.path), str(home.run), str(files.servers), str(files.policy))
+
+
+def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
+    """
+    Put together the MCP proxy of a session; nothing runs yet.
+
+    :raises ConfigurationError: the policy or the list of servers is wrong.
+    """
+    services, user_home = core.services, environ.get("HOME", "/")
+    files = ToolFiles.chosen(services.home, core.request.options)
+    paths = PathMap(str(core.workspace.resolve()))
+    servers = files.load_servers(paths.host, user_home)
+    engine = PolicyEngine(
+        files.load_policy(),
+        default_annotations(),
+        paths=paths,
+        home=user_home,
+        protected=(*protected_paths(services.home, user_home, files), str(core.paths.directory)),
+        server_domains={s.name: s.sandbox.domains for s in servers if s.sandbox is not None and s.sandbox.domains},
+    )
+    core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
+    around = Surroundings(
+        reactor=reactor,
+        environ=environ,
+        secret_command=lambda command: secret_from_command(reactor, command, environ),
+        new_id=lambda: uuid.uuid4().hex,
+        log_line=core.log_line,
+    )
+    return McpProxy(
+        session_id=core.id,
+        servers=servers,
+        engine=engine,
+        audit=core.audit,
+        escalations=core.escalations,
+        paths=paths,
+        redactor=services.redactor,
+        surroundings=around,
+        events=teller(core.emit, services.redactor),
+        limits=Limits(durable=services.settings.audit.durability == "every-call"),
+    )
+
+
+def teller(emit: Callable[[events.SessionEvent], None], redactor: Redactor) -> Callable[[CallEvent], None]:
+    """:returns: what turns the gate's events into the session's."""
+
+    def tell(event: CallEvent) -> None:
+        if isinstance(event, CallRaised):
+            shown = one_line(msgspec.json.encode(redactor.value(event.arguments, ARGUMENTS_SHOWN)).decode())
+            arguments = shown if len(shown) <= ARGUMENTS_SHOWN else f"{shown[:ARGUMENTS_SHOWN]}…"
+            emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))
+            emit(
+                events.ToolDecision(
+                    call_id=event.call_id, decision=event.decision, rule=event.rule, reason=event.reason
+                )
+            )
+            if event.rule == BREAKER_RULE:
+                emit(events.LoopDetected(server=event.server, tool=event.tool))
+        elif isinstance(event, CallDecided):
+            emit(events.ToolDecision(call_id=event.call_id, decision=event.outcome, by=event.by))
+        elif isinstance(event, CallFinished):
+            emit(
+                events.ToolFinished(
+                    call_id=event.call_id, status=event.status, duration_ms=event.duration * 1000, size=event.size
+                )
+            )
+
+    return tell

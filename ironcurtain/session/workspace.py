@@ -1,0 +1,34 @@
+"""Which directories may be given to an agent as its workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironcurtain.errors import UsageError
+
+
+def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str]) -> Path:
+    """
+    Check a directory that somebody wants an agent to work on.
+
+    :param protected: absolute paths that no agent may touch.
+    :returns: its real path.
+    :raises UsageError: it is no directory, or the agent would get more than a project: the whole machine, the user's
+        home, our own home, or something protected.
+    """
+    try:
+        real = path.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as e:
+        raise UsageError(f"the workspace {path} cannot be used: {e}") from None
+    if not real.is_dir():
+        raise UsageError(f"the workspace {path} is no directory")
+    if real == Path("/") or user_home.resolve().is_relative_to(real):
+        raise UsageError(f"the workspace {real} holds your whole home: choose a project's directory")
+    own = ironcurtain_home.resolve()
+    if real.is_relative_to(own) or own.is_relative_to(real):
+        raise UsageError(f"the workspace {real} and IronCurtain's own files in {own} must lie apart")
+    for forbidden in map(Path, protected):
+        if real.is_relative_to(forbidden):
+            raise UsageError(f"the workspace {real} lies in {forbidden}, which is protected: choose another one")
+    return real

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.llm.model import Usage
+from ironcurtain.llm.prices import PRICES, Price, cost, parse_prices
+
+MILLION = 1_000_000
+
+
+class CostTests(SynchronousTestCase):
+    def test_each_kind_of_token_has_its_price(self) -> None:
+        spent = cost("claude-opus-4-8", Usage(MILLION, MILLION, MILLION, MILLION))
+        self.assertAlmostEqual(spent or 0, 5 + 25 + 0.5 + 6.25)
+
+    def test_a_dated_name_costs_the_same(self) -> None:
+        self.assertEqual(cost("claude-haiku-4-5-20251001", Usage(10, 10)), cost("claude-haiku-4-5", Usage(10, 10)))
+
+    def test_an_unknown_model_has_no_cost(self) -> None:
+        for model in ("claude-opus-9", "scripted", "", "claude-opus-4-8-fast", "claude"):
+            self.assertIsNone(cost(model, Usage(MILLION, MILLION)))
+
+    def test_a_long_prompt_raises_the_price_of_the_whole_request(self) -> None:
+        at_limit = cost("claude-haiku-5-5", Usage(60_000, 1000, 40_000))
+        above = cost("claude-haiku-5-5", Usage(60_001, 1000, 40_000))
+        self.assertAlmostEqual(at_limit or 0, 0.0069)
+        self.assertAlmostEqual(above or 0, 0.0345005)
+
+    def test_the_settings_win(self) -> None:
+        overrides = {"claude-opus-5": Price(1, 1, 0, 0), "my-model": Price(2, 2, 0, 0)}
+        self.assertEqual(cost("claude-opus-5", Usage(MILLION), overrides), 1.0)
+        self.assertEqual(cost("my-model", Usage(MILLION), overrides), 2.0)
+
+    def test_the_table_is_plausible(self) -> None:
+        for model, price in PRICES.items():
+            self.assertTrue(price.cache_read < price.input < price.cache_write < price.output, model)
+
+
+class SettingsTests(SynchronousTestCase):
+    def test_prices_are_read(self) -> None:
+        prices = parse_prices({"m": {"input": 1, "output": 2.5}}, "config.toml")
+        self.assertEqual(prices, {"m": Price(1, 2.5, 0, 0)})
+
+    def test_mistakes_name_the_model(self) -> None:
+        for entry in (
+            {"input": 1},
+            {"input": "1", "output": 2},
+            {"input": 1, "output": 2, "x": 3},
+            {"input": -1, "output": 2},
+            5,
+        ):
+            with self.assertRaisesRegex(ConfigurationError, r'config.toml: prices."m": '):
+                parse_prices({"m": entry}, "config.toml")

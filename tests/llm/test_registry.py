@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.llm.registry import Chosen, Surroundings, provider_for
+from ironcurtain.secrets import Secret
+from tests.llm.files import written
+
+
+class ProviderForTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.keys_asked: list[str] = []
+
+    def key_for(self, name: str) -> Secret:
+        self.keys_asked.append(name)
+        return Secret("sk-ant-api03-0000000000", "nowhere")
+
+    def choose(self, backend: str | None, model: str | None = None, **tables: Mapping[str, Any]) -> Chosen:
+        clock = Clock()
+        return provider_for(backend, model, tables, Surroundings(clock, clock, lambda: 0.5, self.key_for))
+
+    def test_the_backend_decides(self) -> None:
+        chosen = self.choose("anthropic", "some-model")
+        self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", "some-model"))
+        self.assertEqual(self.keys_asked, ["anthropic"])
+
+    def test_without_a_backend_the_model_or_the_default_decides(self) -> None:
+        for model in ("claude-opus-5", "unheard-of", None):
+            self.assertEqual(self.choose(None, model).provider.name, "anthropic")
+
+    def test_the_model_comes_from_the_settings_or_the_provider(self) -> None:
+        self.assertEqual(self.choose("anthropic", anthropic={"model": "claude-x"}).model, "claude-x")
+        self.assertEqual(self.choose("anthropic", "claude-y", anthropic={"model": "claude-x"}).model, "claude-y")
+        self.assertTrue(self.choose("anthropic").model.startswith("claude-"))
+
+    def test_an_unknown_backend_names_those_there_are(self) -> None:
+        for backend in ("gpt", "anthropic:file", ""):
+            if backend:
+                with self.assertRaisesRegex(UsageError, "anthropic, scripted"):
+                    self.choose(backend)
+
+    def test_a_script_is_named_on_the_command_line_or_in_the_settings(self) -> None:
+        path = self.script()
+        for backend, table in (("scripted:" + path, {}), ("scripted", {"script": path})):
+            chosen = self.choose(backend, scripted=table)
+            self.assertEqual((chosen.provider.name, chosen.model), ("scripted", "scripted"))
+        self.assertEqual(self.keys_asked, [])
+
+    def test_a_script_must_be_named(self) -> None:
+        with self.assertRaisesRegex(UsageError, "scripted:FILE"):
+            self.choose("scripted")
+
+    def test_a_key_is_never_sent_in_the_clear(self) -> None:
+        for url in (
+            "http://api.anthropic.com",
+            "http://localhost:8080",
+            "api.anthropic.com",
+            "https://",
+            "https://user@host",
+            "https://host:99999",
+            "https://host/?key=1",
+            "https://[broken",
+            "ftp://host",
+        ):
+            with self.assertRaisesRegex(ConfigurationError, "config.toml: providers.anthropic.base_url"):
+                self.choose("anthropic", anthropic={"base_url": url})
+        self.assertEqual(self.keys_asked, [])
+
+    def test_the_fields_of_the_shared_table_are_accepted(self) -> None:
+        table = {"host": "api.anthropic.com", "endpoints": ["POST /v1/messages"], "key": {"env": "ANTHROPIC_API_KEY"}}
+        self.assertEqual(self.choose("anthropic", anthropic=table).provider.name, "anthropic")
+
+    def test_wrong_fields_are_named(self) -> None:
+        with self.assertRaisesRegex(ConfigurationError, r"providers.anthropic: .*\$.port"):
+            self.choose("anthropic", anthropic={"host": "h", "port": "https"})
+
+    def test_a_ca_file_must_hold_certificates(self) -> None:
+        for content, why in ((b"", "no PEM"), (b"-----BEGIN CERTIFICATE-----\nx\n", "not PEM")):
+            path = self.script(content)
+            with self.assertRaisesRegex(ConfigurationError, f"{path}: ca_file: .*{why}"):
+                self.choose("anthropic", anthropic={"ca_file": path})
+        with self.assertRaisesRegex(ConfigurationError, "cannot be read"):
+            self.choose("anthropic", anthropic={"ca_file": "/nowhere/ca.pem"})
+
+    def script(self, content: bytes = b"version = 1\n[[turns]]\ntext = 'Hi.'\n") -> str:
+        return written(self, content)

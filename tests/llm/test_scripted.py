@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.llm.model import (
+    Message,
+    ModelError,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    TextBlock,
+    TextDelta,
+    ToolResult,
+    ToolStarted,
+    ToolUse,
+    Usage,
+    UsageSeen,
+)
+from ironcurtain.llm.script import parse_script
+from ironcurtain.llm.scripted import ScriptedProvider, load_script
+from tests.llm.files import written
+
+DEMO = """
+version = 1
+
+[[turns]]
+expect = { last_user_contains = "files" }
+text = "Let me look."
+code = "print(1)"
+usage = { input_tokens = 12, output_tokens = 3 }
+
+[[turns]]
+expect = { last_result_contains = "notes.txt", last_result_is_error = false }
+text = "One file:\\n  notes.txt"
+delay = 0.5
+"""
+
+ASKED = Message("user", (TextBlock("Which files are there?"),))
+LOOKED = Message("assistant", (TextBlock("Let me look."), ToolUse("scripted_1", "execute_code", {"code": "print(1)"})))
+
+
+def result(content: str, is_error: bool = False) -> Message:
+    return Message("user", (ToolResult("scripted_1", content, is_error),))
+
+
+def request(*messages: Message) -> ModelRequest:
+    return ModelRequest("", messages, (), "scripted", 100)
+
+
+class ScriptedProviderTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.told: list[ModelEvent] = []
+
+    def ask(self, *messages: Message, script: str = DEMO) -> Deferred[ModelReply]:
+        provider = ScriptedProvider(parse_script(script, "demo.toml"), self.clock)
+        return Deferred.fromCoroutine(provider.converse(request(*messages), self.told.append))
+
+    def complaint(self, *messages: Message, script: str = DEMO) -> str:
+        error = self.failureResultOf(self.ask(*messages, script=script), ModelError).value
+        self.assertEqual((error.kind, error.retryable), ("script", False))
+        return str(error)
+
+    def test_text_and_code_become_a_tool_use(self) -> None:
+        reply = self.successResultOf(self.ask(ASKED))
+        self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", Usage(12, 3), "scripted"))
+        words = [TextDelta("Let "), TextDelta("me "), TextDelta("look.")]
+        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), UsageSeen(Usage(12, 3))])
+
+    def test_words_come_in_their_own_time(self) -> None:
+        asked = self.ask(ASKED, LOOKED, result("notes.txt"))
+        self.assertEqual(self.told, [])
+        self.clock.advance(0.5)
+        self.assertEqual(self.told, [TextDelta("One ")])
+        self.clock.pump([0.5, 0.5])
+        reply = self.successResultOf(asked)
+        self.assertEqual(reply.stop_reason, "end_turn")
+        self.assertEqual("".join(e.text for e in self.told if isinstance(e, TextDelta)), "One file:\n  notes.txt")
+
+    def test_cancelling_stops_the_words(self) -> None:
+        asked = self.ask(ASKED, LOOKED, result("notes.txt"))
+        asked.cancel()
+        self.failureResultOf(asked, CancelledError)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_the_turn_depends_on_the_conversation_alone(self) -> None:
+        self.assertEqual(self.successResultOf(self.ask(ASKED)), self.successResultOf(self.ask(ASKED)))
+
+    def test_a_failed_expectation_says_what_was_expected_and_seen(self) -> None:
+        self.assertEqual(
+            self.complaint(ASKED, LOOKED, result("other.txt")),
+            "demo.toml: turn 2: expected the last result to contain 'notes.txt', saw 'other.txt'",
+        )
+        self.assertIn("expected the user's last message to contain 'files'", self.complaint(result("files")))
+        self.assertIn(
+            "expected no error in the last result, saw one", self.complaint(ASKED, LOOKED, result("notes.txt", True))
+        )
+
+    def test_what_was_seen_is_cut_when_long(self) -> None:
+        self.assertLess(len(self.complaint(ASKED, LOOKED, result("x" * 10_000))), 500)
+
+    def test_a_script_that_is_too_short_says_so(self) -> None:
+        end = Message("assistant", (TextBlock("One file."),))
+        self.assertIn("has 2 turns", self.complaint(ASKED, LOOKED, result("notes.txt"), end, ASKED))
+
+
+class FormatTests(SynchronousTestCase):
+    def wrong(self, text: str) -> str:
+        with self.assertRaises(ConfigurationError) as caught:
+            parse_script(text, "demo.toml")
+        self.assertTrue(str(caught.exception).startswith("demo.toml: "))
+        return str(caught.exception)
+
+    def test_mistakes_are_named(self) -> None:
+        for text, named in (
+            ("version = 1\nturns = [", "not TOML"),
+            ("[[turns]]\ntext = 'a'", "version: is missing"),
+            ("version = 2\n[[turns]]\ntext = 'a'", "version: must be 1; a newer one needs a newer IronCurtain"),
+            ("version = 1", "turns"),
+            ("version = 1\n[[turns]]\ntxt = 'a'", "txt"),
+            ("version = 1\n[[turns]]\ntext = 'a'\nexpect = { last_reslt = 'b' }", "last_reslt"),
+            ("version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1", "turns[2]: needs text or code"),
+            ("version = 1\n[[turns]]\ntext = 'a'\ndelay = -1", "delay must be"),
+            ("version = 1\n[[turns]]\ntext = 'a'\ndelay = nan", "delay must be"),
+            ("version = 1\n[[turns]]\ntext = 3", "Expected `str`"),
+        ):
+            self.assertIn(named, self.wrong(text))
+
+    def test_a_file_is_read(self) -> None:
+        path = written(self, DEMO.encode())
+        self.assertEqual(load_script(path), parse_script(DEMO, path))
+
+    def test_a_file_that_cannot_be_read_is_named(self) -> None:
+        latin = written(self, b"version = 1 # \xe9")
+        for path in ("/nowhere/demo.toml", latin):
+            with self.assertRaisesRegex(ConfigurationError, path):
+                load_script(path)

@@ -1,0 +1,265 @@
+"""A whole proxy for tests: real audit log, real escalation queue, real policy engine, real children."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor as the_reactor
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.task import deferLater
+from twisted.python.failure import Failure
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.escalation import Escalation, EscalationQueue, Outcome
+from ironcurtain.jsonrpc.framing import Framer
+from ironcurtain.mcp_proxy.calls import CallEvent
+from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
+from ironcurtain.mcp_proxy.questions import Elicit
+from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from ironcurtain.pathmap import PathMap
+from ironcurtain.policy import Annotations, Policy, PolicyEngine
+from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.rules import Conditions, Rule
+from ironcurtain.secrets import Redactor, Secret
+
+reactor: Any = the_reactor
+FAKE_SERVER = Path(__file__).with_name("fake_server.py")
+SESSION = "session-under-test"
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+def fake_server(name: str = "fake", **environment: str) -> ServerConfig:
+    """:returns: the configuration of one fake server, whose habits are in its environment."""
+    return ServerConfig(name, sys.executable, ("-S", str(FAKE_SERVER)), environment)
+
+
+def sleep(seconds: float) -> Deferred[None]:
+    """:returns: fires later, in real time."""
+    return deferLater(reactor, seconds)
+
+
+async def until(condition: Callable[[], bool], what: str = "it", seconds: float = 10.0) -> None:
+    """Wait for something that other processes do."""
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        await sleep(0.02)
+    raise AssertionError(f"waited {seconds} s for {what}")
+
+
+class RawAgent(Protocol):
+    """A client that does exactly what it is told, whatever the protocol says."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.lost: Deferred[None] = Deferred()
+        self._framer = Framer(128 * 1024 * 1024)
+        self._ids = itertools.count(1)
+        self._waiting: list[tuple[Callable[[dict[str, Any]], bool], Deferred[dict[str, Any]]]] = []
+
+    def dataReceived(self, data: bytes) -> None:
+        for line in self._framer.feed(data):
+            assert isinstance(line, bytes)
+            self._take(json.loads(line))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self.lost.callback(None)
+        for _, waiter in self._waiting:
+            waiter.errback(reason)
+
+    def send(self, message: Any) -> None:
+        """Send one message as JSON."""
+        self.raw(json.dumps(message).encode() + b"\n")
+
+    def raw(self, data: bytes) -> None:
+        """Send bytes."""
+        assert self.transport is not None
+        self.transport.write(data)
+
+    def expect(self, fits: Callable[[dict[str, Any]], bool]) -> Deferred[dict[str, Any]]:
+        """:returns: fires with the first message that fits, also one that came before."""
+        for message in self.messages:
+            if fits(message):
+                self.messages.remove(message)
+                return succeed(message)
+        waiter: Deferred[dict[str, Any]] = Deferred()
+        self._waiting.append((fits, waiter))
+        return waiter.addTimeout(30, reactor)
+
+    def answer_to(self, identifier: Any) -> Deferred[dict[str, Any]]:
+        """:returns: fires with the answer to a request."""
+        kind = type(identifier)
+        return self.expect(lambda m: "method" not in m and m.get("id") == identifier and type(m.get("id")) is kind)
+
+    def request(self, method: str, params: Any = None) -> Deferred[dict[str, Any]]:
+        """:returns: fires with the whole answer."""
+        identifier = next(self._ids)
+        message = {"jsonrpc": "2.0", "id": identifier, "method": method}
+        self.send(message if params is None else {**message, "params": params})
+        return self.answer_to(identifier)
+
+    def tell(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        message = {"jsonrpc": "2.0", "method": method}
+        self.send(message if params is None else {**message, "params": params})
+
+    async def hello(self, **more: Any) -> dict[str, Any]:
+        """:returns: the result of the whole handshake."""
+        answer = await self.request("initialize", {**HELLO, **more})
+        self.tell("notifications/initialized")
+        return dict(answer["result"])
+
+    async def call(self, name: str, arguments: Any = None, **more: Any) -> dict[str, Any]:
+        """:returns: the answer to one tool call."""
+        return await self.request("tools/call", {"name": name, "arguments": arguments or {}, **more})
+
+    def _take(self, message: dict[str, Any]) -> None:
+        for entry in self._waiting:
+            if entry[0](message):
+                self._waiting.remove(entry)
+                entry[1].callback(message)
+                return
+        self.messages.append(message)
+
+
+class Bench:
+    """One proxy in a directory of its own, with a policy that allows all tools but those that are named otherwise."""
+
+    def __init__(
+        self,
+        servers: Sequence[ServerConfig],
+        *,
+        escalate: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        annotate: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+        rules: Sequence[Rule] = (),
+        attended: bool = True,
+        limits: Limits | None = None,
+        elicit: Elicit | None = None,
+        audit: Callable[[Path, Redactor], AuditLog] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
+        self.workspace = self.top / "sandbox"
+        self.workspace.mkdir()
+        self.socket = self.top / "run" / "proxy.sock"
+        self.redactor, self.events, self.errors = Redactor(), list[CallEvent](), list[tuple[str, str]]()
+        self.audit = (audit or self._audit)(self.top / "audit.jsonl", self.redactor)
+        numbers, calls = itertools.count(1), itertools.count(1)
+        self.escalations = EscalationQueue(
+            next_number=lambda: next(numbers),
+            new_id=lambda: os.urandom(8).hex(),
+            clock=reactor,
+            now=time.time,
+            timeout=300.0,
+            attended=lambda: attended,
+        )
+        self.paths = PathMap(str(self.workspace))
+        self.engine = _engine(servers, self.paths, escalate, deny, annotate or {}, rules)
+        self.agents: list[RawAgent] = []
+        self.proxy = McpProxy(
+            session_id=SESSION,
+            servers=servers,
+            engine=self.engine,
+            audit=self.audit,
+            escalations=self.escalations,
+            paths=self.paths,
+            redactor=self.redactor,
+            surroundings=Surroundings(
+                reactor=reactor,
+                environ=dict(os.environ if environ is None else environ),
+                secret_command=lambda command: succeed(Secret(f"secret of {command}")),
+                new_id=lambda: f"call-{next(calls)}",
+                log_line=lambda server, line: self.errors.append((server, line)),
+            ),
+            events=self.events.append,
+            limits=limits,
+            elicit=elicit,
+        )
+
+    async def start(self) -> Bench:
+        """Start the proxy on its socket."""
+        await self.proxy.start()
+        await self.proxy.listen(self.socket)
+        return self
+
+    async def agent(self, hello: bool = True, **more: Any) -> RawAgent:
+        """:returns: one more agent, after its handshake."""
+        agent: RawAgent = await connectProtocol(UNIXClientEndpoint(reactor, str(self.socket)), RawAgent())
+        self.agents.append(agent)
+        if hello:
+            await agent.hello(**more)
+        return agent
+
+    async def stop(self) -> None:
+        """Stop everything and leave nothing."""
+        await self.proxy.stop()
+        for agent in self.agents:
+            agent.transport.loseConnection()  # type: ignore[union-attr]
+            await agent.lost
+        self.escalations.withdraw_all()
+        await self.audit.close()
+        shutil.rmtree(self.top)
+
+    def records(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """:returns: the audit log's records, of one kind if given."""
+        lines = self.audit.path.read_text().splitlines()
+        return [record for record in map(json.loads, lines) if kind in (None, record["kind"])]
+
+    async def pending(self) -> Escalation:
+        """:returns: the one escalation that is pending, or will be soon."""
+        await until(lambda: bool(self.escalations.pending()), "an escalation")
+        return self.escalations.pending()[0]
+
+    async def decide(self, outcome: Outcome) -> None:
+        """Answer the pending escalation."""
+        self.escalations.decide((await self.pending()).number, outcome, "tester")
+
+    def _audit(self, path: Path, redactor: Redactor) -> AuditLog:
+        return AuditLog(path, SESSION, redactor, reactor, time.time, _at_once)
+
+
+def _at_once(work: Callable[[], None]) -> Deferred[None]:
+    work()
+    return succeed(None)
+
+
+def _engine(
+    servers: Sequence[ServerConfig],
+    paths: PathMap,
+    escalate: Sequence[str],
+    deny: Sequence[str],
+    annotate: Mapping[str, Mapping[str, tuple[str, ...]]],
+    rules: Sequence[Rule],
+) -> PolicyEngine:
+    sys.path.insert(0, str(FAKE_SERVER.parent))
+    names = (*_fake_tools(), *annotate)
+    annotations = {
+        server.name: ServerAnnotations(tuple(ToolAnnotation(name, dict(annotate.get(name, {}))) for name in names))  # type: ignore[arg-type]
+        for server in servers
+    }
+    mine = [
+        *rules,
+        *(Rule(f"deny-{tool}", Conditions(tool=(tool,)), "deny", "not in tests") for tool in deny),
+        *(Rule(f"ask-{tool}", Conditions(tool=(tool,)), "escalate", "a person decides") for tool in escalate),
+        Rule("rest", Conditions(), "allow", "tests"),
+    ]
+    return PolicyEngine(Policy(tuple(mine)), Annotations(annotations), paths=paths, home="/home/nobody")
+
+
+def _fake_tools() -> tuple[str, ...]:
+    source = FAKE_SERVER.read_text()
+    listed: tuple[str, ...] = eval(source[source.index("TOOLS = (") + 8 : source.index(")  # fmt: skip") + 1])
+    return (*listed, "renamed", *(f"extra{i}" for i in range(3)))

@@ -1,0 +1,108 @@
+"""
+Build IronCurtain, install it where the checkout is not in sight, and use it. ``tox -e package`` runs this.
+
+Needs the ``build`` package, and nothing of the test dependencies.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+TOP = Path(__file__).parent.parent.parent
+
+STEP_LIMIT = 300
+"""Seconds for one step (our choice; installing over a slow network is the longest)."""
+
+IN_THE_WHEEL = ("ironcurtain/py.typed", "twisted/plugins/ironcurtain_plugin.py")
+NOT_IN_THE_WHEEL = ("twisted/__init__.py", "twisted/plugins/__init__.py", "twisted/plugins/dropin.cache")
+
+
+def run(*command: str | Path, cwd: Path, environ: dict[str, str] | None = None) -> str:
+    """
+    Run one command with nobody at the keyboard.
+
+    :returns: what it printed.
+    :raises SystemExit: it failed or took too long.
+    """
+    words = [str(word) for word in command]
+    print("$", " ".join([Path(words[0]).name, *words[1:]]), flush=True)
+    done = subprocess.run(
+        words,
+        cwd=cwd,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=STEP_LIMIT,
+    )
+    if done.returncode:
+        raise SystemExit(f"status {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def demand(text: str, wanted: str) -> None:
+    """:raises SystemExit: the text lacks what is wanted."""
+    if wanted not in text:
+        raise SystemExit(f"{wanted!r} is not in:\n{text}")
+
+
+def build(directory: Path) -> Path:
+    """:returns: the wheel, built from the source distribution that was built from the checkout."""
+    run(sys.executable, "-m", "build", "--outdir", directory, TOP, cwd=directory)
+    [wheel] = directory.glob("*.whl")
+    return wheel
+
+
+def check_contents(wheel: Path) -> None:
+    """:raises SystemExit: a file is missing in the wheel, or one is there that would break Twisted."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    data = {
+        str(path.relative_to(TOP))
+        for path in (TOP / "ironcurtain").glob("**/data/**/*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    if missing := ({*IN_THE_WHEEL} | data) - names:
+        raise SystemExit(f"not in the wheel: {sorted(missing)}")
+    if wrong := ({*NOT_IN_THE_WHEEL} | {name for name in names if name.startswith("tests/")}) & names:
+        raise SystemExit(f"must not be in the wheel: {sorted(wrong)}")
+
+
+def use(wheel: Path, directory: Path) -> None:
+    """Install the wheel with its run-time dependencies alone, and use every entrance."""
+    programs = directory / "environment" / "bin"
+    venv.create(programs.parent, with_pip=True)
+    run(programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=directory)
+    run(programs / "python", "-m", "pip", "check", cwd=directory)
+    environ = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(directory),
+        "IRONCURTAIN_HOME": str(directory / "home"),
+        "LANG": "C.UTF-8",
+    }
+    version = wheel.name.split("-")[1]
+    demand(run(programs / "ironcurtain", "--version", cwd=directory, environ=environ), version)
+    demand(run(programs / "ironcurtain", "--help", cwd=directory, environ=environ), "demo")
+    help_text = run(programs / "twistd", "-n", "ironcurtain", "--help", cwd=directory, environ=environ)
+    demand(help_text, "--home")
+    print(run(programs / "ironcurtain", "demo", "--yes", cwd=directory, environ=environ))
+
+
+def main() -> None:
+    """Build, look, install, use."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        wheel = build(directory)
+        check_contents(wheel)
+        use(wheel, directory)
+    print("The package is whole.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from ironcurtain.bubblewrap import Sandbox, available
+
+
+class SandboxTests(SynchronousTestCase):
+    """Real programs in real sandboxes."""
+
+    def setUp(self) -> None:
+        if reason := available():
+            raise SkipTest(reason)
+        self.directory = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.directory)
+        for name in ("read", "write", "secret"):
+            (self.directory / name).mkdir()
+            (self.directory / name / "file").write_text(name)
+        self.sandbox = Sandbox(
+            read=(str(self.directory / "read"),),
+            write=(str(self.directory / "write"),),
+            cwd=str(self.directory / "write"),
+        )
+
+    def run_inside(self, script: str, sandbox: Sandbox | None = None) -> tuple[int, str]:
+        command = (sandbox or self.sandbox).command(["sh", "-c", script, "sh", str(self.directory)])
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_what_it_was_given(self) -> None:
+        status, printed = self.run_inside('cat "$1/read/file" file; echo new >made; pwd')
+        self.assertEqual((status, printed), (0, f"readwrite{self.directory}/write\n"))
+        self.assertEqual((self.directory / "write" / "made").read_text(), "new\n")
+
+    def test_nothing_else_exists(self) -> None:
+        for script in (
+            'cat "$1/secret/file"',
+            'ls "$1/secret"',
+            "ls /root",
+            "ls /home",
+            "cat /etc/shadow",
+            "ls /var/lib",
+            "ls /sys/kernel",
+        ):
+            status, printed = self.run_inside(script)
+            self.assertNotEqual(status, 0, f"{script}: {printed}")
+        self.assertEqual(self.run_inside('ls "$1"')[1].split(), ["read", "write"])
+
+    def test_what_is_to_be_read_is_not_written(self) -> None:
+        for script in ('echo x >"$1/read/file"', 'rm "$1/read/file"', "echo x >/usr/made", "echo x >/etc/passwd"):
+            self.assertNotEqual(self.run_inside(script)[0], 0, script)
+        self.assertEqual((self.directory / "read" / "file").read_text(), "read")
+
+    def test_other_processes_do_not_exist(self) -> None:
+        status, printed = self.run_inside("ls -d /proc/[0-9]* | wc -l")
+        self.assertEqual(status, 0)
+        self.assertLess(int(printed), 6)
+
+    def test_no_rights_beyond_a_users(self) -> None:
+        self.assertIn("CapEff:\t0000000000000000", self.run_inside("cat /proc/self/status")[1])
+        self.assertNotEqual(self.run_inside("mount -t tmpfs none /tmp")[0], 0)
+
+    def test_the_network_only_when_given(self) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        script = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}"
+        for network, connected in ((False, False), (True, True)):
+            command = Sandbox(network=network).command(["bash", "-c", script])
+            done = subprocess.run(command, capture_output=True, timeout=20)
+            self.assertEqual(done.returncode == 0, connected, done.stderr)
+
+    def test_status_and_words_pass_unchanged(self) -> None:
+        done = subprocess.run(
+            Sandbox().command(["sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME"]),
+            capture_output=True,
+        )
+        self.assertEqual((done.returncode, done.stdout), (7, b"--|-a b|$HOME|"))
+
+    def test_it_ends_with_the_one_who_started_it(self) -> None:
+        start = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
+        command = self.sandbox.command(["sh", "-c", "echo up; exec sleep 60"])
+        starter = subprocess.Popen(
+            [sys.executable, "-c", start, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert starter.stdout is not None
+        self.assertEqual(starter.stdout.readline(), b"up\n")
+        starter.kill()
+        rest, _ = starter.communicate(timeout=20)  # comes once nobody holds the other end
+        self.assertEqual(rest, b"")

@@ -1,0 +1,261 @@
+"""Rules of the source that no other tool can check, read from the syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+TOP = Path(__file__).parent.parent
+PACKAGE = TOP / "ironcurtain"
+
+LONGEST_MODULE = 400
+"""Lines; a longer module does more than one thing (our choice)."""
+
+KNOWS_THE_REACTOR = ("tap.py", "assembly.py", "cli/")
+"""The only places, below the package, that may name the one reactor of the process, and only inside functions."""
+
+CROSSES = "bridge.py"
+"""The only module in which asyncio and Deferreds meet."""
+
+CROSSINGS = frozenset(("asFuture", "create_task", "ensure_future", "fromFuture"))
+"""What starts a task or turns a Deferred into a future, and the other way round."""
+
+FORBIDDEN_NAMES = frozenset(("ensureDeferred", "inlineCallbacks", "returnValue"))
+
+# Put together from pieces, or this file would hold them itself.
+FORBIDDEN_TEXT = [re.compile(rf"(?<![\w.~>-])/{word}/") for word in ("wor" + "k", "roo" + "t")]
+
+TEXT_SUFFIXES = frozenset(
+    (
+        "",
+        ".cfg",
+        ".in",
+        ".ini",
+        ".json",
+        ".jsonl",
+        ".md",
+        ".py",
+        ".rst",
+        ".service",
+        ".sh",
+        ".toml",
+        ".txt",
+        ".yaml",
+        ".yml",
+    )
+)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules() -> list[Path]:
+    """:returns: every module of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """:returns: the syntax tree of a file."""
+    return ast.parse(path.read_text(), str(path))
+
+
+def short(path: Path, node: ast.AST | None = None) -> str:
+    """:returns: a path, with the line of a node, for messages."""
+    line = getattr(node, "lineno", None)
+    return str(path.relative_to(TOP)) if line is None else f"{path.relative_to(TOP)}:{line}"
+
+
+def module_name(path: Path) -> str:
+    """:returns: the dotted name of a file of the package."""
+    parts = path.relative_to(TOP).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(node: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    """:returns: each import below a node, with the dotted name of what is imported."""
+    for statement in ast.walk(node):
+        if isinstance(statement, ast.Import):
+            yield from ((statement, alias.name) for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            yield from ((statement, f"{statement.module}.{alias.name}") for alias in statement.names)
+
+
+def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    """:returns: the nodes that run when the module is imported."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda):
+            yield child
+            yield from outside_functions(child)
+
+
+def public_definitions(path: Path) -> Iterator[tuple[str, ast.AST, str | None]]:
+    """:returns: the module and each public class and function at its top level: name, node, docstring."""
+    module = tree(path)
+    if module.body:
+        yield "module", module, ast.get_docstring(module)
+    for node in module.body:
+        if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("_"):
+            yield node.name, node, ast.get_docstring(node)
+
+
+class ReactorTests(SynchronousTestCase):
+    """The reactor is an argument; only the outermost modules know the one of the process."""
+
+    def test_only_the_outermost_modules_import_it(self) -> None:
+        wrong = [
+            short(path, statement)
+            for path in modules()
+            for statement, name in imports(tree(path))
+            if name.startswith("twisted.internet.reactor")
+            and not str(path.relative_to(PACKAGE)).startswith(KNOWS_THE_REACTOR)
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_they_import_it_inside_functions(self) -> None:
+        wrong = [
+            short(path, node)
+            for path in modules()
+            for node in outside_functions(tree(path))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for _, name in imports(node)
+            if name.startswith("twisted.internet.reactor")
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_one_module_joins_the_two_worlds(self) -> None:
+        """A task that nobody holds can vanish, and a coroutine that awaits the wrong kind hangs."""
+        wrong = [
+            f"{short(path, node)} {node.attr}"
+            for path in modules()
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Attribute) and node.attr in CROSSINGS and path.name != CROSSES
+        ]
+        self.assertEqual(wrong, [], "use ironcurtain.bridge")
+
+
+class SourceTests(SynchronousTestCase):
+    """Size, docstrings, and constructs that this project does without."""
+
+    def test_modules_are_short(self) -> None:
+        sources = modules() + sorted((TOP / "tests").rglob("*.py"))
+        lengths = {short(path): len(path.read_text().splitlines()) for path in sources}
+        self.assertEqual({path: lines for path, lines in lengths.items() if lines > LONGEST_MODULE}, {})
+
+    def test_public_names_have_docstrings(self) -> None:
+        wrong = [
+            f"{short(path, node)} {name}"
+            for path in modules()
+            for name, node, text in public_definitions(path)
+            if not text
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_coroutines_are_the_only_asynchronous_style(self) -> None:
+        wrong = [
+            f"{short(path, statement)} {name}"
+            for path in modules()
+            for statement, name in imports(tree(path))
+            if name.rpartition(".")[2] in FORBIDDEN_NAMES
+        ]
+        self.assertEqual(wrong, [])
+
+    def test_nothing_of_ours_is_mocked(self) -> None:
+        wrong = []
+        for path in sorted((TOP / "tests").rglob("*.py")):
+            if any(name.startswith(("unittest.mock", "mock.")) for _, name in imports(tree(path))):
+                wrong.append(short(path))
+        self.assertEqual(wrong, [])
+
+
+class PureTests(SynchronousTestCase):
+    """The list in setup.cfg of the modules that know neither Twisted nor asyncio is the truth."""
+
+    def test_the_list_fits_the_tree(self) -> None:
+        config = configparser.ConfigParser(interpolation=None)
+        config.read(TOP / "setup.cfg")
+        contract = config["importlinter:contract:pure"]
+        listed = contract["source_modules"].split()
+        forbidden = frozenset(contract["forbidden_modules"].split())
+        wanted = pure_list(forbidden)
+        paste = "source_modules =\n    " + "\n    ".join(wanted)
+        self.assertEqual(listed, wanted, f"in setup.cfg the pure modules have to be:\n{paste}")
+
+
+def pure_list(forbidden: frozenset[str]) -> list[str]:
+    """
+    Find the modules that reach none of the forbidden ones, directly or through others of ours.
+
+    The command line is left out: its modules import what they need when they are called.
+
+    :returns: sorted names; a package stands for all its modules.
+    """
+    needs = {
+        module_name(path): {name for _, name in imports(tree(path))}
+        for path in modules()
+        if PACKAGE / "cli" not in path.parents
+    }
+    impure = {name for name, wanted in needs.items() if any(want.partition(".")[0] in forbidden for want in wanted)}
+    while True:
+        more = {
+            n
+            for n, wanted in needs.items()
+            if n not in impure and any(_module(want, needs) in impure for want in wanted)
+        }
+        if not more:
+            break
+        impure |= more
+    mixed = {".".join(name.split(".")[:depth]) for name in impure for depth in range(1, name.count(".") + 2)} | {
+        "ironcurtain"
+    }
+    return sorted(name for name in needs if name not in mixed and (_parent(name) in mixed))
+
+
+def _module(imported: str, known: dict[str, set[str]]) -> str:
+    """:returns: the module of ours that an imported name belongs to (it may be a name inside that module)."""
+    return imported if imported in known else _parent(imported)
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+class TreeTests(SynchronousTestCase):
+    """What lies where."""
+
+    def test_the_plugin_imports_nothing_of_ours(self) -> None:
+        plugin = TOP / "twisted" / "plugins" / "ironcurtain_plugin.py"
+        self.assertEqual([name for _, name in imports(tree(plugin)) if name.startswith("ironcurtain")], [])
+
+    def test_twisted_stays_importable(self) -> None:
+        """A package file there would hide Twisted itself, or every plugin."""
+        self.assertEqual(list((TOP / "twisted").rglob("__init__.py")), [])
+
+    def test_tests_are_no_packages(self) -> None:
+        self.assertEqual(list((TOP / "tests").rglob("__init__.py")), [])
+
+    def test_no_file_names_the_place_where_it_was_written(self) -> None:
+        wrong = [
+            f"{short(path)}:{number}"
+            for path in _texts()
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+            if any(pattern.search(line) for pattern in FORBIDDEN_TEXT)
+        ]
+        self.assertEqual(wrong, [])
+
+
+def _texts() -> Iterator[Path]:
+    """:returns: the text files of the source, and none that building or testing made."""
+    for entry in sorted(TOP.iterdir()):
+        if entry.is_file():
+            yield entry
+    for name in (".ci", "benchmarks", "docs", "images", "ironcurtain", "tests", "twisted"):
+        for path in sorted((TOP / name).rglob("*")):
+            made = {"_build", "__pycache__", "node_modules"} & set(path.parts)
+            if path.is_file() and path.suffix in TEXT_SUFFIXES and not made and path.name != "dropin.cache":
+                yield path
