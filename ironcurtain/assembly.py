@@ -27,7 +27,8 @@ from ironcurtain.secrets import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Agent, Reply, Usage
 from ironcurtain.session.session import Core, Kind, Services
-from ironcurtain.session.tools import make_proxy
+from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
+from ironcurtain.session.workspace import usable_workspace
 from ironcurtain.settings import load
 
 
@@ -62,7 +63,13 @@ class Application:
             redactor=Redactor(),
             control_socket=str(socket),
         )
-        self.manager = SessionManager(_kinds(reactor, environ), services)
+        user_home = environ.get("HOME", "/")
+        protected = protected_paths(home, user_home, ToolFiles.chosen(home, {}))
+        self.manager = SessionManager(
+            _kinds(reactor, environ),
+            services,
+            lambda path: usable_workspace(path, Path(user_home), home.path, protected),
+        )
         self.operations = Operations(self.manager)
         self.api = LocalApi(self.operations, control.owner())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
+from typing import Any
 
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Unicode categories that move the cursor, reorder or hide text, or have no glyph (Unicode 15, section 4.5)."""
@@ -40,6 +42,18 @@ def one_line(text: str, limit: int | None = None) -> str:
         rest = 0
     escaped = "".join(named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text)
     return f"{escaped}… (+{rest} characters)" if rest else escaped
+
+
+def json_line(value: Any, limit: int) -> str:
+    """
+    A JSON value on one line, safe to show.
+
+    :param limit: most characters of the result; what is left out is counted at its end.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    rest = len(text) - limit
+    shown = "".join(_escape(c) if _is_harmful(c) else c for c in text[:limit])
+    return f"{shown}… (+{rest} characters)" if rest > 0 else shown
 
 
 def paragraphs(text: str) -> str:

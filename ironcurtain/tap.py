@@ -62,6 +62,8 @@ class Options(usage.Options):
             twistd["pidfile"] = str(self.home.daemon_pid)
         if twistd["logfile"] is None and not twistd["nodaemon"]:
             twistd["logfile"] = str(self.home.daemon_log)
+            # twistd opens it before its umask holds, and keeps the mode of a file that is there.
+            os.close(os.open(self.home.daemon_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
         if twistd["umask"] is None:
             twistd["umask"] = 0o077
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
-from ironcurtain.display import one_line
+from ironcurtain.display import json_line, one_line
 
 ARGUMENTS_LIMIT = 160
 """Most characters of a call's arguments on its line."""
+
+OTHER_LIMIT = 240
+"""Most characters of a record of another kind."""
 
 Record = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ def _text(record: Record, name: str, limit: int = 200) -> str:
 
 
 def _call(record: Record) -> str:
-    arguments = one_line(msgspec.json.encode(record.get("arguments", {})).decode(), ARGUMENTS_LIMIT)
+    arguments = json_line(record.get("arguments", {}), ARGUMENTS_LIMIT)
     target = f"{_text(record, 'server', 64)}.{_text(record, 'tool', 64)}"
     return f"{_text(record, 'decision', 10):<9} {target} {arguments}  [{_text(record, 'rule', 64)}]"
 
@@ -49,7 +50,7 @@ def _outcome(record: Record) -> str:
 
 def _other(record: Record) -> str:
     shown = {k: v for k, v in record.items() if k not in ("sequence", "time", "kind", "previous")}
-    return f"{_text(record, 'kind', 20):<9} {one_line(msgspec.json.encode(shown).decode(), 240)}"
+    return f"{_text(record, 'kind', 20):<9} {json_line(shown, OTHER_LIMIT)}"
 
 
 _KINDS: dict[str, Callable[[Record], str]] = {"call": _call, "decision": _decision, "outcome": _outcome}

@@ -27,6 +27,7 @@ from ironcurtain.llm.model import (
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 
+
 class BuiltinAgent:
     """
     An agent in this process.
@@ -129,7 +130,7 @@ class BuiltinAgent:
             return ToolResult(use.id, f"there is only the tool {EXECUTE_CODE}, with one text argument: code", True)
         self._emit(events.CodeStarted(code=code))
         result = await self._interpreter.run(code)
-        self._emit(events.CodeFinished(error=result.error or ""))
+        self._emit(events.CodeFinished(error=(result.error or "").strip().rpartition("\n")[2]))
         return ToolResult(use.id, _shown(result), result.error is not None)
 
 

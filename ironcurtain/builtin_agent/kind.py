@@ -20,7 +20,6 @@ from ironcurtain.codemode.monty import offered
 from ironcurtain.codemode.replies import reply
 from ironcurtain.credentials import real_key
 from ironcurtain.llm import prices
-from ironcurtain.llm.model import Usage
 from ironcurtain.llm.registry import Chosen, Surroundings, provider_for
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy

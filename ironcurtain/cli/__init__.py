@@ -86,14 +86,16 @@ def main() -> None:
         status = e.exit_status
     except BrokenPipeError:
         status = 0
+    except SystemExit as e:
+        status = e.code
     _leave(status if isinstance(status, int) else 0)
 
 
 def _leave(status: int) -> None:
     # The interpreter's worker pool aborts the process now and then while Python shuts down (measured: 2 of 25 times),
     # so a process that opened it leaves at once, with everything written.
-    monty = sys.modules.get("ironcurtain.codemode.monty")
-    if monty is None or not monty.ever_opened():
+    pool = sys.modules.get("ironcurtain.codemode.pool")
+    if pool is None or not pool.ever_opened():
         sys.exit(status)
     import os
 

@@ -83,16 +83,16 @@ def _settings(where: Home) -> Iterator[Finding]:
 
 
 def _policy(where: Home) -> Iterator[Finding]:
-    from ironcurtain.cli.policy import load
+    from ironcurtain.session.tools import ToolFiles
 
-    policy, _ = load(where, None)
-    yield Finding("policy", OK, f"{len(policy.rules)} rules from {where.policy if where.policy.exists() else 'defaults'}")
+    rules = ToolFiles.chosen(where, {}).load_policy().rules
+    yield Finding("policy", OK, f"{len(rules)} rules from {where.policy if where.policy.exists() else 'defaults'}")
 
 
 def _servers(where: Home) -> Iterator[Finding]:
-    from ironcurtain.assembly import configured_servers
+    from ironcurtain.session.tools import ToolFiles
 
-    for server in configured_servers(where, str(where.path), os.environ):
+    for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), os.environ.get("HOME", "/")):
         if shutil.which(server.command) is None:
             mend = f"Install it, or mend its command in {where.mcp_servers}"
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)

@@ -77,11 +77,9 @@ def describe(view: EscalationView, now: float) -> str:
 
 
 def _argument(value: Any) -> str:
-    import msgspec
+    from ironcurtain.display import json_line, one_line
 
-    from ironcurtain.display import one_line
-
-    return one_line(value if isinstance(value, str) else msgspec.json.encode(value).decode(), ARGUMENTS_SHOWN)
+    return one_line(value, ARGUMENTS_SHOWN) if isinstance(value, str) else json_line(value, ARGUMENTS_SHOWN)
 
 
 def _decide(number: int, outcome: Outcome, digest: str | None) -> None:

@@ -28,17 +28,6 @@ version = 1
 # key = { command = "pass show anthropic" }
 """
 
-SERVERS = """\
-{
-  "mcpServers": {
-    "filesystem": {
-      "command": "ironcurtain-files",
-      "args": ["$WORKSPACE"]
-    }
-  }
-}
-"""
-
 
 @click.command()
 def init() -> None:
@@ -48,14 +37,15 @@ def init() -> None:
     Files that exist stay as they are.
     """
     from ironcurtain.home import publish_once
-    from ironcurtain.policy import default_policy_text
+    from ironcurtain.policy.loading import DEFAULT_POLICY
+    from ironcurtain.session.tools import default_servers
 
     where = home()
     where.prepare()
     for path, text in (
         (where.config, CONFIG),
-        (where.policy, default_policy_text()),
-        (where.mcp_servers, SERVERS),
+        (where.policy, DEFAULT_POLICY.read_text()),
+        (where.mcp_servers, default_servers() + "\n"),
     ):
         made = publish_once(path, text.encode())
         click.echo(f"{'made ' if made else 'kept '} {path}")

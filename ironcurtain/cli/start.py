@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from ironcurtain.cli.output import home, settings
-
-if TYPE_CHECKING:
-    from ironcurtain.cli.terminal import FrontEnd
-    from ironcurtain.home import Home
-    from ironcurtain.operations.api import SessionApi
-    from ironcurtain.session.model import SessionInfo, SessionRequest
 
 BUILTIN = "builtin"
 """The agent that needs nothing but a key."""
@@ -48,11 +37,18 @@ def start(task: str | None, agent: str | None, model: str | None, backend: str |
     where = home()
     chosen, why = choose_agent(agent, settings(where).settings.default_agent)
     click.echo(f"Agent: {chosen} ({why})", err=True)
+    from ironcurtain.cli.play import Play
     from ironcurtain.session.model import SessionRequest
 
-    options = {name: value for name, value in (("model", model), ("backend", backend)) if value}
+    options = {name: value for name, value in (("model", model), ("backend", absolute(backend))) if value}
     place = workspace.expanduser().absolute() if workspace is not None else None
-    raise SystemExit(play(where, SessionRequest(chosen, task or "", place, options)))
+    raise SystemExit(Play(where, SessionRequest(chosen, task or "", place, options)).run())
+
+
+def absolute(backend: str | None) -> str | None:
+    """:returns: the backend, with the file of a scripted one as the daemon finds it too."""
+    name, colon, file = (backend or "").partition(":")
+    return f"{name}:{Path(file).expanduser().absolute()}" if colon else backend
 
 
 def choose_agent(asked: str | None, default: str) -> tuple[str, str]:
@@ -64,75 +60,3 @@ def choose_agent(asked: str | None, default: str) -> tuple[str, str]:
     if asked:
         return asked, "--agent"
     return (default, "default_agent") if default else (BUILTIN, "the default")
-
-
-def play(where: Home, request: SessionRequest, environ: Mapping[str, str] | None = None) -> int:
-    """
-    Run one session in this terminal, in the daemon if there is one, else in this process.
-
-    :param environ: in place of ours, and then never in the daemon.
-    :returns: the exit status.
-    """
-    from ironcurtain.cli.run import run
-
-    front: list[FrontEnd] = []
-
-    def on_signal(number: int) -> bool:
-        for end in front:
-            end.interrupt() if number == signal.SIGINT else end.terminate()
-        return bool(front)
-
-    return run(lambda reactor: _play(reactor, where, request, environ, front), on_signal)
-
-
-async def _play(
-    reactor: Any, where: Home, request: SessionRequest, environ: Mapping[str, str] | None, front: list[FrontEnd]
-) -> int:
-    from ironcurtain.assembly import Application
-    from ironcurtain.control.client import ControlClient
-    from ironcurtain.errors import Unavailable
-
-    if environ is None and where.daemon_socket.exists():
-        daemon = ControlClient(reactor, str(where.daemon_socket))
-        try:
-            info = await daemon.start(request)
-        except Unavailable:
-            pass  # left behind by a daemon that was killed
-        else:
-            let_go = await daemon.hold(info.number)
-            try:
-                return await _talk(reactor, where, daemon, info, request.task, front)
-            finally:
-                let_go()
-    application = Application.alone(reactor, where, os.environ if environ is None else environ)
-    await application.start()
-    try:
-        session = await application.manager.create(request, attended=lambda: _attended(where, request.task))
-        return await _talk(reactor, where, application.api, session.info, request.task, front)
-    finally:
-        await application.stop("the command ends")
-
-
-def _attended(where: Home, task: str) -> bool:
-    """Only a single shot without a terminal has nobody to ask, unless a console is open somewhere."""
-    from ironcurtain.locks import is_held
-
-    return not task or sys.stdin.isatty() or is_held(where.listener_lock)
-
-
-async def _talk(
-    reactor: Any, where: Home, api: SessionApi, info: SessionInfo, task: str, front: list[FrontEnd]
-) -> int:
-    import time
-
-    from ironcurtain.cli.terminal import FrontEnd
-
-    end = FrontEnd(api, info, where.session(info.id), reactor, time.time)
-    front.append(end)
-    try:
-        if not task:
-            return await end.interactive()
-        click.echo(await end.single_shot(task))
-        return 0
-    finally:
-        front.clear()

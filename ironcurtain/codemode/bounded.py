@@ -25,8 +25,8 @@ class Bounded:
         self._size += len(data)
         room = self._head_limit - len(self._head)
         self._head += data[:room]
-        self._tail += data[room:][-self._tail_limit :]
-        del self._tail[: -self._tail_limit]
+        self._tail += data[max(room, len(data) - self._tail_limit) :]
+        del self._tail[: max(0, len(self._tail) - self._tail_limit)]
 
     def text(self) -> str:
         """All of the text, or its beginning and end with a note in between of how much was left out."""

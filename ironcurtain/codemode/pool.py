@@ -79,6 +79,7 @@ class Pool:
             type_check_format="json",
             type_check_stubs=BUILTINS,
             external_modules=modules,
+            os_policy={"sleep": "system", "sleep_system_max": float("inf")},  # their sum is limited instead
         )
         try:
             await session.__aenter__()

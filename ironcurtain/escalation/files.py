@@ -14,10 +14,14 @@ from dataclasses import dataclass
 import msgspec
 
 from ironcurtain.audit.chain import timestamp
+from ironcurtain.display import one_line
 from ironcurtain.escalation.model import Escalation, Outcome
 
 RESPONSE_LIMIT = 64 * 1024
 """Most bytes of an answer that are read."""
+
+BY_LIMIT = 64
+"""Most characters of who answered that are kept; it is shown to everybody who comes later."""
 
 _RESPONSE = re.compile(r"response-([0-9a-f-]{1,64})\.json")
 
@@ -34,7 +38,7 @@ class Response:
     An answer from a file.
 
     :param digest: of the arguments that its writer saw, if it says so.
-    :param by: who answered, if it says so.
+    :param by: who answered, if it says so; safe to show.
     """
 
     outcome: Outcome
@@ -86,4 +90,5 @@ def read_response(data: bytes) -> Response | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     approved = response.decision == Outcome.APPROVED
-    return Response(Outcome.APPROVED if approved else Outcome.DENIED, response.arguments_digest, response.by)
+    by = one_line(response.by, BY_LIMIT)
+    return Response(Outcome.APPROVED if approved else Outcome.DENIED, response.arguments_digest, by)

@@ -99,7 +99,7 @@ class EscalationQueue:
         return self._close(number, outcome, by)
 
     def withdraw_all(self) -> None:
-        """Withdraw whatever is pending: the session ends."""
+        """Withdraw whatever is pending."""
         for number in list(self._pending):
             self._withdraw(number)
 
@@ -127,7 +127,8 @@ class EscalationQueue:
         return NotFound(f"there is no escalation {number} here")
 
     def _withdraw(self, number: int) -> None:
-        self._close(number, Outcome.WITHDRAWN)
+        if number in self._pending:  # not if an observer of the answer withdraws what was just answered
+            self._close(number, Outcome.WITHDRAWN)
 
     def _expire(self, number: int) -> None:
         try:
@@ -145,7 +146,8 @@ class EscalationQueue:
         self._closed.append(escalation)
         self._tell(Closed(escalation))
         grant = self._grant(escalation.request) if outcome is Outcome.APPROVED else None
-        pending.answer.callback(Answer(outcome, number, by, grant))
+        if not pending.answer.called:
+            pending.answer.callback(Answer(outcome, number, by, grant))
         return escalation
 
     def _grant(self, request: EscalationRequest) -> Grant:

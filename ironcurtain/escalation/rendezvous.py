@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,9 @@ from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import publish_once
 from ironcurtain.registry import read_small_file
+
+PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors that say nothing about an answer file: it is looked at again later."""
 
 PATIENCE = 2.0
 """Seconds that an unreadable answer may take to become readable, for writers that do not rename into place."""
@@ -38,8 +42,9 @@ class Rendezvous:
 
     def start(self) -> None:
         """Clear what an earlier owner left, and begin to publish and to watch."""
-        for path in (*self._directory.glob("request-*.json"), *self._directory.glob("response-*.json")):
-            path.unlink(missing_ok=True)
+        for pattern in ("request-*.json", "response-*.json", ".request-*"):
+            for path in self._directory.glob(pattern):
+                path.unlink(missing_ok=True)
         self._unsubscribe = self._queue.subscribe(self._changed)
         self._queue.last_look = self._look_once_more
         self._watcher.add(self._directory, self.scan)
@@ -51,7 +56,11 @@ class Rendezvous:
 
     def scan(self) -> None:
         """Take every answer that lies in the directory."""
-        if names := {name for name in os.listdir(self._directory) if files.response_id(name)}:
+        try:
+            names = {name for name in os.listdir(self._directory) if files.response_id(name)}
+        except FileNotFoundError:  # somebody removed the directory: people can still answer elsewhere
+            return
+        if names:
             for escalation in self._queue.pending():
                 if files.response_name(escalation.id) in names:
                     self._take(escalation, self._now() - PATIENCE)
@@ -67,7 +76,9 @@ class Rendezvous:
             response = files.read_response(read_small_file(path, files.RESPONSE_LIMIT))
         except FileNotFoundError:
             return
-        except OSError:
+        except OSError as e:
+            if e.errno in PASSING:
+                return
             response, written = None, 0.0
         if response is None:
             if written <= patient_until:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from twisted.internet import inotify
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.main import CONNECTION_DONE
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python import _inotify as inotify_binding
+from twisted.python.failure import Failure
 from twisted.python.filepath import FilePath
 
 SCAN_SECONDS = 5.0
@@ -38,7 +41,8 @@ class DirectoryWatcher:
 
     def __init__(self, reactor: Any) -> None:
         self._callbacks: dict[Path, Callable[[], None]] = {}
-        self._notify = _start_notify(reactor)
+        self._reactor = reactor
+        self._notify = _start_notify(reactor, self._restart)
         self._scan = LoopingCall(self._scan_all)
         self._scan.clock = IReactorTime(reactor)
 
@@ -49,28 +53,48 @@ class DirectoryWatcher:
         :param callback: is called soon after each change, and at every scan; it looks for itself what there is.
         """
         self._callbacks[directory] = callback
-        if self._notify is not None:
-            self._notify.watch(FilePath(str(directory)), mask=EVENTS, callbacks=[self._changed])
-        if not self._scan.running:
-            self._scan.start(SCAN_SECONDS_UNWATCHED if self._notify is None else SCAN_SECONDS, now=False)
+        self._watch(directory)
 
     def remove(self, directory: Path) -> None:
         """Stop watching; harmless if the directory is not watched."""
         if self._callbacks.pop(directory, None) is None:
             return
-        if self._notify is not None:
-            self._notify.ignore(FilePath(str(directory)))
         if not self._callbacks:
             self._scan.stop()
+        if self._notify is not None:
+            with suppress(KeyError):  # it could not be watched, or has vanished
+                self._notify.ignore(FilePath(str(directory)))
 
     def stop(self) -> None:
         """Watch nothing any more, and give the descriptor back."""
         for directory in list(self._callbacks):
             self.remove(directory)
+        notify, self._notify = self._notify, None
+        if notify is not None:
+            notify.stopReading()
+            notify.connectionLost(Failure(CONNECTION_DONE))
+
+    def _watch(self, directory: Path) -> None:
+        try:
+            if self._notify is None:
+                seconds = SCAN_SECONDS_UNWATCHED
+            else:
+                self._notify.watch(FilePath(str(directory)), mask=EVENTS, callbacks=[self._changed])
+                seconds = SCAN_SECONDS
+        except (OSError, inotify_binding.INotifyError) as e:
+            self.log.warn("{directory} is scanned, for it cannot be watched: {error}", directory=directory, error=e)
+            seconds = SCAN_SECONDS_UNWATCHED
+        if self._scan.running and seconds < (self._scan.interval or 0):
+            self._scan.stop()
+        if not self._scan.running:
+            self._scan.start(seconds, now=False)
+
+    def _restart(self) -> None:
         if self._notify is not None:
-            self._notify.stopReading()
-            self._notify.loseConnection()
-            self._notify = None
+            self._notify = _start_notify(self._reactor, self._restart)
+            for directory in self._callbacks:
+                self._watch(directory)
+            self._scan_all()
 
     def _changed(self, _watch: object, path: FilePath[bytes], _mask: int) -> None:
         self._call(Path(os.fsdecode(path.path)).parent)
@@ -88,9 +112,23 @@ class DirectoryWatcher:
             self.log.failure("looking at {directory} failed", directory=directory)
 
 
-def _start_notify(reactor: Any) -> inotify.INotify | None:
+class _Notify(inotify.INotify):
+    """Twisted gives the whole instance up when one watched directory vanishes: say so, for the others' sake."""
+
+    def __init__(self, reactor: Any, lost: Callable[[], None]) -> None:
+        super().__init__(reactor)
+        self._lost = lost
+
+    def connectionLost(self, reason: Failure) -> None:
+        if self._fd >= 0:  # it can come twice, and the number may be another file's by then
+            super().connectionLost(reason)
+            self._fd = -1
+            self._lost()
+
+
+def _start_notify(reactor: Any, lost: Callable[[], None]) -> _Notify | None:
     try:
-        notify = inotify.INotify(reactor)
+        notify = _Notify(reactor, lost)
         notify.startReading()
     except (OSError, inotify_binding.INotifyError):
         return None

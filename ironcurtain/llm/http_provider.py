@@ -143,7 +143,7 @@ class HttpProvider:
             response = await watch.over(self._send(connections, request))
             if response.code != 200:
                 raise await self._refusal(response, watch)
-            await watch.over(deliver(response, self._reader(reply, notify, watch)))
+            await watch.over(deliver(self._reactor, response, self._reader(reply, notify, watch)))
         except ModelError:
             raise
         except Exception as e:
@@ -200,7 +200,7 @@ class HttpProvider:
             body.extend(data[: ERROR_LIMIT - len(body)])
             return len(body) >= ERROR_LIMIT
 
-        await watch.over(deliver(response, take))
+        await watch.over(deliver(self._reactor, response, take))
         said = self._dialect.failure(response.code, bytes(body))
         detail = str(said)
         asked = asked_delay(_header(response, "retry-after"), _header(response, "date"))

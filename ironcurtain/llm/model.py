@@ -180,7 +180,8 @@ class Provider(Protocol):
 
         Run it with ``Deferred.fromCoroutine``; cancelling that Deferred closes the connection.
 
-        :param notify: is called with each event as it happens; must return at once.
+        :param notify: is called with each event as it happens; must return at once. To cancel because of an event, do
+            so in a later turn of the reactor: a coroutine can be cancelled only while it waits.
         :raises ModelError: there is no answer.
         """
 

@@ -81,13 +81,15 @@ class _Body(Protocol):
             self._finished.errback(reason)
 
 
-def deliver(response: IResponse, take: Callable[[bytes], bool]) -> Deferred[None]:
+def deliver(reactor: IReactorTime, response: IResponse, take: Callable[[bytes], bool]) -> Deferred[None]:
     """
-    Give the body of a response to ``take``, piece by piece.
+    Give the body of a response to ``take``, piece by piece, from the reactor's next turn on.
+
+    Not at once, since a coroutine that awaits this can be cancelled only while it waits, and ``take`` may lead to that.
 
     :param take: returns whether it has got enough; what it raises ends the reading.
     :returns: fires at the end of the body or once there was enough. To stop reading, close the connection.
     """
-    finished: Deferred[None] = Deferred()
-    response.deliverBody(_Body(take, finished))
+    finished: Deferred[None] = Deferred(lambda _: start.cancel() if start.active() else None)
+    start = reactor.callLater(0, response.deliverBody, _Body(take, finished))
     return finished

@@ -86,6 +86,7 @@ class Connections(HTTPConnectionPool):
     def drop(self) -> None:
         """Close every connection at once."""
         for connection in self._opened:
-            if connection.transport is not None:
+            # Twisted's TLS cannot be told to abort once the connection is gone.
+            if connection.state != "CONNECTION_LOST":
                 connection.transport.abortConnection()
         self._opened.clear()

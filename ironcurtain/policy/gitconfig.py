@@ -142,7 +142,7 @@ class _Reader:
             if character == "\n":
                 raise MalformedConfig("a value without its end")
             if character in _SPACE and not quoted:
-                spaces += character if value else ""
+                spaces += " " if value else ""
                 continue
             if character in "#;" and not quoted:
                 self._skip_line()

@@ -30,6 +30,9 @@ FORMAT_VERSION = 1
 DATA = Path(__file__).parent / "data"
 """The files that come with the program."""
 
+DEFAULT_POLICY = DATA / "default-policy.toml"
+"""The policy that holds if the user has written none."""
+
 DYNAMIC_LISTS = "dynamic-lists.json"
 TOOL_ANNOTATIONS = "tool-annotations.json"
 """Names under which the lists and annotations of a compiled policy lie beside it."""
@@ -151,7 +154,7 @@ def load_annotations(path: str | Path) -> Annotations:
 @cache
 def default_policy() -> Policy:
     """:returns: the policy that holds if the user has written none."""
-    return load_policy(DATA / "default-policy.toml")
+    return load_policy(DEFAULT_POLICY)
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, gatherResults
@@ -22,12 +24,16 @@ class SessionManager:
     All sessions of this process.
 
     :param kinds: the table of kinds, by name.
+    :param check_workspace: gives the real path of a directory that may be a workspace, or raises
+        :class:`~ironcurtain.errors.UsageError`.
     """
 
     log = Logger()
 
-    def __init__(self, kinds: Mapping[str, Kind[Any]], services: Services) -> None:
-        self._kinds, self._services = kinds, services
+    def __init__(
+        self, kinds: Mapping[str, Kind[Any]], services: Services, check_workspace: Callable[[Path], Path]
+    ) -> None:
+        self._kinds, self._services, self._check_workspace = kinds, services, check_workspace
         self._sessions: dict[int, Session] = {}
         self._stopping = False
 
@@ -43,6 +49,8 @@ class SessionManager:
             raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
         if (kind := self._kinds.get(request.kind)) is None:
             raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
+        if request.workspace is not None:
+            request = replace(request, workspace=self._check_workspace(request.workspace))
         self._services.home.prepare()
         number = Counter(self._services.home.numbers("session")).next()
         session = Session(kind, request, number, self._services, attended)

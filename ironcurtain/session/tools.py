@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.display import one_line
+from ironcurtain.display import shorten
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home import Home
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
@@ -120,18 +120,26 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         paths=paths,
         redactor=services.redactor,
         surroundings=around,
-        events=teller(core.emit, services.redactor),
+        events=teller(core.emit, services.redactor, paths),
         limits=Limits(durable=services.settings.audit.durability == "every-call"),
     )
 
 
-def teller(emit: Callable[[events.SessionEvent], None], redactor: Redactor) -> Callable[[CallEvent], None]:
-    """:returns: what turns the gate's events into the session's."""
+def brief(arguments: Mapping[str, Any]) -> str:
+    """:returns: a call's arguments in a few words: names and values, texts without quotes."""
+    values = ((name, v if isinstance(v, str) else msgspec.json.encode(v).decode()) for name, v in arguments.items())
+    return " ".join(f"{name}={value}" for name, value in values)
+
+
+def teller(
+    emit: Callable[[events.SessionEvent], None], redactor: Redactor, paths: PathMap
+) -> Callable[[CallEvent], None]:
+    """:returns: what turns the gate's events into the session's, with the short name of the workspace."""
 
     def tell(event: CallEvent) -> None:
         if isinstance(event, CallRaised):
-            shown = one_line(msgspec.json.encode(redactor.value(event.arguments, ARGUMENTS_SHOWN)).decode())
-            arguments = shown if len(shown) <= ARGUMENTS_SHOWN else f"{shown[:ARGUMENTS_SHOWN]}…"
+            clean = redactor.value(event.arguments, ARGUMENTS_SHOWN)
+            arguments = shorten(paths.to_agent_text(brief(clean)), ARGUMENTS_SHOWN)
             emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))
             emit(
                 events.ToolDecision(

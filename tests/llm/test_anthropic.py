@@ -89,6 +89,12 @@ class BodyTests(SynchronousTestCase):
         sent = body(HELLO, foreign, HELLO)
         self.assertEqual(sent["messages"][1]["content"], [{"type": "text", "text": "Yes."}])
 
+    def test_reasoning_at_the_end_is_not_marked(self) -> None:
+        encoded = json.loads(
+            AnthropicDialect().body(ModelRequest("", (HELLO, Message("assistant", (THOUGHT,))), (), "m", 1))
+        )
+        self.assertEqual(encoded["messages"][-1]["content"], [THOUGHT.data])
+
     def test_an_empty_answer_does_not_leave_two_turns_of_the_user(self) -> None:
         sent = body(HELLO, Message("assistant", ()), HELLO)
         self.assertEqual([message["role"] for message in sent["messages"]], ["user"])

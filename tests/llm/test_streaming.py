@@ -26,7 +26,8 @@ class DeliverTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.got: list[bytes] = []
         self.response = FakeResponse()
-        self.finished = deliver(self.response, self.take)  # type: ignore[arg-type]
+        self.clock = Clock()
+        self.finished = deliver(self.clock, self.response, self.take)  # type: ignore[arg-type]
 
     def take(self, data: bytes) -> bool:
         self.got.append(data)
@@ -35,10 +36,12 @@ class DeliverTests(SynchronousTestCase):
         return data == b"enough"
 
     def feed(self, *pieces: bytes) -> None:
+        self.clock.advance(0)
         for piece in pieces:
             self.response.protocol.dataReceived(piece)
 
     def lose(self, reason: Exception) -> None:
+        self.clock.advance(0)
         self.response.protocol.connectionLost(Failure(reason))
 
     def test_it_fires_at_the_end(self) -> None:
@@ -57,6 +60,11 @@ class DeliverTests(SynchronousTestCase):
         self.feed(b"bad", b"bad")
         self.failureResultOf(self.finished, ZeroDivisionError)
         self.assertEqual(self.got, [b"bad"])
+
+    def test_cancelling_before_the_start_leaves_nothing_behind(self) -> None:
+        self.finished.cancel()
+        self.failureResultOf(self.finished, CancelledError)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_lost_connection_is_a_failure(self) -> None:
         self.lose(ConnectionLost())

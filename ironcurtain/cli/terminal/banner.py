@@ -68,10 +68,11 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     lines += [(side, Span(text, "dim")) for text in _reason(pending, room, glyphs)]
     lines.append(
         (
-            Span(f"{glyphs.bottom}{left(pending.expires_at - now)} left. Type ", "warn"),
+            Span(f"{glyphs.bottom}Type ", "warn"),
             Span(f"/approve {pending.number}", "key"),
             Span(" or ", "warn"),
             Span(f"/deny {pending.number}", "key"),
+            Span(f" within {left(pending.expires_at - now)}", "warn"),
         )
     )
     return lines

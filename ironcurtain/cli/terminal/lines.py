@@ -30,7 +30,7 @@ class Glyphs:
     failed: str = "✗"
     active: str = "●"
     idle: str = "○"
-    prompt: str = "› "
+    prompt: str = "> "
     dot: str = " · "
     top: str = "╭ "
     side: str = "│ "
@@ -90,25 +90,52 @@ def wrap(text: str, width: int) -> Iterator[str]:
     Break text into pieces of at most ``width`` columns, at spaces where there are any; nothing is left out but the
     space at which it is broken.
     """
+    return (text[start:end] for start, end in _pieces(text, width))
+
+
+def fold(line: Line, width: int) -> Iterator[Line]:
+    """Break a line as :func:`wrap` does; what follows is indented as the line is."""
+    text = plain(line)
+    indent = min(len(text) - len(text.lstrip(" ")), width // 2)
+    first = next(_pieces(text, width))
+    yield _part(line, *first)
+    for start, end in _pieces(text, width - indent, first):
+        yield (Span(" " * indent), *_part(line, start, end)) if indent else _part(line, start, end)
+
+
+def _part(line: Line, start: int, end: int) -> Line:
+    parts, offset = [], 0
+    for span in line:
+        text = span.text[max(start - offset, 0) : max(end - offset, 0)]
+        offset += len(span.text)
+        if text:
+            parts.append(Span(text, span.style))
+    return tuple(parts)
+
+
+def _pieces(text: str, width: int, after: tuple[int, int] | None = None) -> Iterator[tuple[int, int]]:
+    """:returns: where each piece begins and ends; with ``after``, those that follow that one."""
     width = max(width, 2)
-    while cells(text) > width:
-        end = _fitting(text, width)
-        space = text.rfind(" ", 1, end + 1)
-        if space > end // 2:
-            yield text[:space]
-            text = text[space + 1 :]
-        else:
-            yield text[:end]
-            text = text[end:]
-    yield text
+    start = 0
+    if after is not None:
+        start = after[1] + (text[after[1] : after[1] + 1] == " ")
+        if start >= len(text):
+            return
+    while (end := _fitting(text, start, width)) < len(text):
+        space = text.rfind(" ", start + 1, end + 1)
+        broken = space if space - start > (end - start) // 2 else end
+        yield start, broken
+        start = broken + (text[broken] == " ")
+    yield start, len(text)
 
 
-def _fitting(text: str, width: int) -> int:
-    if text[: width + 1].isascii():
-        return min(width, len(text))
+def _fitting(text: str, start: int, width: int) -> int:
+    """:returns: the end of the longest part from ``start`` that fits; at least one character."""
+    if text[start : start + width + 1].isascii():
+        return min(start + width, len(text))
     used = 0
-    for index, character in enumerate(text):
-        used += _width(character)
+    for index in range(start, len(text)):
+        used += _width(text[index])
         if used > width:
-            return max(index, 1)
+            return max(index, start + 1)
     return len(text)

@@ -174,8 +174,7 @@ class PromptSurface:
         prompt_toolkit has asyncio watch for SIGWINCH, and with that asyncio takes the one file descriptor by which
         Python wakes a program for signals: the reactor would no longer learn that a child has ended. Give it back.
         """
-        if signal.set_wakeup_fd(self._wakeup_fd) != self._wakeup_fd:
-            self.log.debug("the reactor has its signals back")
+        signal.set_wakeup_fd(self._wakeup_fd)
 
     def _layout(self) -> Layout:
         tail = Window(FormattedTextControl(self._tail), dont_extend_height=True)
@@ -209,7 +208,7 @@ class PromptSurface:
         text, began = self._buffer.text, self._began
         self._buffer.reset(append_to_history=True)
         if self._listener is not None:
-            self._listener.typed(text, began)
+            self._listener.typed(text.encode("utf-8", "replace").decode(), began)
 
     def _interrupted(self, event: KeyPressEvent) -> None:
         if self._buffer.text:

@@ -33,11 +33,14 @@ def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Lin
     room = max(width - 6, 10)
     lines: list[Line] = []
     for turn in turns:
-        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(cut(shorten(turn.message, SHORT), room, glyphs), "bold")))
-        failed = bool(turn.error)
-        text = f"no answer: {turn.error}" if failed else turn.answer
-        lines.append((Span("      "), Span(cut(shorten(text, SHORT), room, glyphs), "bad" if failed else "")))
+        message, answer = turn.message, f"no answer: {turn.error}" if turn.error else turn.answer
+        lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(_short(message, room, glyphs), "bold")))
+        lines.append((Span("      "), Span(_short(answer, room, glyphs), "bad" if turn.error else "")))
     return lines
+
+
+def _short(text: str, room: int, glyphs: Glyphs) -> str:
+    return cut(shorten(text[:SHORT], SHORT), room, glyphs)
 
 
 def budget_lines(turns: Sequence[Turn]) -> list[Line]:

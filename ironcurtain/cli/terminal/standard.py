@@ -24,19 +24,22 @@ def standard_surface(
     :param now: seconds since the epoch.
     :returns: the terminal, if both ends are one that can be drawn on; else plain streams.
     """
-    if stdin is not None and stderr is not None and environ.get("TERM", "dumb") not in ("", "dumb"):
-        if stdin.isatty() and stderr.isatty():
-            if not _in_foreground(stdin.fileno()):
-                return PlainSurface(reactor, None, stdout, stderr)
-            from ironcurtain.cli.terminal.prompt import prompt_surface
+    if stdin is not None and stdin.isatty() and not _in_foreground(stdin.fileno()):
+        return PlainSurface(reactor, None, stdout, stderr)
+    if stdin is None or stderr is None or not (stdin.isatty() and stderr.isatty() and _can_redraw(environ)):
+        return PlainSurface(reactor, stdin, stdout, stderr)
+    from ironcurtain.cli.terminal.prompt import prompt_surface
 
-            return prompt_surface(stdin, stderr, environ, now)
-    return PlainSurface(reactor, stdin, stdout, stderr)
+    return prompt_surface(stdin, stderr, environ, now)
+
+
+def _can_redraw(environ: Mapping[str, str]) -> bool:
+    return environ.get("TERM", "") not in ("", "dumb")
 
 
 def _in_foreground(fd: int) -> bool:
     """Whether we may read the terminal; a job in the background would be stopped for it."""
     try:
         return os.tcgetpgrp(fd) == os.getpgrp()
-    except OSError:
-        return False
+    except OSError:  # it controls nobody's jobs
+        return True

@@ -1,8 +1,8 @@
 """
 What a person sees of a session: its events go in, and what is to be printed comes out. Pure.
 
-What is over is printed once and stays. What still changes (text that is not finished, the call that runs, what waits for
-a decision) is the *live* part, drawn anew whenever it changes.
+What is over is printed once and stays. What still changes (text that is not finished, the call that runs, what waits
+for a decision) is the *live* part, drawn anew whenever it changes.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ class View:
         yield Say(line)
 
     def _gap(self, kind: str) -> Iterator[Item]:
-        if self._airy and self._kind and (kind != self._kind or kind in ("ask", "message")):
+        if self._airy and self._kind and (kind != self._kind or kind in ("ask", "message", "report")):
             yield Say(())
         self._kind = kind
 

@@ -1,0 +1,142 @@
+"""``ironcurtain policy``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_json
+
+if TYPE_CHECKING:
+    from ironcurtain.session.tools import ToolFiles
+
+policy_option = click.option(
+    "--policy", "policy_file", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home)."
+)
+
+
+@click.group()
+def policy() -> None:
+    """Check the policy, or explain a verdict. Nothing is run."""
+
+
+@policy.command()
+@policy_option
+@as_json
+def check(policy_file: Path | None, json_output: bool) -> None:
+    """
+    Read the policy through, and name what is probably a mistake.
+
+    Ends with status 1 if there are errors, 78 if the file cannot be understood; warnings do not count.
+    """
+    from dataclasses import asdict
+
+    from ironcurtain.policy.check import check as read_through
+    from ironcurtain.policy.loading import default_annotations
+
+    files = tool_files(policy_file)
+    findings = read_through(files.load_policy(), default_annotations())
+    if json_output:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            click.echo(f"{finding.severity}: {finding.rule}: {finding.message} [{finding.code}]")
+        used = files.policy if files.policy_named or files.policy.exists() else "the default policy"
+        click.echo(f"{used}: {_count(findings, 'error')}, {_count(findings, 'warning')}")
+    if any(finding.severity == "error" for finding in findings):
+        raise SystemExit(1)
+
+
+@policy.command()
+@click.argument("tool")
+@click.argument("arguments", nargs=-1)
+@policy_option
+@click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
+@click.option("--git-directory", help="Where the session's git server works, if the call does not say it.")
+@as_json
+def explain(
+    tool: str,
+    arguments: tuple[str, ...],
+    policy_file: Path | None,
+    workspace: Path | None,
+    git_directory: str | None,
+    json_output: bool,
+) -> None:
+    """
+    Say what the policy would answer to a call of TOOL, and why.
+
+    \b
+    TOOL is server.tool; ARGUMENTS are name=value, or one JSON object:
+      ironcurtain policy explain filesystem.read_text_file path=~/notes.txt
+      ironcurtain policy explain git.git_push '{"repo_path": "/workspace", "remote": "origin"}'
+
+    The tool is taken to exist, with the arguments that its annotations name.
+    """
+    from ironcurtain.display import paragraphs
+    from ironcurtain.pathmap import PathMap
+    from ironcurtain.policy import PolicyEngine, ToolCall
+    from ironcurtain.policy.explain import explain as explain_call
+    from ironcurtain.policy.loading import default_annotations
+    from ironcurtain.session.tools import protected_paths
+
+    files, user_home = tool_files(policy_file), os.environ.get("HOME", "/")
+    server, dot, name = tool.partition(".")
+    if not dot or not name:
+        raise click.UsageError(f"{tool} must be server.tool, such as filesystem.read_text_file")
+    loaded = files.load_policy()
+    engine = PolicyEngine(
+        loaded,
+        default_annotations(),
+        paths=PathMap(str((workspace or Path()).resolve())),
+        home=user_home,
+        protected=protected_paths(home(), user_home, files),
+    )
+    annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
+    names = annotation.args if annotation is not None else {}
+    schema = {"type": "object", "properties": {argument: {} for argument in names}}
+    call = ToolCall(server, name, parse_arguments(arguments))
+    explanation = explain_call(engine, call, schema, git_directory=git_directory)
+    if json_output:
+        print_json(explanation.data())
+    else:
+        click.echo(paragraphs(explanation.text()))
+
+
+def tool_files(policy_file: Path | None) -> ToolFiles:
+    """:returns: the files in force, with the policy that was named, if one was."""
+    from ironcurtain.session.tools import ToolFiles
+
+    return ToolFiles.chosen(home(), {"policy": str(policy_file)} if policy_file is not None else {})
+
+
+def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:
+    """
+    :param words: ``name=value`` each, where a value is JSON if it can be, else text; or one JSON object.
+    :raises click.UsageError: they are neither.
+    """
+    import json
+
+    if len(words) == 1 and words[0].lstrip().startswith("{"):
+        try:
+            whole: dict[str, Any] = json.loads(words[0])
+        except ValueError as e:
+            raise click.UsageError(f"the arguments are no JSON: {e}") from None
+        return whole
+    arguments: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise click.UsageError(f"{word} must be name=value")
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
+
+
+def _count(findings: list[Any], severity: str) -> str:
+    number = sum(finding.severity == severity for finding in findings)
+    return f"{number or 'no'} {severity}{'' if number == 1 else 's'}"

@@ -1,0 +1,335 @@
+"""
+The front end: a session's events onto a surface, and what the person types to the session.
+
+It uses the session only through :class:`~ironcurtain.operations.api.SessionApi`, so the session may be in this process
+or another. It never ends the session: that is for whoever started it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.cli.terminal.commands import Decide, Input, Message, Simple, Wrong, choose, parse
+from ironcurtain.cli.terminal.inspection import inspect
+from ironcurtain.cli.terminal.line_queue import LineQueue, Over
+from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.sender import Delivered, Sender
+from ironcurtain.cli.terminal.standard import standard_surface
+from ironcurtain.cli.terminal.surface import Surface
+from ironcurtain.cli.terminal.view import Answers, Item, View
+from ironcurtain.errors import IronCurtainError, SessionError, UsageError
+from ironcurtain.home import SessionPaths
+from ironcurtain.operations.api import SessionApi
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.session import events
+from ironcurtain.session.model import SessionInfo
+
+TWICE_SECONDS = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+T = TypeVar("T")
+
+
+class Left(IronCurtainError):
+    """The person or a signal ended the front end before there was an answer."""
+
+    code = "INTERRUPTED"
+
+    def __init__(self, status: int) -> None:
+        super().__init__("interrupted: there is no answer")
+        self.exit_status = status
+
+
+class FrontEnd:
+    """
+    One session in front of one person; used once.
+
+    :param paths: of the session's logs.
+    :param reactor: the clock, and what plain input is read with.
+    :param now: seconds since the epoch.
+    :param surface: where it is shown; by default the standard streams.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        api: SessionApi,
+        session: SessionInfo,
+        paths: SessionPaths,
+        reactor: Any,
+        now: Callable[[], float],
+        surface: Surface | None = None,
+    ) -> None:
+        self._api, self._session, self._paths, self._clock, self._now = api, session, paths, reactor, now
+        self._surface = surface or standard_surface(reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, now)
+        self._queue = LineQueue()
+        self._sender = Sender(api, session.number, reactor)
+        self._single = self._open = self._failed = self._interrupted = False
+        self._show_as(Answers.ELSEWHERE)
+        self._decided: set[int] = set()
+        self._deciding = 0
+        self._last_interrupt = float("-inf")
+        self._end: Deferred[int] = Deferred()
+        self._leaving: IDelayedCall | None = None
+
+    async def single_shot(self, task: str) -> str:
+        """
+        Give the session one message.
+
+        :returns: the answer, as the agent gave it; it was not printed.
+        :raises Left: Ctrl-C (``exit_status`` 130) or SIGTERM (143) came first.
+        :raises IronCurtainError: there is no answer; the session's own error.
+        """
+        self._single = True
+        return await self._run(lambda: self._one_answer(task))
+
+    async def interactive(self, first: str = "") -> int:
+        """
+        Talk, until the person leaves or the session is closed.
+
+        :param first: a message to begin with.
+        :returns: the exit status: 0; 1 if the last message failed (plain streams), the session was closed by somebody
+            else or the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
+        """
+        self._show_as(Answers.FLOWING if self._surface.live else Answers.WHOLE)
+        return await self._run(lambda: self._conversation(first))
+
+    def interrupt(self) -> None:
+        """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or in a single shot, leave."""
+        last, self._last_interrupt = self._last_interrupt, self._clock.seconds()
+        if self._clock.seconds() - last < TWICE_SECONDS:
+            self._leave(130)
+        elif self._working:
+            self._interrupted = True
+            self._spawn(self._cancel())
+        elif self._single:
+            self._leave(130)
+        else:
+            self._add(self._view.note("press Ctrl-C again to leave"))
+
+    def terminate(self) -> None:
+        """SIGTERM or SIGHUP: leave."""
+        self._leave(143)
+
+    def typed(self, line: str, began: float) -> None:
+        """A line was entered."""
+        if self._surface.live or self._single:
+            self._act(parse(line), began)
+        else:
+            self._queue.add(line)
+            self._next()
+
+    def input_ended(self) -> None:
+        """No more lines come."""
+        if self._surface.live:
+            self._add(self._view.note("Ctrl-C cancels the task")) if self._single else self._leave(0)
+        elif not self._single:
+            self._queue.end()
+            self._next()
+
+    def lost(self, why: str) -> None:
+        """Nothing more can be shown or read."""
+        self.log.warn("the front end of session {number} ends: {why}", number=self._session.number, why=why)
+        self._leave(1)
+
+    @property
+    def _working(self) -> bool:
+        return self._sender.busy or self._view.working
+
+    @property
+    def _waiting(self) -> set[int]:
+        return self._view.pending.keys() - self._decided
+
+    def _show_as(self, answers: Answers) -> None:
+        self._view = View(answers, airy=self._surface.live, glyphs=self._surface.glyphs)
+        self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
+
+    async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
+        unfollow: Callable[[], None] | None = None
+        self._open = True
+        self._surface.open(self, reads=not self._single)
+        try:
+            self._printer.start()
+            unfollow = await self._api.follow(self._session.number, 0, self._heard)
+            return await main()
+        finally:
+            self._open = False
+            if unfollow is not None:
+                unfollow()
+            if self._leaving is not None and self._leaving.active():
+                self._leaving.cancel()
+            self._printer.stop()
+            await self._surface.close()
+
+    async def _conversation(self, first: str) -> int:
+        self._add(self._view.note(f"session {self._session.number} in {self._session.workspace}"))
+        if first:
+            self._spawn(self._talk(first))
+        self._next()
+        return await self._end
+
+    async def _one_answer(self, task: str) -> str:
+        outcome: Deferred[Delivered] = Deferred()
+        sending = Deferred.fromCoroutine(self._sender.send(task))
+        sending.addBoth(lambda result: None if outcome.called else outcome.callback(result))
+        self._end.addCallback(lambda status: None if outcome.called else outcome.errback(self._left(status)))
+        delivered = await outcome
+        if delivered.reply is not None:
+            return delivered.reply.text
+        raise (Left(130) if self._interrupted else delivered.error or Left(1))
+
+    def _left(self, status: int) -> IronCurtainError:
+        if status == 1 and self._view.state == "closed":
+            return SessionError("SESSION_CLOSED", f"session {self._session.number} was closed: {self._view.reason}")
+        return Left(status)
+
+    def _leave(self, status: int) -> None:
+        if self._leaving is None and self._open:
+            self._leaving = self._clock.callLater(0, self._end.callback, status)
+
+    async def _talk(self, text: str) -> None:
+        delivered = await self._sender.send(text)
+        self._failed = delivered.error is not None
+        if not delivered.shown:
+            if delivered.reply is not None:
+                self._add(self._view.answer(delivered.reply.text))
+            else:
+                self._add(self._view.failed(str(delivered.error)))
+                self._surface.put_back(text)
+        self._next()
+
+    async def _cancel(self) -> None:
+        try:
+            await self._api.cancel(self._session.number)
+        except IronCurtainError as e:
+            self._add(self._view.failed(str(e)))
+
+    def _heard(self, stamped: events.Stamped) -> None:
+        if not self._open:
+            return
+        try:
+            self._add(self._view.apply(stamped))
+        except Exception:  # whoever emits an event must not suffer from its display
+            self.log.failure("an event of session {number} could not be shown", number=self._session.number)
+        match stamped.event:
+            case events.TurnStarted():
+                mine = self._sender.begun(stamped.event)
+                if not mine or (self._surface.live and not self._single):
+                    self._add(self._view.message(stamped.event.message))
+            case events.TurnFinished():
+                self._sender.over()
+            case events.StateChanged(state="closed"):
+                self._leave(1)
+            case events.Missed():
+                self._spawn(self._resync())
+        self._next()
+
+    async def _resync(self) -> None:
+        """Events are gone: ask the session how things are."""
+        number = self._session.number
+        states = [session.state for session in await self._api.sessions() if session.number == number]
+        waiting = [_raised(view) for view in await self._api.escalations() if view.session == number]
+        self._add(self._view.resync(states[0] if states else "closed", waiting))
+        if self._view.state == "closed":
+            self._leave(1)
+        elif not self._view.working:
+            self._sender.over()
+        self._next()
+
+    def _next(self) -> None:
+        """Act on the lines from a pipe whose turn has come."""
+        while self._open and not self._surface.live and not self._single and not self._deciding:
+            line = self._queue.next(self._working, bool(self._waiting))
+            if line is None or self._leaving is not None:
+                return
+            if isinstance(line, Over):
+                self._leave(int(self._failed))
+            else:
+                self._printer.draw()
+                self._act(line, float("inf"))
+
+    def _act(self, what: Input | None, began: float) -> None:
+        match what:
+            case Message(text):
+                self._message(text)
+            case Decide():
+                self._spawn(self._decide(what, began))
+            case Wrong(why):
+                self._add(self._view.note(why, "warn"))
+            case Simple.QUIT | Simple.EXIT:
+                self._leave(130 if self._single else 0 if self._surface.live else int(self._failed))
+            case Simple():
+                self._spawn(self._inspect(what))
+
+    def _message(self, text: str) -> None:
+        if self._single:
+            self._add(self._view.note("this is a single task: start without one to talk", "warn"))
+        elif self._working:
+            self._add(self._view.note("not sent: the agent still works. Press Enter again when it is done", "warn"))
+            self._surface.put_back(text)
+        else:
+            self._spawn(self._talk(text))
+
+    async def _decide(self, asked: Decide, began: float) -> None:
+        try:
+            number = choose(asked, self._waiting, self._printer.shown, began, self._view.outcomes)
+        except UsageError as e:
+            self._add(self._view.note(str(e), "warn"))
+            return
+        self._decided.add(number)
+        self._deciding += 1
+        try:
+            await self._api.decide(number, asked.outcome, self._view.pending[number].digest)
+        except IronCurtainError as e:
+            self._decided.discard(number)
+            self._add(self._view.note(str(e), "warn"))
+        finally:
+            self._deciding -= 1
+        self._next()
+
+    async def _inspect(self, command: Simple) -> None:
+        width, glyphs = self._surface.width(), self._surface.glyphs
+        try:
+            lines = await inspect(command, self._api, self._session.number, self._paths, width, glyphs)
+        except IronCurtainError as e:
+            self._add(self._view.note(str(e), "warn"))
+        else:
+            self._add(self._view.report(lines))
+
+    def _add(self, items: list[Item]) -> None:
+        if self._open:
+            self._printer.add(items)
+
+    def _spawn(self, work: Coroutine[Deferred[Any], Any, None]) -> None:
+        if not self._open:
+            work.close()
+            return
+        Deferred.fromCoroutine(work).addErrback(self._broken)
+
+    def _broken(self, failure: Failure) -> None:
+        self.log.failure("the front end of session {number} failed", failure, number=self._session.number)
+        self._add(self._view.note(f"internal error: {failure.type.__name__ if failure.type else ''}", "bad"))
+
+
+def _raised(view: EscalationView) -> events.EscalationRaised:
+    return events.EscalationRaised(
+        number=view.number,
+        call_id="",
+        server=view.server,
+        tool=view.tool,
+        arguments=view.arguments,
+        digest=view.digest,
+        rule=view.rule,
+        reason=view.reason,
+        raised_at=view.raised_at,
+        expires_at=view.expires_at,
+    )

@@ -1,0 +1,46 @@
+"""What the commands that only look find out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironcurtain.cli.terminal.commands import Simple
+from ironcurtain.cli.terminal.lines import Glyphs, Line
+from ironcurtain.cli.terminal.reports import LOG_LINES, budget_lines, help_lines, history_lines, log_lines
+from ironcurtain.home import SessionPaths
+from ironcurtain.operations.api import SessionApi
+
+TAIL_BYTES = 32768
+"""How much of a log's end is read; enough for :data:`~ironcurtain.cli.terminal.reports.LOG_LINES` lines."""
+
+
+async def inspect(
+    command: Simple, api: SessionApi, number: int, paths: SessionPaths, width: int, glyphs: Glyphs
+) -> Sequence[Line]:
+    """
+    :param number: of the session.
+    :returns: what a command prints.
+    :raises IronCurtainError: the session cannot be asked.
+    """
+    match command:
+        case Simple.HISTORY:
+            return history_lines(await api.history(number), width, glyphs)
+        case Simple.BUDGET:
+            return budget_lines(await api.history(number))
+        case Simple.LOGS:
+            return log_lines(str(paths.log), str(paths.audit), tail(paths.log))
+        case _:
+            return help_lines()
+
+
+def tail(path: Path) -> list[str]:
+    """:returns: the last lines of a file; what is wrong with it, if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
+            data = file.read(TAIL_BYTES)
+    except OSError as e:
+        return [f"it cannot be read: {e.strerror}"]
+    return data.decode("utf-8", "replace").splitlines()[-LOG_LINES:]

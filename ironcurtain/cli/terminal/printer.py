@@ -1,0 +1,98 @@
+"""Puts what is to be shown onto the surface, gathered into bursts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import LoopingCall
+
+from ironcurtain.cli.terminal.banner import banner
+from ironcurtain.cli.terminal.lines import Line, Span, fold
+from ironcurtain.cli.terminal.surface import Surface
+from ironcurtain.cli.terminal.view import Answer, Ask, Item, Say, View
+
+GATHER_SECONDS = 0.03
+"""How long output is gathered before it is drawn: too short to be noticed, long enough for a burst of text."""
+
+TICK_SECONDS = 1.0
+"""How often the live part is drawn anew, for the times in it."""
+
+
+class Printer:
+    """
+    :param now: seconds since the epoch.
+    :param lost: called, with the reason, when nothing can be shown any more.
+    """
+
+    def __init__(
+        self, view: View, surface: Surface, clock: IReactorTime, now: Callable[[], float], lost: Callable[[str], None]
+    ) -> None:
+        self.shown: dict[int, float] = {}
+        """When each escalation was put before the person, in seconds since the epoch."""
+        self._view, self._surface, self._clock, self._now, self._lost = view, surface, clock, now, lost
+        self._items: list[Item] = []
+        self._ticking = LoopingCall(self._redraw)
+        self._ticking.clock = clock
+        self._drawing: IDelayedCall | None = None
+        self._calling = False
+
+    def start(self) -> None:
+        """Begin to draw the live part."""
+        self._ticking.start(TICK_SECONDS, now=False)
+
+    def stop(self) -> None:
+        """Show what is left, and draw nothing by itself any more."""
+        if self._ticking.running:
+            self._ticking.stop()
+        self.draw()
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Show these in a moment."""
+        self._items += items
+        if self._drawing is None:
+            self._drawing = self._clock.callLater(GATHER_SECONDS, self.draw)
+
+    def draw(self) -> None:
+        """Show at once what was gathered."""
+        if self._drawing is not None and self._drawing.active():
+            self._drawing.cancel()
+        self._drawing = None
+        items, self._items = self._items, []
+        self._view.width = self._surface.width()
+        try:
+            for lines, is_answer in self._blocks(items):
+                self._surface.print(lines, is_answer)
+            self._call_person(items)
+            self._redraw()
+        except OSError as e:
+            self._lost(f"the output cannot be written: {e}")
+
+    def _redraw(self) -> None:
+        self._surface.show(self._view.live(self._now()))
+
+    def _blocks(self, items: Iterable[Item]) -> Iterator[tuple[list[Line], bool]]:
+        """:returns: neighbouring lines together, and whether they are an answer in whole."""
+        lines: list[Line] = []
+        for item in items:
+            match item:
+                case Say(line):
+                    lines += fold(line, self._surface.width()) if self._surface.live else [line]
+                case Ask(pending) if pending.number in self._view.pending:
+                    self.shown[pending.number] = self._now()
+                    lines += banner(pending, self._now(), self._surface.width(), self._surface.glyphs)
+                case Answer(text):
+                    yield lines, False
+                    yield [(Span(line),) for line in text.split("\n")], True
+                    lines = []
+        if lines:
+            yield lines, False
+
+    def _call_person(self, items: Iterable[Item]) -> None:
+        new = [item.pending.number for item in items if isinstance(item, Ask) and item.pending.number in self.shown]
+        if new:
+            self._calling = True
+            self._surface.bell(f"escalation {new[-1]} waits")
+        elif self._calling and not self._view.pending:
+            self._calling = False
+            self._surface.calm()

@@ -1,0 +1,98 @@
+"""Sends messages, and knows which of the session's events are theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.operations.api import SessionApi
+from ironcurtain.session.events import TurnStarted
+from ironcurtain.session.model import Reply
+
+REFUSED_SECONDS = 0.2
+"""How long after a refusal the events may still say that the message was begun after all."""
+
+LAG_SECONDS = 2.0
+"""How far the events of a session in another process may lag behind its replies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """
+    What became of a message: the reply, or else the error.
+
+    :param shown: whether its last event came, so that what the person should see is on its way already.
+    """
+
+    reply: Reply | None
+    error: IronCurtainError | None
+    shown: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Sent:
+    message: str
+    started: bool = False
+    finished: bool = False
+    over: Deferred[None] = field(default_factory=Deferred)
+
+    def finish(self) -> None:
+        if not self.finished:
+            self.finished = True
+            self.over.callback(None)
+
+
+class Sender:
+    """
+    One message at a time.
+
+    :param number: of the session.
+    """
+
+    def __init__(self, api: SessionApi, number: int, clock: IReactorTime) -> None:
+        self._api, self._number, self._clock = api, number, clock
+        self._sent: _Sent | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a message of ours is under way."""
+        return self._sent is not None
+
+    async def send(self, text: str) -> Delivered:
+        """Send a message, and wait until its events have come too; never raises an error of ours."""
+        sent = self._sent = _Sent(text)
+        reply, error = None, None
+        try:
+            reply = await self._api.send(self._number, text)
+        except IronCurtainError as e:
+            error = e
+        try:
+            await self._caught_up(sent, REFUSED_SECONDS if error and not sent.started else LAG_SECONDS)
+        finally:
+            self._sent = None
+        return Delivered(reply, error, sent.finished)
+
+    def begun(self, event: TurnStarted) -> bool:
+        """:returns: whether this is our message."""
+        if self._sent is None or self._sent.started or self._sent.message != event.message:
+            return False
+        self._sent.started = True
+        return True
+
+    def over(self) -> None:
+        """A turn is over: ours, if it has begun."""
+        if self._sent is not None and self._sent.started:
+            self._sent.finish()
+
+    async def _caught_up(self, sent: _Sent, patience: float) -> None:
+        if sent.finished:
+            return
+        sent.over.addTimeout(patience, self._clock)
+        try:
+            await sent.over
+        except DeferredTimeout:
+            return

@@ -1,0 +1,223 @@
+"""A session that plays what a test says, behind the interface of every front end; and a surface that keeps all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.cli.terminal.lines import ASCII, Line, plain
+from ironcurtain.cli.terminal.surface import Listener
+from ironcurtain.cli.terminal.view import Live
+from ironcurtain.errors import NotFound, SessionError, StaleDecision
+from ironcurtain.escalation import Outcome
+from ironcurtain.operations.api import OnEvent
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.session import events
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+
+INFO = SessionInfo(
+    id="5a1e", number=7, kind="builtin", label="builtin: notes", state="ready", started_at="", workspace="/home/me"
+)
+
+
+class PlayedSession:
+    """
+    One session. A message is worked on until the test says how it ends.
+
+    :param now: seconds since the epoch.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self.log = events.EventLog(now)
+        self.state = "ready"
+        self.turns: list[Turn] = []
+        self.messages: list[str] = []
+        self.decisions: list[tuple[int, Outcome, str | None]] = []
+        self.pending: dict[int, EscalationView] = {}
+        self.closed: dict[int, str] = {}
+        self.lagging = False
+        """Whether events are kept from the followers for now, as they may be on their way from another process."""
+        self._followers: list[Callable[[], None]] = []
+        self._reply: Deferred[Reply] | None = None
+        self.emit(events.StateChanged(state="ready"))
+
+    def emit(self, event: events.SessionEvent) -> None:
+        """Something happens."""
+        self.log.emit(event)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Give the followers what they do not have, unless events lag."""
+        if not self.lagging:
+            for follower in list(self._followers):
+                follower()
+
+    def raise_escalation(self, number: int, arguments: dict[str, Any] | None = None, seconds: float = 300.0) -> None:
+        """A call waits for a person."""
+        raised = events.EscalationRaised(
+            number=number,
+            call_id=f"c{number}",
+            server="filesystem",
+            tool="write_file",
+            arguments=arguments if arguments is not None else {"path": "/etc/motd"},
+            digest=f"digest-{number}",
+            rule="outside",
+            reason="outside the workspace",
+            raised_at=self._now(),
+            expires_at=self._now() + seconds,
+        )
+        self.pending[number] = EscalationView(
+            session=INFO.number,
+            session_id=INFO.id,
+            label=INFO.label,
+            policy_version="v",
+            **{name: getattr(raised, name) for name in events.EscalationRaised.__struct_fields__ if name != "call_id"},
+        )
+        self.emit(raised)
+
+    def close_escalation(self, number: int, outcome: str, by: str = "") -> None:
+        """It got its outcome, from anybody."""
+        del self.pending[number]
+        self.closed[number] = outcome
+        self.emit(events.EscalationClosed(number=number, outcome=outcome, by=by))
+
+    def answer(self, text: str) -> None:
+        """The message has its answer."""
+        self._over(text, "", "")
+
+    def fail(self, error: str, code: str = "MESSAGE_FAILED") -> None:
+        """The message failed."""
+        self._over("", error, code)
+
+    def end(self, reason: str) -> None:
+        """Somebody closes the session."""
+        self.state = "closed"
+        self.emit(events.StateChanged(state="closed", reason=reason))
+        if self._reply is not None:
+            self.fail("cancelled", "CANCELLED")
+
+    async def sessions(self) -> list[SessionInfo]:
+        return [SessionInfo(**{**_fields(INFO), "state": self.state})]
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        return INFO
+
+    async def send(self, name: int | str, message: str) -> Reply:
+        if self.state != "ready":
+            raise SessionError("SESSION_NOT_READY", f"session {name} is {self.state}: wait for its answer")
+        self.messages.append(message)
+        self.state = "processing"
+        self._reply = Deferred(lambda _: self.fail("cancelled", "CANCELLED"))
+        self.emit(events.StateChanged(state="processing"))
+        self.emit(events.TurnStarted(turn=len(self.messages), message=message))
+        return await self._reply
+
+    async def cancel(self, name: int | str) -> bool:
+        working = self._reply is not None
+        if working:
+            self.fail("cancelled", "CANCELLED")
+        return working
+
+    async def stop(self, name: int | str) -> SessionInfo:
+        self.end("stopped")
+        return INFO
+
+    async def history(self, name: int | str) -> list[Turn]:
+        return list(self.turns)
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        return list(self.pending.values())
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        self.decisions.append((number, outcome, digest))
+        if number in self.closed:
+            raise StaleDecision(f"too late: escalation {number} was {self.closed[number]} before")
+        if number not in self.pending:
+            raise NotFound(f"there is no escalation {number} here")
+        view = self.pending[number]
+        self.close_escalation(number, outcome.value, "me")
+        return view
+
+    async def follow(self, name: int | str, after: int, on_event: OnEvent) -> Callable[[], None]:
+        last = [after]
+
+        def more() -> None:
+            for stamped in self.log.after(last[0]):
+                last[0] = stamped.sequence
+                on_event(stamped)
+
+        self._followers.append(more)
+        more()
+        return lambda: self._followers.remove(more)
+
+    def _over(self, text: str, error: str, code: str) -> None:
+        reply, self._reply = self._reply, None
+        assert reply is not None, "no message is being worked on"
+        number, message = len(self.messages), self.messages[-1]
+        usage = Usage(input_tokens=100, output_tokens=10, cost=0.001)
+        self.turns.append(Turn(number=number, message=message, answer=text, usage=usage, timestamp="", error=error))
+        for waiting in list(self.pending):
+            self.close_escalation(waiting, "withdrawn")
+        self.emit(events.TurnFinished(turn=number, answer=text, error=error, code=code))
+        if self.state == "processing":
+            self.state = "ready"
+            self.emit(events.StateChanged(state="ready"))
+        if error:
+            reply.errback(SessionError("MESSAGE_FAILED", error))
+        else:
+            reply.callback(Reply(text, usage))
+
+
+class KeptSurface:
+    """Keeps what it is told to show."""
+
+    glyphs = ASCII
+
+    def __init__(self, live: bool) -> None:
+        self.live = live
+        self.printed: list[str] = []
+        self.answers: list[str] = []
+        self.last = Live((), ())
+        self.bells: list[str] = []
+        self.input_line = ""
+        self.is_open = False
+        self.is_gone = False
+        self.listener: Listener | None = None
+
+    def width(self) -> int:
+        return 80
+
+    def open(self, listener: Listener, reads: bool) -> None:
+        self.listener, self.is_open = listener, True
+
+    def print(self, lines: Sequence[Line], answer: bool = False) -> None:
+        if self.is_gone:
+            raise BrokenPipeError("nobody reads")
+        (self.answers if answer else self.printed).extend(map(plain, lines))
+
+    def show(self, live: Live) -> None:
+        self.last = live
+
+    def bell(self, text: str) -> None:
+        self.bells.append(text)
+
+    def calm(self) -> None:
+        self.bells.append("")
+
+    def put_back(self, text: str) -> None:
+        self.input_line = text
+
+    async def close(self) -> None:
+        self.is_open = False
+
+    @property
+    def text(self) -> str:
+        """All that was printed."""
+        return "\n".join(self.printed)
+
+
+def _fields(info: SessionInfo) -> dict[str, Any]:
+    return {name: getattr(info, name) for name in SessionInfo.__struct_fields__}

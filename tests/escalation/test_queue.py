@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import NotFound, StaleDecision
+from ironcurtain.escalation import Answer, Closed, Escalation, Outcome, Raised
+from ironcurtain.escalation.grant import GRANT_SECONDS, Binding
+from ironcurtain.escalation.model import Change
+from ironcurtain.escalation.queue import HISTORY
+from tests.audit.doubles import scratch
+from tests.escalation.doubles import TIMEOUT, make_queue, make_request
+
+
+class QueueTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.queue = make_queue(self.clock)
+
+    def assertIdle(self) -> None:
+        self.assertEqual(self.queue.pending(), [])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+
+class AnswerTests(QueueTestCase):
+    def test_a_question_waits_for_its_answer(self) -> None:
+        asked = self.queue.ask(make_request())
+        self.assertNoResult(asked)
+        (pending,) = self.queue.pending()
+        self.assertEqual((pending.number, pending.outcome, pending.by), (1, None, ""))
+        self.assertEqual(pending.expires_at - pending.raised_at, TIMEOUT)
+        self.clock.advance(10)
+        decided = self.queue.decide(1, Outcome.DENIED, "ada")
+        self.assertEqual((decided.outcome, decided.by, decided.closed_at), (Outcome.DENIED, "ada", 1.5e9 + 10))
+        self.assertEqual(self.successResultOf(asked), Answer(Outcome.DENIED, 1, "ada", None))
+        self.assertEqual(self.queue.history(), [decided])
+        self.assertIdle()
+
+    def test_an_approval_gives_a_grant_for_this_call(self) -> None:
+        asked = self.queue.ask(make_request())
+        self.queue.decide(1, Outcome.APPROVED, "ada")
+        grant = self.successResultOf(asked).grant
+        assert grant is not None
+        self.assertEqual(grant.expires, self.clock.seconds() + GRANT_SECONDS)
+        grant.spend(Binding("s1", make_request().digest, "v1"), self.clock.seconds())
+
+    def test_only_an_approval_gives_a_grant(self) -> None:
+        denied, withdrawn, expired = (self.queue.ask(make_request()) for _ in range(3))
+        self.queue.decide(1, Outcome.DENIED, "ada")
+        withdrawn.cancel()
+        self.clock.advance(TIMEOUT)
+        answers = [self.successResultOf(asked) for asked in (denied, withdrawn, expired)]
+        self.assertEqual([a.outcome for a in answers], [Outcome.DENIED, Outcome.WITHDRAWN, Outcome.EXPIRED])
+        self.assertEqual([a.grant for a in answers], [None, None, None])
+        self.assertIdle()
+
+    def test_nobody_there_answers_at_once_and_uses_no_number(self) -> None:
+        there = False
+        queue = make_queue(self.clock, attended=lambda: there)
+        seen: list[Change] = []
+        queue.subscribe(seen.append)
+        self.assertEqual(self.successResultOf(queue.ask(make_request())), Answer(Outcome.UNATTENDED, 0))
+        self.assertEqual((seen, queue.history(), self.clock.getDelayedCalls()), ([], [], []))
+        there = True
+        queue.ask(make_request())
+        self.assertEqual(queue.pending()[0].number, 1)
+
+    def test_only_two_answers_are_a_decision(self) -> None:
+        self.queue.ask(make_request())
+        for outcome in (Outcome.EXPIRED, Outcome.WITHDRAWN, Outcome.UNATTENDED):
+            self.assertRaises(ValueError, self.queue.decide, 1, outcome, "ada")
+        self.assertEqual(len(self.queue.pending()), 1)
+
+    def test_what_was_shown_must_be_what_is_asked(self) -> None:
+        asked = self.queue.ask(make_request())
+        with self.assertRaisesRegex(StaleDecision, "other arguments"):
+            self.queue.decide(1, Outcome.APPROVED, "ada", make_request({"remote": "evil"}).digest)
+        self.assertNoResult(asked)
+        self.queue.decide(1, Outcome.APPROVED, "ada", make_request().digest)
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.APPROVED)
+
+    def test_an_unknown_number_is_not_found(self) -> None:
+        self.assertRaises(NotFound, self.queue.decide, 1, Outcome.APPROVED, "ada")
+
+    def test_a_late_answer_is_told_what_happened(self) -> None:
+        first, second, third = (self.queue.ask(make_request()) for _ in range(3))
+        self.queue.decide(1, Outcome.APPROVED, "ada")
+        second.cancel()
+        self.clock.advance(TIMEOUT)
+        for number, said in ((1, "approved by ada"), (2, "withdrawn before"), (3, "expired before")):
+            with self.assertRaisesRegex(StaleDecision, said):
+                self.queue.decide(number, Outcome.DENIED, "bob")
+        self.assertEqual(self.successResultOf(first).outcome, Outcome.APPROVED)
+        self.assertEqual(self.successResultOf(third).outcome, Outcome.EXPIRED)
+
+    def test_the_session_withdraws_everything(self) -> None:
+        asked = [self.queue.ask(make_request()) for _ in range(5)]
+        self.queue.withdraw_all()
+        self.assertEqual({self.successResultOf(one).outcome for one in asked}, {Outcome.WITHDRAWN})
+        self.assertIdle()
+
+
+class ExpiryTests(QueueTestCase):
+    def test_it_expires_on_time(self) -> None:
+        asked = self.queue.ask(make_request())
+        self.clock.advance(TIMEOUT - 0.001)
+        self.assertNoResult(asked)
+        self.clock.advance(0.001)
+        self.assertEqual(self.successResultOf(asked), Answer(Outcome.EXPIRED, 1))
+
+    def test_an_answer_found_at_the_last_moment_is_honoured(self) -> None:
+        self.queue.last_look = lambda it: void(self.queue.decide(it.number, Outcome.APPROVED, "file"))
+        asked = self.queue.ask(make_request())
+        self.clock.advance(TIMEOUT)
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.APPROVED)
+        self.assertIdle()
+
+    def test_a_last_look_that_fails_is_no_approval(self) -> None:
+        def fail(escalation: Escalation) -> None:
+            raise RuntimeError("no look")
+
+        self.queue.last_look = fail
+        asked = self.queue.ask(make_request())
+        self.clock.advance(TIMEOUT)
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.EXPIRED)
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+
+
+class ObserverTests(QueueTestCase):
+    def test_they_hear_of_every_change(self) -> None:
+        seen: list[Change] = []
+        stop = self.queue.subscribe(seen.append)
+        self.queue.ask(make_request())
+        self.queue.decide(1, Outcome.DENIED, "ada")
+        stop()
+        self.queue.ask(make_request())
+        self.assertEqual([type(change) for change in seen], [Raised, Closed])
+        self.assertEqual([change.escalation.outcome for change in seen], [None, Outcome.DENIED])
+
+    def test_one_that_fails_breaks_nothing(self) -> None:
+        def fail(change: Change) -> None:
+            raise RuntimeError("no observer")
+
+        seen: list[Change] = []
+        self.queue.subscribe(fail)
+        self.queue.subscribe(seen.append)
+        asked = self.queue.ask(make_request())
+        self.queue.decide(1, Outcome.APPROVED, "ada")
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.APPROVED)
+        self.assertEqual(len(seen), 2)
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 2)
+
+    def test_one_may_decide_while_it_hears_of_the_question(self) -> None:
+        self.queue.subscribe(
+            lambda change: (
+                isinstance(change, Raised)
+                and void(self.queue.decide(change.escalation.number, Outcome.APPROVED, "rule"))
+            )
+        )
+        asked = self.queue.ask(make_request())
+        self.assertEqual(self.successResultOf(asked).by, "rule")
+        self.assertIdle()
+
+    def test_one_may_withdraw_while_it_hears_of_the_answer(self) -> None:
+        asked: list[Deferred[Answer]] = []
+        self.queue.subscribe(lambda change: isinstance(change, Closed) and asked[0].cancel())
+        self.queue.subscribe(lambda change: isinstance(change, Closed) and self.queue.withdraw_all())
+        asked.append(self.queue.ask(make_request()))
+        asked[0].addErrback(lambda _: None)
+        self.queue.decide(1, Outcome.APPROVED, "ada")
+        self.assertIsNone(self.successResultOf(asked[0]))
+        self.assertEqual([it.outcome for it in self.queue.history()], [Outcome.APPROVED])
+        self.assertIdle()
+
+
+class ManyTests(QueueTestCase):
+    def test_a_thousand_are_raised_and_all_are_decided(self) -> None:
+        asked = [self.queue.ask(make_request({"n": n}, f"c{n}")) for n in range(1000)]
+        shown = self.queue.pending()
+        self.assertEqual([escalation.number for escalation in shown], list(range(1, 1001)))
+        late = self.queue.ask(make_request())
+        for escalation in shown:
+            self.queue.decide(escalation.number, Outcome.APPROVED, "ada", escalation.request.digest)
+        self.assertEqual({self.successResultOf(one).outcome for one in asked}, {Outcome.APPROVED})
+        self.assertNoResult(late)
+
+    def test_what_is_remembered_is_bounded(self) -> None:
+        for number in range(1, HISTORY + 11):
+            self.queue.ask(make_request())
+            self.queue.decide(number, Outcome.DENIED, "ada")
+        self.assertEqual(len(self.queue.history()), HISTORY)
+        self.assertEqual(self.queue.history()[-1].number, HISTORY + 10)
+
+    @settings(deadline=None)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(("ask", "approve", "deny", "withdraw", "wait")), st.integers(0, 9), st.floats(0, 200)
+            ),
+            max_size=60,
+        )
+    )
+    def test_whatever_happens_each_gets_one_outcome(self, steps: list[tuple[str, int, float]]) -> None:
+        clock = Clock()
+        queue, asked, outcomes = make_queue(clock), list[Deferred[Answer]](), dict[int, Outcome]()
+        queue.subscribe(
+            lambda change: (
+                isinstance(change, Closed)
+                and outcomes.__setitem__(change.escalation.number, change.escalation.outcome or self.fail())
+            )
+        )
+        for action, index, seconds in steps:
+            if action == "ask":
+                asked.append(queue.ask(make_request()))
+            elif action == "wait":
+                clock.advance(seconds)
+            elif index < len(asked):
+                before = outcomes.get(index + 1)
+                if action == "withdraw":
+                    asked[index].cancel()
+                else:
+                    try:
+                        queue.decide(index + 1, Outcome.APPROVED if action == "approve" else Outcome.DENIED, "ada")
+                    except StaleDecision:
+                        self.assertIsNotNone(before)
+                self.assertIn(before, (None, outcomes[index + 1]))
+        clock.advance(TIMEOUT)
+        self.assertEqual(
+            [self.successResultOf(one).outcome for one in asked], [outcomes[n + 1] for n in range(len(asked))]
+        )
+        self.assertEqual((queue.pending(), clock.getDelayedCalls()), ([], []))
+
+
+NUMBERING = """
+import sys
+from pathlib import Path
+from ironcurtain.numbers import Counter
+for _ in range(25):
+    print(Counter(Path(sys.argv[1])).next())
+"""
+
+
+class NumberTests(SynchronousTestCase):
+    def test_processes_never_get_the_same_number(self) -> None:
+        path = scratch(self) / "escalation.number"
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-c", NUMBERING, str(path)]
+        children = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) for _ in range(4)]
+        lists = [[int(line) for line in child.communicate()[0].split()] for child in children]
+        self.assertEqual(sorted(number for numbers in lists for number in numbers), list(range(1, 101)))
+        self.assertEqual([sorted(numbers) for numbers in lists], lists)
+
+
+def void(_: object) -> None:
+    """Give nothing back."""

@@ -1,0 +1,102 @@
+"""Explanations come from the engine itself, and the check of policies finds mistakes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.policy import ToolCall
+from ironcurtain.policy.check import check
+from ironcurtain.policy.explain import explain
+from ironcurtain.policy.loading import compiled_policy, tool_annotations
+from ironcurtain.policy.trace import Trace
+from tests.policy.test_cases import judged
+from tests.policy.worlds import CASES, World, filled, rule
+
+
+class ExplainTests(SynchronousTestCase):
+    """:func:`explain`"""
+
+    def explained(self, tool: str, **arguments: Any) -> tuple[str, list[tuple[str, str]]]:
+        """:returns: the text, and the steps about rules."""
+        policy = CASES["policies"]["desk"]
+        engine = self.world.engine(policy["rules"], protected=policy["protected"])
+        call = ToolCall("filesystem", tool, filled(arguments, self.world.names))
+        explanation = explain(engine, call, CASES["tools"]["filesystem"][tool])
+        json.dumps(explanation.data())
+        return explanation.text(), [(step.check, step.outcome) for step in explanation.steps if step.rule]
+
+    def setUp(self) -> None:
+        self.world = World.make(CASES["trees"]["plain"])
+        self.addCleanup(self.world.remove)
+
+    def test_it_tells_each_rule_and_why_it_does_not_hold(self) -> None:
+        paths = ["notes.txt", "~/Documents/a.txt", "$ROOT/shared/s.txt"]
+        text, steps = self.explained("read_multiple_files", paths=paths)
+        self.assertEqual(
+            steps,
+            [
+                ("deny-payroll", "no"),
+                ("read-documents", "allow"),
+                ("use-downloads", "no"),
+                ("read-shared", "escalate"),
+            ],
+        )
+        self.assertIn("no path that is left lies within its directory", text)
+        self.assertTrue(text.endswith("escalate by read-shared: shared files need a person"), text)
+        self.assertIn(f"paths is judged as read-path: {self.world.workspace}/notes.txt", text)
+
+    def test_it_tells_what_no_rule_can_change(self) -> None:
+        text, steps = self.explained("write_file", path="~/vault/x", content="")
+        self.assertEqual(steps, [])
+        self.assertIn("protected paths [write-path]: deny", text)
+
+    def test_a_trace_changes_no_verdict(self) -> None:
+        for case in CASES["cases"]:
+            world = World.make(CASES["trees"][case["tree"]])
+            plain = judged(case, world)
+            policy = CASES["policies"][case["policy"]]
+            named = {key: value for key, value in policy.items() if key != "rules"}
+            engine, trace, call = world.engine(policy["rules"], **named), Trace(), case["call"]
+            traced = world.ask(engine, call["server"], call["tool"], call["arguments"], trace=trace)
+            self.assertEqual(traced, plain)
+            self.assertTrue(trace.steps)
+            world.remove()
+
+
+class CheckTests(SynchronousTestCase):
+    """:func:`check`"""
+
+    def codes(self, *rules: dict[str, Any], **more: Any) -> list[str]:
+        """:returns: what is found in a policy over the tools of the cases."""
+        policy = compiled_policy({"rules": list(rules), **more})
+        return [finding.code for finding in check(policy, tool_annotations(CASES["annotations"]))]
+
+    def test_nothing_to_find(self) -> None:
+        for name in ("desk", "git", "git-no-remote", "web", "hub"):
+            policy = CASES["policies"][name]
+            self.assertEqual(self.codes(*policy["rules"], lists=policy.get("lists", {})), [], name)
+
+    def test_mistakes(self) -> None:
+        near = {"roles": ["read-path"], "within": "~/a/b"}
+        far = {"roles": ["read-path"], "within": "~/a"}
+        web = {"roles": ["fetch-url"], "allowed": ["@gone"]}
+        for rules, expected in (
+            ([rule("a", "deny", server=["git"]), rule("a", "deny", server=["fetch"])], ["duplicate-name"]),
+            ([rule("a", "deny", server=["gti"])], ["unknown-server", "never-matches"]),
+            ([rule("a", "deny", server=["git"], tool=["push"])], ["unknown-tool", "never-matches"]),
+            ([rule("a", "deny", server=["fetch"], paths={**near, "roles": ["delete-path"]})], ["never-matches"]),
+            ([rule("a", "deny", tool=[])], ["empty-condition", "never-matches"]),
+            ([rule("a", "allow", paths=far), rule("b", "deny", paths=near)], ["shadowed"]),
+            ([rule("a", "deny", paths=near), rule("b", "allow", paths=far)], []),
+            ([rule("a", "deny", domains=web)], ["missing-list", "empty-list"]),
+            ([rule("a", "deny", domains={**web, "allowed": ["https://a.test"]})], ["no-domain"]),
+            ([rule("a", "allow")], ["allows-everything"]),
+            ([rule("a", "allow", server=["fetch"])], ["allows-server"]),
+            ([rule("a", "allow", domains={**web, "allowed": ["*"]})], ["wildcard"]),
+            ([rule("a", "allow", paths={**far, "within": "~"})], ["broad-path"]),
+        ):
+            self.assertEqual(self.codes(*rules), expected, rules)
+        self.assertEqual(self.codes(lists={"x": {"values": ["a"]}}), ["unused-list"])

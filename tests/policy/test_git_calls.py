@@ -1,0 +1,156 @@
+"""Calls of git servers: what they would really touch, run, and connect to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.policy import Verdict
+from tests.policy.worlds import CASES, World, rule
+
+POLICY = CASES["policies"]["git"]
+ORIGIN = '[remote "origin"]\n\turl = https://github.com/acme/app.git\n'
+
+
+class GitCallTests(SynchronousTestCase):
+    """With the rules of the hand-worked cases."""
+
+    def setUp(self) -> None:
+        self.world = World.make(CASES["trees"]["repos"])
+        self.addCleanup(self.world.remove)
+        self.engine = self.world.engine(POLICY["rules"], protected=POLICY["protected"])
+
+    def configure(self, text: str, repository: str = "repo") -> None:
+        """Write a repository's settings."""
+        Path(self.world.workspace, repository, ".git", "config").write_text(text)
+
+    def ask(self, tool: str = "git_push", directory: str | None = None, **arguments: Any) -> Verdict:
+        """:returns: the verdict on a call that works in a repository unless told otherwise."""
+        if tool != "git_clone":
+            arguments = {"path": "/workspace/repo", **arguments}
+        return self.world.ask(self.engine, "git", tool, arguments, git_directory=directory)
+
+    def assertVerdict(self, verdict: Verdict, expected: str) -> None:
+        """:param expected: decision and rule."""
+        self.assertEqual(f"{verdict.decision} {verdict.rule}", expected, verdict.reason)
+
+    def test_settings_decide_where_a_push_goes(self) -> None:
+        evil, good, ask = "https://evil.test/x", "allow remote-acme", "escalate remote-other"
+        for more, expected in (
+            ("", good),
+            (f'[remote "origin"]\n\tpushurl = {evil}\n', ask),
+            (f'[remote "origin"]\n\turl = {evil}\n', ask),
+            (f'[branch "main"]\n\tpushRemote = {evil}\n', ask),
+            (f"[remote]\n\tpushDefault = {evil}\n", ask),
+            (f'[branch "main"]\n\tremote = {evil}\n', ask),
+            ('[branch "main"]\n\tremote = .\n', ask),
+            ('[url "https://evil.test/"]\n\tinsteadOf = https://github.com/\n', ask),
+            ('[url "https://evil.test/"]\n\tpushInsteadOf = https://\n', ask),
+            ("[include]\n\tpath = more\n", ask),
+            ('[core]\n\tx = # \\\n[branch "main"]\n\tremote = evil\n', ask),
+            ('[remote ""]\n\tpushDefault = origin\n[remote]\n\tpushDefault = https://evil.test/\n', ask),
+            ('[remote ""]\n\tpushDefault = https://evil.test/\n', good),
+            ("[oops\n", ask),
+        ):
+            self.configure(ORIGIN + more)
+            self.assertVerdict(self.ask(), expected)
+
+    def test_a_fetch_does_not_go_where_a_push_goes(self) -> None:
+        self.configure(
+            ORIGIN + '\tpushurl = https://evil.test/x\n[branch "main"]\n\tpushRemote = https://evil.test/x\n'
+        )
+        self.assertVerdict(self.ask("git_fetch"), "allow remote-acme")
+        self.assertVerdict(self.ask("git_push", remote="origin"), "escalate remote-other")
+
+    def test_a_remote_may_be_called_like_an_address(self) -> None:
+        address = "https://github.com/acme/app.git"
+        self.assertVerdict(self.ask(remote=address), "allow remote-acme")
+        self.configure(f'{ORIGIN}[remote "{address}"]\n\turl = https://evil.test/x\n')
+        self.assertVerdict(self.ask(remote=address), "escalate remote-other")
+
+    def test_an_address_is_rewritten_like_a_remote(self) -> None:
+        self.configure('[url "https://evil.test/"]\n\tinsteadOf = https://github.com/\n')
+        self.assertVerdict(self.ask(remote="https://github.com/acme/app.git"), "escalate remote-other")
+
+    def test_a_detached_head_pushes_to_origin(self) -> None:
+        self.assertVerdict(self.ask(path="/workspace/detached"), "allow remote-acme")
+        self.assertVerdict(self.ask(path="/workspace/tracking"), "escalate remote-other")
+        self.assertVerdict(self.ask(path="/workspace/evil-origin"), "escalate remote-other")
+
+    def test_an_empty_remote_is_no_remote(self) -> None:
+        verdict = self.ask(remote="")
+        self.assertVerdict(verdict, "allow remote-acme")
+        self.assertEqual(verdict.arguments["remote"], "")
+        self.assertVerdict(self.ask(remote=" "), "escalate remote-other")
+
+    def test_a_rule_without_remotes_allows_none(self) -> None:
+        engine = self.world.engine([rule("push", "allow", server=["git"], tool=["git_push"])])
+        for repository, expected in (("repo", "deny default-deny"), ("bare-of-remotes", "allow push")):
+            verdict = self.world.ask(engine, "git", "git_push", {"path": f"/workspace/{repository}"})
+            self.assertVerdict(verdict, expected)
+
+    def test_what_would_run_a_program_or_be_an_option_is_denied(self) -> None:
+        for remote in ("ext::sh -c x", "foo://github.com/acme/app", "ssh://-oProxyCommand=x/acme/app"):
+            self.assertVerdict(self.ask(remote=remote), "deny structural-git-remote")
+            self.configure(f'[remote "origin"]\n\turl = {remote}\n')
+            self.assertVerdict(self.ask(), "deny structural-git-remote")
+        for arguments in ({"remote": "--upload-pack=x"}, {"branch": "--receive-pack=x"}):
+            self.assertVerdict(self.ask(**arguments), "deny structural-option-injection")
+        for verdict in (self.ask("git_add", files=["a", "--x"]), self.ask("git_clone", url="-x", localPath="y")):
+            self.assertVerdict(verdict, "deny structural-option-injection")
+
+    def test_settings_that_run_programs_deny_every_call(self) -> None:
+        for more in ("[core]\n\tfsmonitor = ./x\n", "[core]\n\tsshCommand = x\n", '[filter "x"]\n\tclean = x\n'):
+            self.configure(ORIGIN + more)
+            self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+
+    def test_hooks_are_shown_to_a_person(self) -> None:
+        hook = Path(self.world.workspace, "repo", ".git", "hooks", "pre-push")
+        hook.parent.mkdir()
+        hook.write_text("#!/bin/sh\n")
+        self.assertVerdict(self.ask(), "allow remote-acme")
+        hook.chmod(0o755)
+        self.assertVerdict(self.ask(), "escalate structural-git-hooks")
+        self.assertVerdict(self.ask("git_reset"), "escalate structural-git-hooks")
+        self.assertVerdict(self.ask("git_status"), "allow structural-sandbox-allow")
+
+    def test_a_repository_elsewhere_is_judged_where_it_is(self) -> None:
+        real = {"dirs": ["$HOME/src/app/.git/objects", "$HOME/src/app/.git/refs"]}
+        self.world.add({**real, "files": {"$HOME/src/app/.git/HEAD": "ref: refs/heads/main\n"}})
+        plants: tuple[dict[str, Any], ...] = (
+            {"files": {"$WORKSPACE/x1/.git": "gitdir: $HOME/src/app/.git\n"}},
+            {"dirs": ["$WORKSPACE/x2"], "links": {"$WORKSPACE/x2/.git": "$HOME/src/app/.git"}},
+        )
+        for number, plant in enumerate(plants, 1):
+            self.world.add(plant)
+            path = f"/workspace/x{number}"
+            self.assertVerdict(self.ask("git_status", path=path), "deny default-deny")
+        self.configure("[core]\n\tworktree = $HOME\n".replace("$HOME", f"{self.world.home}/vault"))
+        self.assertVerdict(self.ask("git_add", files=["a.txt"]), "deny structural-protected-path")
+        self.configure(f"[core]\n\tworktree = {self.world.root}/outside\n")
+        self.assertVerdict(self.ask("git_add", files=["a.txt"]), "deny default-deny")
+
+    def test_a_worktree_in_the_workspace_is_free(self) -> None:
+        self.world.add(
+            {
+                "files": {
+                    "$WORKSPACE/tree/.git": "gitdir: ../repo/.git/worktrees/tree\n",
+                    "$WORKSPACE/repo/.git/worktrees/tree/HEAD": "ref: refs/heads/main\n",
+                    "$WORKSPACE/repo/.git/worktrees/tree/commondir": "../..\n",
+                }
+            }
+        )
+        self.assertVerdict(self.ask("git_reset", path="tree"), "allow structural-sandbox-allow")
+        self.assertVerdict(self.ask(path="tree"), "allow remote-acme")
+
+    def test_the_remembered_directory_is_judged_and_forwarded(self) -> None:
+        for arguments in ({}, {"path": ""}, {"path": "  "}):
+            verdict = self.world.ask(self.engine, "git", "git_status", arguments, git_directory="/workspace/repo")
+            self.assertVerdict(verdict, "allow structural-sandbox-allow")
+            self.assertEqual(verdict.arguments, {"path": f"{self.world.workspace}/repo"})
+            verdict = self.world.ask(self.engine, "git", "git_status", arguments)
+            self.assertVerdict(verdict, "deny git-path-enrichment-failed")
+        verdict = self.world.ask(self.engine, "git", "git_push", {}, git_directory="$ROOT/outside")
+        self.assertVerdict(verdict, "deny default-deny")
