@@ -35,7 +35,7 @@ clean:
 	@.venv/bin/python $(INSTALL) --config-settings editable_mode=compat --editable .
 	@touch $@
 
-.venv-tox/installed: setup.cfg
+.venv-tox/installed: tox.ini
 	@$(call new_venv,.venv-tox)
 	@echo 'Installing tox into .venv-tox, once ...'
 	@.venv-tox/bin/python $(INSTALL) 'tox>=4.30'

@@ -23,9 +23,12 @@ from ironcurtain.policy.protected import always_protected
 ROUNDS = 5000
 """Measurements of each kind, after one in ten more to warm up."""
 
-ONE_PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-MANY_PATHS = {"type": "object", "properties": {"paths": {"type": "array", "items": {"type": "string"}}}}
-ONE_URL = {"type": "object", "properties": {"url": {"type": "string"}}}
+ONE_PATH: dict[str, object] = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+MANY_PATHS: dict[str, object] = {
+    "type": "object",
+    "properties": {"paths": {"type": "array", "items": {"type": "string"}}},
+}
+ONE_URL: dict[str, object] = {"type": "object", "properties": {"url": {"type": "string"}}}
 
 
 def microseconds(work: Callable[[], object], rounds: int) -> tuple[float, float]:

@@ -27,6 +27,8 @@ from ironcurtain.llm.model import (
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 
+TOO_LONG = "the conversation is too long for the model: start a new session (/history still shows this one)"
+
 
 class BuiltinAgent:
     """
@@ -136,6 +138,8 @@ class BuiltinAgent:
 
 def _answer(reply: ModelReply) -> str:
     text = "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
+    if reply.stop_reason == "model_context_window_exceeded":
+        raise SessionError("MESSAGE_FAILED", TOO_LONG)
     if not text:
         raise SessionError("MESSAGE_FAILED", f"the model gave an empty answer ({reply.stop_reason}): ask again")
     if reply.stop_reason == "max_tokens":
@@ -156,5 +160,5 @@ def _shown(result: RunResult) -> str:
 
 def _advice(error: ModelError) -> str:
     if error.kind == "context-overflow":
-        return "the conversation is too long for the model: start a new session (/history still shows this one)"
+        return TOO_LONG
     return str(error)

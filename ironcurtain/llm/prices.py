@@ -52,7 +52,6 @@ class Price:
 _OPUS = Price(5, 25, 0.5, 6.25)
 
 PRICES: Mapping[str, Price] = {
-    "claude-fable-5-2": Price(8, 40, 0.2, 10),
     "claude-fable-5-1": Price(10, 50, 0.25, 12.5),
     "claude-fable-5": Price(10, 50, 1, 12.5),
     "claude-opus-5-5": Price(4, 20, 0.2, 5),

@@ -89,13 +89,13 @@ class _Checker:
             return f"{place} is none of the values that are allowed"
         if "const" in schema and not equal(value, schema["const"]):
             return f"{place} is not the value that is allowed"
-        return self._inside(value, schema, place, depth) or self.combined(value, schema, place, depth)
+        if isinstance(value, dict | list) and (found := self._inside(value, schema, place, depth)):
+            return found
+        return self.combined(value, schema, place, depth)
 
-    def _inside(self, value: Any, schema: dict[str, Any], place: str, depth: int) -> str | None:
+    def _inside(self, value: dict[str, Any] | list[Any], schema: dict[str, Any], place: str, depth: int) -> str | None:
         if isinstance(value, dict):
             return self.members(value, schema, f"{place}.", further=True, depth=depth)
-        if not isinstance(value, list):
-            return None
         first = schema.get("prefixItems", [])
         rest = schema.get("items", True)
         if isinstance(rest, list):  # how drafts before 2020-12 wrote prefixItems

@@ -36,7 +36,7 @@ RESOURCE_TOOL = "resources/read"
 """The name by which rules know the reading of an MCP resource."""
 
 _INTROSPECTION = ("filesystem", "list_allowed_directories")
-_PLANLESS = Plan((), (), {}, "", ())
+_PLANLESS = Plan((), (), (), {}, (), ())
 _NO_URI = re.compile(r"[\x00-\x20\x7f]")
 
 

@@ -25,24 +25,22 @@ class GitCall:
     :param home: the user's home, for the user's own git settings.
     """
 
-    __slots__ = ("_judgement", "_places", "_protection", "_repository", "_value")
+    __slots__ = ("_judgement", "_places", "_protection", "_repositories", "_repository", "_value")
 
     def __init__(self, judgement: Judgement, places: Places, protection: Protection, home: str) -> None:
         self._judgement, self._places, self._protection = judgement, places, protection
         plan = judgement.plan
-        found = [
-            value
-            for role in plan.roles
-            if role in REPOSITORY_ROLES
-            for value in judgement.values.get(role, ())
-            if value.argument == plan.repository
-        ]
-        self._value = found[0] if found else None
-        self._repository = open_repository(self._value.path if self._value else None, home)
+        named = [value for role in plan.roles if role in REPOSITORY_ROLES for value in judgement.values.get(role, ())]
+        values = {value.path: value for value in named if value.argument in plan.repositories}
+        self._repositories = [(value, open_repository(path, home)) for path, value in values.items()]
+        self._value: Value | None = None
+        if self._repositories:
+            self._value, self._repository = self._repositories[0]
+        else:
+            self._repository = open_repository(None, home)
 
-    @property
-    def _in_workspace(self) -> bool:
-        return self._value is not None and self._places.workspace.holds(self._value.path)
+    def _in_workspace(self, value: Value | None) -> bool:
+        return value is not None and self._places.workspace.holds(value.path)
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """
@@ -58,26 +56,25 @@ class GitCall:
             dashed = any(isinstance(item, str) and item.startswith("-") for item in items)
             if dashed and FREE_TEXT_ROLES.isdisjoint(roles.get(name, ())):
                 raise Refusal("structural-option-injection", f"{name} begins with a dash, like an option")
-        if self._in_workspace:
-            self._check_repository(self._repository)
+        for value, repository in self._repositories:
+            if self._in_workspace(value):
+                self._check_repository(value, repository)
 
-    def _check_repository(self, repository: Repository) -> None:
+    def _check_repository(self, value: Value, repository: Repository) -> None:
         """The agent can write what is in the workspace, so what is there must lead to nothing else."""
         if programs := repository.own.programs():
             reason = f"the repository's own settings would run programs on this machine: {', '.join(programs)}"
             raise Refusal("structural-git-config", reason)
-        for path in repository.directories:
+        for path in (*repository.git_directories, *repository.others):
             if not self._places.workspace.holds(path):
                 self._judgement.note("repository", "pass", f"git would work in {path}, which is judged too")
-                self._add_directory(path)
+                self._add_directory(value.argument, path)
 
-    def _add_directory(self, path: str) -> None:
-        assert self._value is not None
-        value = Value(self._value.argument, path, path)
-        for role in self._judgement.plan.roles:
+    def _add_directory(self, argument: str, path: str) -> None:
+        for role in self._judgement.plan.path_roles:
             values = self._judgement.values.get(role, [])
-            if role in REPOSITORY_ROLES and any(held.argument == value.argument for held in values):
-                values.append(value)
+            if role in REPOSITORY_ROLES and any(held.argument == argument for held in values):
+                values.append(Value(argument, path, path, implied=True))
 
     def resolve_remotes(self) -> None:
         """
@@ -99,7 +96,7 @@ class GitCall:
         values = [value for value in judgement.values.pop("git-remote-url", ()) if value.text]
         for name in judgement.plan.remotes:
             missing = judgement.arguments.get(name) in (None, "")
-            if missing and self._in_workspace and judgement.call.server == "git":
+            if missing and self._in_workspace(self._value) and judgement.call.server == "git":
                 targets = self._targets(None)
                 judgement.note("default remote", "pass", ", ".join(target.text for target in targets) or "none")
                 values += [Value(name, targets[0].text, targets=targets)] if targets else []
@@ -133,9 +130,10 @@ class GitCall:
         """:returns: the ruling, but a person is asked first if git would run hooks that lie in the workspace."""
         tool_roles = self._judgement.plan.roles
         runs_hooks = bool(self._judgement.plan.remotes) or any(role in tool_roles for role in HISTORY_ROLES)
-        if ruling.decision is not Decision.ALLOW or not (runs_hooks and self._in_workspace):
+        if ruling.decision is not Decision.ALLOW or not runs_hooks:
             return ruling
-        if not (hooks := self._repository.hooks()):
+        hooks = [hook for value, found in self._repositories if self._in_workspace(value) for hook in found.hooks()]
+        if not hooks:
             return ruling
         reason = f"the repository has hooks, which would run on this machine: {', '.join(hooks)}"
         self._judgement.note("hooks", "escalate", reason)

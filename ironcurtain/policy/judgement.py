@@ -29,6 +29,9 @@ class Ruling:
     reason: str
 
 
+_ALL_FREE = Ruling(Decision.ALLOW, "structural-sandbox-allow", "everything is in the workspace")
+
+
 class Refusal(Exception):
     """A check found what forbids the whole call."""
 
@@ -117,8 +120,8 @@ class Judgement:
 
     def protect(self) -> None:
         """:raises Refusal: a path is protected, or a directory that is to go holds one that is."""
-        for role in PATH_ROLES & self.values.keys():
-            for value in self.values[role]:
+        for role in self.plan.path_roles:
+            for value in self.values.get(role, ()):
                 root = self._protection.covering(value.path)
                 if root is None and role == "delete-path":
                     root = self._protection.inside(value.path)
@@ -127,18 +130,22 @@ class Judgement:
                     raise Refusal("structural-protected-path", f"{value.path} is protected: no rule can free it")
         self.note("protected paths", "pass")
 
-    def free_in_workspace(self) -> frozenset[str]:
+    def free_in_workspace(self) -> Sequence[str]:
         """:returns: the roles of paths whose every value is in the workspace, for the servers that it is free for."""
         if self.call.server not in WORKSPACE_SERVERS:
-            return frozenset()
+            return ()
         holds = self._places.workspace.holds
-        free = frozenset(
-            role
-            for role in self.plan.roles
-            if role in PATH_ROLES and (values := self.values.get(role)) and all(holds(value.path) for value in values)
-        )
-        for role in free if self.trace else ():
-            self.note("workspace", "allow", "every path of the role is in the workspace", role)
+        free: list[str] = []
+        for role in self.plan.path_roles:
+            values = self.values.get(role)
+            if not values:
+                continue
+            for value in values:
+                if not holds(value.path):
+                    break
+            else:
+                free.append(role)
+                self.note("workspace", "allow", "every path of the role is in the workspace", role)
         return free
 
     def outside_server_domains(self, allowed: DomainPatterns) -> Ruling | None:
@@ -152,7 +159,7 @@ class Judgement:
         self.note("domains of the server", "pass")
         return None
 
-    def by_rules(self, free: frozenset[str]) -> Ruling:
+    def by_rules(self, free: Sequence[str]) -> Ruling:
         """
         Judge each role by itself; the severest decision counts, of equals the first.
 
@@ -169,7 +176,7 @@ class Judgement:
                 return ruling
             if result is None or SEVERITY[ruling.decision] > SEVERITY[result.decision]:
                 result = ruling
-        return result or Ruling(Decision.ALLOW, "structural-sandbox-allow", "everything is in the workspace")
+        return result or _ALL_FREE
 
     def _judge(self, role: str) -> Ruling:
         values = self.values.get(role)
@@ -188,7 +195,7 @@ class Judgement:
         """Each value needs a rule; each rule takes the values that no earlier one took."""
         left = values
         result: Ruling | None = None
-        if self.call.server == "filesystem" and role in PATH_ROLES:
+        if role in PATH_ROLES and (self.call.server == "filesystem" or any(value.implied for value in values)):
             left = [value for value in values if not self._places.workspace.holds(value.path)]
         for rule in self.plan.rules[role]:
             if not left:

@@ -22,6 +22,7 @@ class Value:
     :param text: as judged, for people.
     :param path: the real path, if a role of the argument is one of paths.
     :param targets: where it leads, if a role of the argument is one of addresses.
+    :param implied: not named by the call, but found to be used by it.
     :param readable: ``False`` for what is no text, which no list has.
     """
 
@@ -30,6 +31,7 @@ class Value:
     path: str = ""
     targets: tuple[Target, ...] = ()
     readable: bool = True
+    implied: bool = False
 
 
 Values = Mapping[str, Sequence[Value]]

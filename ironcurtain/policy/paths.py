@@ -8,7 +8,6 @@ a guess, and each component is looked at exactly once.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from errno import EINVAL, ENOENT, ENOTDIR
 from stat import S_ISLNK
 
@@ -86,7 +85,6 @@ def _link(path: str) -> str | None:
         raise NoPath("it has characters that no path can have") from None
 
 
-@dataclass(frozen=True, slots=True)
 class Root:
     """
     A directory and everything below it.
@@ -94,11 +92,15 @@ class Root:
     :param path: its real path.
     """
 
-    path: str
+    __slots__ = ("_prefix", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._prefix = path if path == "/" else f"{path}/"
 
     def holds(self, path: str) -> bool:
         """Whether a real path is the directory or below it."""
-        return path == self.path or path.startswith(f"{self.path}/") or self.path == "/"
+        return path.startswith(self._prefix) or path == self.path
 
 
 class Places:

@@ -38,15 +38,17 @@ class Plan:
 
     :param arguments: in the annotation's order.
     :param roles: the resource roles, each once, in the annotation's order.
+    :param path_roles: those of them that are roles of paths.
     :param rules: role to the rules that may concern it; the empty role if there is no other.
-    :param repository: the first argument that names a repository, on a git server.
+    :param repositories: the arguments that name a repository, on a git server.
     :param remotes: the arguments that name a git remote.
     """
 
     arguments: tuple[ArgumentPlan, ...]
     roles: tuple[str, ...]
+    path_roles: tuple[str, ...]
     rules: Mapping[str, tuple[ReadyRule, ...]]
-    repository: str
+    repositories: tuple[str, ...]
     remotes: tuple[str, ...]
 
 
@@ -71,11 +73,12 @@ def make_plan(
     return Plan(
         arguments,
         own,
+        tuple(role for role in own if role in PATH_ROLES),
         {
             role: tuple(rule for rule in rules if not irrelevance(rule.rule.conditions, server, tool, role, every))
             for role in own or ("",)
         },
-        next((p.name for p in arguments if server == "git" and not REPOSITORY_ROLES.isdisjoint(p.roles)), ""),
+        tuple(p.name for p in arguments if server == "git" and not REPOSITORY_ROLES.isdisjoint(p.roles)),
         tuple(plan.name for plan in arguments if plan.is_remote),
     )
 

@@ -33,14 +33,16 @@ class Repository:
     """
     What git would use in a directory.
 
-    :param directories: the real paths of git's own directory and of each other one that it would work in.
+    :param git_directories: the real paths of git's own directory and of the one that a worktree shares, the last.
+    :param others: the real paths of other directories that it would work in.
     :param own: the repository's own settings.
     :param config: the user's settings and then its own.
     :param branch: the current branch, ``None`` if no branch is checked out.
     :param doubts: why it is not certain where its remotes lead.
     """
 
-    directories: tuple[str, ...] = ()
+    git_directories: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     own: GitConfig = field(default_factory=lambda: GitConfig(()))
     config: GitConfig = field(default_factory=lambda: GitConfig(()))
     branch: str | None = None
@@ -48,12 +50,15 @@ class Repository:
 
     def hooks(self) -> list[str]:
         """:returns: the names of the hooks that git would run."""
-        place = f"{self.directories[-1]}/hooks" if self.directories else ""
-        try:
-            found = sorted(os.listdir(place)) if place else []
-        except OSError:
-            return []
-        return [name for name in found if not name.endswith(".sample") and os.access(f"{place}/{name}", os.X_OK)]
+        found = ["core.hooksPath"] if self.own.value("core", None, "hookspath") else []
+        for directory in self.git_directories:
+            place = f"{directory}/hooks"
+            try:
+                names = sorted(os.listdir(place))
+            except OSError:
+                continue
+            found += [name for name in names if not name.endswith(".sample") and os.access(f"{place}/{name}", os.X_OK)]
+        return found
 
     def destinations(self, remote: str | None, tool: str) -> tuple[list[str], list[str]]:
         """
@@ -79,7 +84,7 @@ class Repository:
 
     def _older_files_know(self, remote: str) -> bool:
         """Whether files that git read before version 1.5, and still reads, speak of a remote. We do not read them."""
-        places = self.directories[-1:] if "/" not in remote and "\0" not in remote else ()
+        places = self.git_directories[-1:] if "/" not in remote and "\0" not in remote else ()
         return any(os.path.lexists(f"{place}/{kind}/{remote}") for place in places for kind in ("remotes", "branches"))
 
 
@@ -116,17 +121,31 @@ def _read(git_directory: str, user: list[Setting], doubts: list[str]) -> Reposit
     common = _common_directory(git_directory)
     own = GitConfig(_own_settings(common, git_directory, doubts))
     doubts += own.doubts()
-    directories = [git_directory, common]
-    if worktree := own.value("core", None, "worktree"):
-        directories.insert(0, real_path(worktree if worktree.startswith("/") else f"{git_directory}/{worktree}"))
     head = (_read_text(f"{git_directory}/HEAD") or "").strip()
     return Repository(
-        tuple(dict.fromkeys(directories)),
+        tuple(dict.fromkeys((git_directory, common))),
+        tuple(_others(git_directory, common, own)),
         own,
         GitConfig((*user, *own.settings)),
         head.removeprefix(_HEAD) if head.startswith(_HEAD) else None,
         tuple(doubts),
     )
+
+
+def _others(git_directory: str, common: str, own: GitConfig) -> Iterator[str]:
+    """:returns: a work tree elsewhere, and wherever else git would find objects and branches."""
+    if worktree := own.value("core", None, "worktree"):
+        yield _from(worktree, git_directory)
+    for name in ("objects", "refs"):
+        if (real := real_path(name, common)) != f"{common}/{name}":
+            yield real
+    for line in (_read_text(f"{common}/objects/info/alternates") or "").splitlines():
+        if line and not line.startswith("#"):
+            yield _from(line, f"{common}/objects")
+
+
+def _from(path: str, directory: str) -> str:
+    return real_path(path if path.startswith("/") else f"{directory}/{path}")
 
 
 def _own_settings(common: str, git_directory: str, doubts: list[str]) -> Iterator[Setting]:
@@ -187,7 +206,7 @@ def _candidate(directory: str) -> str | None:
         named = _read_text(dot_git)
         if named is not None and named.startswith("gitdir: "):
             target = named[8:].rstrip("\r\n")
-            return real_path(target if target.startswith("/") else f"{directory}/{target}")
+            return _from(target, directory)
     except (_Unreadable, UnresolvablePath):
         return f"{directory}/.git"
     return directory if _is_git_directory(directory) else None
@@ -206,8 +225,7 @@ def _common_directory(git_directory: str) -> str:
     named = _read_text(f"{git_directory}/commondir")
     if named is None:
         return git_directory
-    target = named.rstrip("\r\n")
-    return real_path(target if target.startswith("/") else f"{git_directory}/{target}")
+    return _from(named.rstrip("\r\n"), git_directory)
 
 
 def _read_text(path: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -23,13 +24,22 @@ class History:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.turns: list[Turn] = []
+        self._torn = b""
 
     def append(self, turn: Turn) -> None:
-        """Add a turn here and on disk."""
+        """
+        Add a turn here and on disk.
+
+        :raises OSError: it is here, but not, or not whole, on disk.
+        """
         self.turns.append(turn)
+        line = self._torn + _encoder.encode(turn) + b"\n"
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._torn = b"\n"  # until it is whole
         try:
-            os.write(fd, _encoder.encode(turn) + b"\n")
+            if os.write(fd, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+            self._torn = b""
         finally:
             os.close(fd)
 

@@ -6,8 +6,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from twisted.logger import Logger
+
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.display import one_line
+from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
 
 TEXT_LIMIT = 2000
@@ -16,14 +19,18 @@ TEXT_LIMIT = 2000
 
 class SessionLog:
     """
-    Writes lines as they come; made with the first one.
+    Writes lines as they come. A line that cannot be written is dropped, and the first such is told to our own log.
 
     :param now: seconds since the epoch.
+    :param redactor: every line goes through it.
     """
 
-    def __init__(self, path: Path, now: Callable[[], float]) -> None:
-        self._path, self._now = path, now
+    log = Logger()
+
+    def __init__(self, path: Path, now: Callable[[], float], redactor: Redactor) -> None:
+        self._path, self._now, self._redactor = path, now, redactor
         self._fd = -1
+        self._failed = False
 
     def open(self) -> None:
         """Make the file, or go on with the one that is there."""
@@ -41,9 +48,15 @@ class SessionLog:
         :param source: what speaks, in a word.
         :param text: anything; it becomes one line that is safe to show.
         """
-        if self._fd >= 0:
-            line = f"{timestamp(self._now())} {source}: {one_line(text, TEXT_LIMIT)}\n"
-            os.write(self._fd, line.encode("utf-8", "backslashreplace"))
+        if self._fd < 0:
+            return
+        clean = one_line(self._redactor.value(text, TEXT_LIMIT), TEXT_LIMIT)
+        try:
+            os.write(self._fd, f"{timestamp(self._now())} {source}: {clean}\n".encode())
+        except OSError as e:
+            if not self._failed:
+                self.log.error("{path} cannot be written: {error}", path=self._path, error=e)
+            self._failed = True
 
 
 def describe(event: events.SessionEvent) -> str:

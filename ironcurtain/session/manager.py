@@ -51,8 +51,12 @@ class SessionManager:
             raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
         if request.workspace is not None:
             request = replace(request, workspace=self._check_workspace(request.workspace))
-        self._services.home.prepare()
-        number = Counter(self._services.home.numbers("session")).next()
+        home = self._services.home
+        try:
+            home.prepare()
+            number = Counter(home.numbers("session")).next()
+        except OSError as e:
+            raise SessionError("SESSION_INIT_FAILED", f"the home {home.path} cannot be used: {e}") from None
         session = Session(kind, request, number, self._services, attended)
         self._sessions[number] = session
         try:

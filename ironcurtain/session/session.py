@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.audit.log import InThread
-from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError
 from ironcurtain.escalation import EscalationQueue, Raised
 from ironcurtain.escalation.model import Change
 from ironcurtain.escalation.rendezvous import Rendezvous
@@ -124,14 +124,15 @@ class Session:
             clock=services.clock,
             now=services.now,
             timeout=services.settings.escalation.timeout_seconds,
-            attended=attended,
+            attended=lambda: self.state is not State.CLOSED and attended(),
         )
         self._kind, self._services = kind, services
-        self._log_file = SessionLog(self.paths.log, services.now)
+        self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life = Lifecycle(services.clock)
         self._started_at = timestamp(services.now())
         self._agent: Agent | None = None
         self._message: Deferred[Reply] | None = None
+        self._starting: Deferred[None] | None = None
         self._closing = self._is_down = False
         self._waiting: list[Deferred[None]] = []
 
@@ -157,8 +158,9 @@ class Session:
 
         :raises SessionError: ``SESSION_INIT_FAILED``, naming the part; nothing of the session is left running.
         """
+        self._starting = Deferred.fromCoroutine(self._start_parts())
         try:
-            await self._start_parts()
+            await self._starting
         except StartFailed as e:
             self._ended(str(e))
             error = SessionError("SESSION_INIT_FAILED", str(e))
@@ -166,8 +168,13 @@ class Session:
             raise error from e
         except CancelledError:
             self._ended("cancelled while starting")
+            if self._closing:
+                raise SessionError("SESSION_INIT_FAILED", "the session was closed while it started") from None
             raise
+        finally:
+            self._starting = None
         self._enter(State.READY)
+        self._try_to_save()
 
     def send(self, message: str) -> Deferred[Reply]:
         """
@@ -181,8 +188,10 @@ class Session:
         if self.state is not State.READY or self._agent is None:
             raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
         self._enter(State.PROCESSING)
-        self._message = Deferred.fromCoroutine(self._turn(self._agent, message))
-        return self._message
+        text = message.encode("utf-8", "replace").decode()  # halves of surrogate pairs can be written nowhere
+        work = Deferred.fromCoroutine(self._turn(self._agent, text))
+        self._message = None if work.called else work
+        return work
 
     def cancel(self) -> bool:
         """:returns: whether a message was being worked on, and is cancelled now."""
@@ -234,8 +243,8 @@ class Session:
             private_directory(directory)
         if self.request.workspace is None:
             private_directory(self.paths.sandbox)
-        self._log_file.open()
         self._save()
+        self._log_file.open()
 
     async def _close_log(self, _: None) -> None:
         self._log_file.close()
@@ -243,7 +252,11 @@ class Session:
     async def _open_audit(self) -> AuditLog:
         services = self._services
         audit = AuditLog(self.paths.audit, self.id, services.redactor, services.clock, services.now, services.in_thread)
-        audit.append("session", number=self.number, kindOfSession=self.request.kind, workspace=str(self.workspace))
+        try:
+            audit.append("session", number=self.number, kindOfSession=self.request.kind, workspace=str(self.workspace))
+        except AuditUnavailable:
+            await audit.close()
+            raise
         return audit
 
     async def _close_audit(self, audit: AuditLog) -> None:
@@ -301,13 +314,26 @@ class Session:
             self._message = None
             self.escalations.withdraw_all()
             turn = Turn(number=number, message=message, answer=text, usage=agent.usage(), timestamp=began, error=error)
+            self._finish(turn, code)
+
+    def _finish(self, turn: Turn, code: str) -> None:
+        try:
             self.history.append(turn)
-            self._emit(events.TurnFinished(turn=number, answer=text, error=error, code=code))
-            if self.state is State.PROCESSING:
-                self._enter(State.READY)
+        except OSError as e:
+            self.log.critical(
+                "message {turn} of session {number} is not in its history: {error}",
+                turn=turn.number,
+                number=self.number,
+                error=e,
+            )
+        self._emit(events.TurnFinished(turn=turn.number, answer=turn.answer, error=turn.error, code=code))
+        if self.state is State.PROCESSING:
+            self._enter(State.READY)
 
     async def _close(self, reason: str) -> None:
         self._ended(reason)
+        if self._starting is not None:
+            self._starting.cancel()
         if self._message is not None:
             message = self._message
             message.addErrback(lambda _: None)
@@ -329,13 +355,19 @@ class Session:
     def _ended(self, reason: str) -> None:
         self._enter(State.CLOSED, reason)
         if self.paths.directory.is_dir():
-            self._save()
+            self._try_to_save()
 
     def _enter(self, state: State, reason: str = "") -> None:
         if self.state is State.CLOSED:
             return
         self.state, self.reason = state, reason
         self._emit(events.StateChanged(state=state, reason=reason))
+
+    def _try_to_save(self) -> None:
+        try:
+            self._save()
+        except OSError as e:
+            self.log.error("session {number} is not described on disk: {error}", number=self.number, error=e)
 
     def _save(self) -> None:
         write_atomically(self.paths.snapshot, msgspec.json.encode(self.info) + b"\n")

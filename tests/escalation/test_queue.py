@@ -116,7 +116,10 @@ class ExpiryTests(QueueTestCase):
         self.assertEqual(self.successResultOf(asked), Answer(Outcome.EXPIRED, 1))
 
     def test_an_answer_found_at_the_last_moment_is_honoured(self) -> None:
-        self.queue.last_look = lambda it: void(self.queue.decide(it.number, Outcome.APPROVED, "file"))
+        def look(escalation: Escalation) -> None:
+            self.queue.decide(escalation.number, Outcome.APPROVED, "file")
+
+        self.queue.last_look = look
         asked = self.queue.ask(make_request())
         self.clock.advance(TIMEOUT)
         self.assertEqual(self.successResultOf(asked).outcome, Outcome.APPROVED)
@@ -158,20 +161,24 @@ class ObserverTests(QueueTestCase):
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 2)
 
     def test_one_may_decide_while_it_hears_of_the_question(self) -> None:
-        self.queue.subscribe(
-            lambda change: (
-                isinstance(change, Raised)
-                and void(self.queue.decide(change.escalation.number, Outcome.APPROVED, "rule"))
-            )
-        )
+        def decide(change: Change) -> None:
+            if isinstance(change, Raised):
+                self.queue.decide(change.escalation.number, Outcome.APPROVED, "rule")
+
+        self.queue.subscribe(decide)
         asked = self.queue.ask(make_request())
         self.assertEqual(self.successResultOf(asked).by, "rule")
         self.assertIdle()
 
     def test_one_may_withdraw_while_it_hears_of_the_answer(self) -> None:
         asked: list[Deferred[Answer]] = []
-        self.queue.subscribe(lambda change: isinstance(change, Closed) and asked[0].cancel())
-        self.queue.subscribe(lambda change: isinstance(change, Closed) and self.queue.withdraw_all())
+
+        def withdraw(change: Change) -> None:
+            if isinstance(change, Closed):
+                asked[0].cancel()
+                self.queue.withdraw_all()
+
+        self.queue.subscribe(withdraw)
         asked.append(self.queue.ask(make_request()))
         asked[0].addErrback(lambda _: None)
         self.queue.decide(1, Outcome.APPROVED, "ada")
@@ -210,12 +217,13 @@ class ManyTests(QueueTestCase):
     def test_whatever_happens_each_gets_one_outcome(self, steps: list[tuple[str, int, float]]) -> None:
         clock = Clock()
         queue, asked, outcomes = make_queue(clock), list[Deferred[Answer]](), dict[int, Outcome]()
-        queue.subscribe(
-            lambda change: (
-                isinstance(change, Closed)
-                and outcomes.__setitem__(change.escalation.number, change.escalation.outcome or self.fail())
-            )
-        )
+
+        def heard(change: Change) -> None:
+            if isinstance(change, Closed) and change.escalation.outcome is not None:
+                self.assertNotIn(change.escalation.number, outcomes)
+                outcomes[change.escalation.number] = change.escalation.outcome
+
+        queue.subscribe(heard)
         for action, index, seconds in steps:
             if action == "ask":
                 asked.append(queue.ask(make_request()))
@@ -256,7 +264,3 @@ class NumberTests(SynchronousTestCase):
         lists = [[int(line) for line in child.communicate()[0].split()] for child in children]
         self.assertEqual(sorted(number for numbers in lists for number in numbers), list(range(1, 101)))
         self.assertEqual([sorted(numbers) for numbers in lists], lists)
-
-
-def void(_: object) -> None:
-    """Give nothing back."""

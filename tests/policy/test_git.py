@@ -205,14 +205,14 @@ class RepositoryTests(SynchronousTestCase):
         os.makedirs(f"{self.repository}/deep/er")
         for directory in (self.repository, f"{self.repository}/deep/er"):
             found = open_repository(directory, self.world.home)
-            self.assertEqual((found.directories, found.branch), ((f"{self.repository}/.git",), "main"))
+            self.assertEqual((found.git_directories, found.branch), ((f"{self.repository}/.git",), "main"))
             self.assertEqual(self.where(directory), (["https://github.com/acme/app.git"], []))
 
     def test_a_worktree(self) -> None:
         worktree = f"{self.world.workspace}/tree"
         self.git("-C", self.repository, "worktree", "add", "-q", "-b", "side", worktree)
         found = open_repository(worktree, self.world.home)
-        self.assertEqual(found.directories, (f"{self.repository}/.git/worktrees/tree", f"{self.repository}/.git"))
+        self.assertEqual(found.git_directories, (f"{self.repository}/.git/worktrees/tree", f"{self.repository}/.git"))
         self.assertEqual(found.branch, "side")
         self.assertEqual(self.where(worktree), (["https://github.com/acme/app.git"], []))
 
@@ -224,7 +224,7 @@ class RepositoryTests(SynchronousTestCase):
     def test_a_bare_repository(self) -> None:
         bare = f"{self.world.workspace}/bare"
         self.git("clone", "-q", "--bare", self.repository, bare)
-        self.assertEqual(open_repository(bare, self.world.home).directories, (bare,))
+        self.assertEqual(open_repository(bare, self.world.home).git_directories, (bare,))
 
     def test_git_passes_over_what_is_no_repository(self) -> None:
         inner = f"{self.repository}/inner"

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy import Verdict
+from ironcurtain.policy import ToolCall, Verdict
 from tests.policy.worlds import CASES, World, rule
 
 POLICY = CASES["policies"]["git"]
@@ -115,6 +115,10 @@ class GitCallTests(SynchronousTestCase):
         self.assertVerdict(self.ask(), "escalate structural-git-hooks")
         self.assertVerdict(self.ask("git_reset"), "escalate structural-git-hooks")
         self.assertVerdict(self.ask("git_status"), "allow structural-sandbox-allow")
+        hook.unlink()
+        self.assertVerdict(self.ask("git_reset"), "allow structural-sandbox-allow")
+        self.configure(f"{ORIGIN}[core]\n\thooksPath = x\n")
+        self.assertVerdict(self.ask("git_reset"), "escalate structural-git-hooks")
 
     def test_a_repository_elsewhere_is_judged_where_it_is(self) -> None:
         real = {"dirs": ["$HOME/src/app/.git/objects", "$HOME/src/app/.git/refs"]}
@@ -131,6 +135,30 @@ class GitCallTests(SynchronousTestCase):
         self.assertVerdict(self.ask("git_add", files=["a.txt"]), "deny structural-protected-path")
         self.configure(f"[core]\n\tworktree = {self.world.root}/outside\n")
         self.assertVerdict(self.ask("git_add", files=["a.txt"]), "deny default-deny")
+
+    def test_objects_and_branches_elsewhere_are_judged(self) -> None:
+        alternates = Path(self.world.workspace, "repo", ".git", "objects", "info", "alternates")
+        alternates.parent.mkdir()
+        alternates.write_text(f"{self.world.home}/src/app/.git/objects\n")
+        self.assertVerdict(self.ask("git_status"), "allow read-src")
+        self.assertVerdict(self.ask("git_reset"), "escalate history-src")
+        alternates.write_text(f"# none\n\n../../../outside\n{self.world.root}/outside\n")
+        self.assertVerdict(self.ask("git_status"), "deny default-deny")
+        alternates.unlink()
+        refs = Path(self.world.workspace, "repo", ".git", "refs")
+        refs.rename(refs.with_name("old"))
+        refs.symlink_to(f"{self.world.root}/outside")
+        self.assertVerdict(self.ask("git_status"), "deny default-deny")
+
+    def test_each_argument_that_names_a_repository_is_looked_at(self) -> None:
+        """Also one that stands after others in the annotation, which the call does not use."""
+        roles = ["read-path", "write-history"]
+        tool = {"toolName": "git_add", "args": {"path": roles, "repo_path": roles}}
+        engine = self.world.engine(annotations={"servers": {"git": {"tools": [tool]}}})
+        self.configure(f"{ORIGIN}[core]\n\tfsmonitor = x\n")
+        schema = {"type": "object", "properties": {"repo_path": {"type": "string"}}}
+        verdict = engine.evaluate(ToolCall("git", "git_add", {"repo_path": "repo"}), schema)
+        self.assertVerdict(verdict, "deny structural-git-config")
 
     def test_a_worktree_in_the_workspace_is_free(self) -> None:
         self.world.add(

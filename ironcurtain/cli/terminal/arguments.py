@@ -8,8 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.cli.terminal.lines import Line, Span, wrap
+from ironcurtain.cli.terminal.lines import Line, Span, cells, cut, wrap
 from ironcurtain.display import one_line, paragraphs
+
+INDENT = 4
+"""Columns before the lines of a value that starts below its name."""
 
 LINES = 14
 """Most lines for all arguments of one call (our choice: with the rest of the banner about 20, so it fits 80x24)."""
@@ -20,7 +23,8 @@ NAME_LIMIT = 40
 CONSIDERED = 8000
 """Most characters of a value that are broken into lines at all; more than :data:`LINES` wide lines hold."""
 
-_NAME_COLUMN = 12
+NAME_COLUMNS = (12, 20)
+"""Least and most columns for the names; below a longer one its value starts on a line of its own."""
 
 
 def brief(text: str) -> str:
@@ -52,7 +56,7 @@ class _Shown:
 
     :param whole: the text of the value, of which length and digest are told.
     :param lines: it, escaped and broken.
-    :param block: whether it has line ends of its own, and starts below its name.
+    :param block: whether it starts below its name.
     :param cut_off: whether ``lines`` stop before its end.
     """
 
@@ -73,33 +77,28 @@ def full(arguments: Mapping[str, Any], width: int, limit: int = LINES) -> list[L
     """
     if not arguments:
         return [(Span("no arguments", "dim"),)]
-    items = list(arguments.items())
+    items = [(one_line(name, NAME_LIMIT), value) for name, value in arguments.items()]
     hidden = len(items) - limit + 1 if len(items) > limit else 0
-    shown = [_prepare(name, value, width) for name, value in items[: len(items) - hidden]]
+    least, most = NAME_COLUMNS
+    column = max([least, *(cells(name) for name, _ in items if cells(name) <= most)])
+    shown = [_prepare(name, value, column, width) for name, value in items[: len(items) - hidden]]
     share = _share([_height(argument) for argument in shown], limit - bool(hidden))
-    lines = [line for argument in shown for line in _render(argument, share)]
+    lines = [line for argument in shown for line in _render(argument, share, column, width)]
     if hidden:
         lines.append((Span(f"and {hidden} more: 'ironcurtain escalations' shows them all", "warn"),))
     return lines
 
 
-def _prepare(name: str, value: Any, width: int) -> _Shown:
-    whole = value if isinstance(value, str) else paragraphs(_json(value))
+def _prepare(name: str, value: Any, column: int, width: int) -> _Shown:
+    is_text = isinstance(value, str)
+    whole = value if is_text else paragraphs(_json(value))
     considered = whole[:CONSIDERED]
-    block = isinstance(value, str) and "\n" in considered.rstrip("\n")
-    room = width - (4 if block else _NAME_COLUMN + 1)
-    lines = list(_broken(considered, room, isinstance(value, str), block))
-    return _Shown(one_line(name, NAME_LIMIT), whole, lines, block, len(whole) > CONSIDERED)
-
-
-def _broken(text: str, room: int, is_text: bool, block: bool) -> Iterator[str]:
-    if not text:
-        yield "(empty)"
-    elif block:
-        for part in text.split("\n"):
-            yield from wrap(paragraphs(part).replace("\t", "    "), room)
-    else:
-        yield from wrap(one_line(text) if is_text else text, room)
+    has_lines = is_text and "\n" in considered.rstrip("\n")
+    block = has_lines or cells(name) > column
+    parts = considered.split("\n") if has_lines else [one_line(considered) if is_text else considered]
+    room = width - (INDENT if block else column + 1)
+    lines = [line for part in parts for line in wrap(paragraphs(part).replace("\t", "    "), room)]
+    return _Shown(name, whole, lines if whole else ["(empty)"], block, len(whole) > CONSIDERED)
 
 
 def _height(argument: _Shown) -> int:
@@ -111,30 +110,29 @@ def _share(heights: Sequence[int], limit: int) -> int:
     return next((n for n in range(limit, 1, -1) if sum(min(height, n) for height in heights) <= limit), 1)
 
 
-def _render(argument: _Shown, most: int) -> Iterator[Line]:
-    name = Span(f"{argument.name:<{_NAME_COLUMN}} ", "dim")
+def _render(argument: _Shown, most: int, column: int, width: int) -> Iterator[Line]:
+    name = Span(f"{argument.name}{' ' * (column - cells(argument.name))} ", "dim")
+    told = _measure(argument.whole)
     if _height(argument) <= most and not argument.cut_off:
         yield from _together(name, argument.lines, argument.block)
-        return
-    told = Span(f"({_measure(argument.whole)})", "warn")
-    if most < 3:
-        yield (name, Span(f"{one_line(argument.whole[:30])}… "), told)
-        return
-    yield from _together(name, argument.lines[: most - 1 - argument.block], argument.block)
-    yield (Span(" " * (4 if argument.block else _NAME_COLUMN + 1)), Span("cut here: ", "warn"), told)
+    elif most < 3:
+        name = Span(cut(name.text, max(width - len(told) - 1, column)), "dim")
+        yield (name, Span(f"{told} ", "warn"), Span(cut(argument.lines[0], width - cells(name.text) - len(told) - 1)))
+    else:
+        yield from _together(name, argument.lines[: most - 1 - argument.block], argument.block)
+        indent = INDENT if argument.block else cells(name.text)
+        yield (Span(" " * indent), Span(f"cut here: {told}", "warn"))
 
 
 def _together(name: Span, lines: Sequence[str], block: bool) -> Iterator[Line]:
     if block:
         yield (name,)
-        for line in lines:
-            yield (Span("    "), Span(line))
-        return
     for index, line in enumerate(lines):
-        yield (name if index == 0 else Span(" " * (_NAME_COLUMN + 1)), Span(line))
+        before = Span(" " * INDENT) if block else name if index == 0 else Span(" " * cells(name.text))
+        yield (before, Span(line))
 
 
 def _measure(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     lines = text.count("\n") + 1
-    return f"{len(text)} characters{f' in {lines} lines' if lines > 1 else ''}, sha256 {digest}"
+    return f"({len(text)} characters{f' in {lines} lines' if lines > 1 else ''}, sha256 {digest})"

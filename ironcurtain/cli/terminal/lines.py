@@ -82,7 +82,7 @@ def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
     if cells(text) <= width:
         return text
     room = max(width - cells(glyphs.rest), 0)
-    return next(wrap(text, room), "") + glyphs.rest if room else glyphs.rest[:width]
+    return next(wrap(text, room)) + glyphs.rest if room > 1 else glyphs.rest[:width]
 
 
 def wrap(text: str, width: int) -> Iterator[str]:

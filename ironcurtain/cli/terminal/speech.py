@@ -65,9 +65,11 @@ class Speech:
 
         :returns: the lines of it that did not come out yet; all of them if it is not what was said.
         """
-        spoken, answer = "".join(self._pieces).strip(), answer.strip()
-        if answer.startswith(spoken):
-            answer = answer[len(spoken) :]
+        spoken, answer = "".join(self._pieces).lstrip(), answer.strip()
+        for known in (spoken, spoken.rstrip()):
+            if answer.startswith(known):
+                answer = answer[len(known) :]
+                break
         else:
             yield from self.finish()
         yield from self._flow(answer)

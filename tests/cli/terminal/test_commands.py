@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.cli.terminal.commands import Decide, Message, Simple, Wrong, choose, parse
+from ironcurtain.cli.terminal.line_queue import LineQueue, Over
+from ironcurtain.errors import UsageError
+from ironcurtain.escalation import Outcome
+from tests.cli.terminal.strategies import harmful, nasty
+
+
+class ParseTests(SynchronousTestCase):
+    def test_simple_ones(self) -> None:
+        for command in Simple:
+            self.assertIs(parse(f"/{command.name.lower()} "), command)
+        self.assertIs(parse("/QUIT"), Simple.QUIT)
+
+    def test_decisions(self) -> None:
+        self.assertEqual(parse("/approve"), Decide(Outcome.APPROVED, None))
+        self.assertEqual(parse("/deny 12"), Decide(Outcome.DENIED, 12))
+
+    def test_wrong_numbers_are_said(self) -> None:
+        for line in ("/approve x", "/approve 3 4", "/approve -1", "/approve ٣", "/approve " + "9" * 5000):
+            answer = parse(line)
+            assert isinstance(answer, Wrong)
+            self.assertIn("/approve 3", answer.why)
+
+    def test_unknown_ones_are_said(self) -> None:
+        answer = parse("/etc/passwd is what?")
+        assert isinstance(answer, Wrong)
+        self.assertIn("put a space before it", answer.why)
+        self.assertEqual(parse(" /etc/passwd is what?"), Message("/etc/passwd is what?"))
+        self.assertIsInstance(parse("/"), Wrong)
+
+    def test_too_much_is_said(self) -> None:
+        self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
+
+    def test_blank_lines_are_nothing(self) -> None:
+        self.assertIsNone(parse(" \t "))
+
+    @given(nasty)
+    def test_all_else_is_for_the_agent(self, text: str) -> None:
+        if text.strip() and not text.startswith("/"):
+            self.assertEqual(parse(text), Message(text.strip()))
+
+
+class ChooseTests(SynchronousTestCase):
+    def test_the_only_one_needs_no_number(self) -> None:
+        self.assertEqual(choose(Decide(Outcome.APPROVED, None), [3], {3: 1.0}, 2.0, {}), 3)
+
+    def test_one_that_came_while_typing_needs_its_number(self) -> None:
+        self.refuse("came while you were typing", Decide(Outcome.APPROVED, None), [3], {3: 2.5})
+        self.assertEqual(choose(Decide(Outcome.APPROVED, 3), [3], {3: 2.5}, 2.0, {}), 3)
+
+    def test_one_that_was_never_shown_cannot_be_meant(self) -> None:
+        self.refuse("came while", Decide(Outcome.APPROVED, None), [3], {})
+        self.refuse("no escalation 3", Decide(Outcome.APPROVED, 3), [3], {})
+
+    def test_several_are_listed(self) -> None:
+        self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Decide(Outcome.DENIED, None), [5, 3], {3: 1, 5: 1})
+
+    def test_none_is_said(self) -> None:
+        self.refuse("nothing waits for a decision", Decide(Outcome.APPROVED, None), [], {})
+
+    def test_one_that_is_over_is_said_with_its_outcome(self) -> None:
+        self.refuse("too late: escalation 3: denied by al", Decide(Outcome.APPROVED, 3), [], {3: 1})
+
+    def refuse(self, why: str, asked: Decide, waiting: list[int], shown: dict[int, float]) -> None:
+        """The choice must fail."""
+        outcomes = {3: "escalation 3: denied by al"} if not waiting else {}
+        with self.assertRaisesRegex(UsageError, why) as caught:
+            choose(asked, waiting, shown, 2.0, outcomes)
+        self.assertEqual(harmful(str(caught.exception)), [])
+
+
+class QueueTests(SynchronousTestCase):
+    def test_a_message_waits_for_the_answer(self) -> None:
+        queue = filled("one", "two")
+        self.assertEqual(queue.next(False, False), Message("one"))
+        self.assertIsNone(queue.next(True, False))
+        self.assertEqual(queue.next(False, False), Message("two"))
+
+    def test_a_decision_waits_for_an_escalation_or_the_answer(self) -> None:
+        queue = filled("/approve", "/deny")
+        self.assertIsNone(queue.next(True, False))
+        self.assertEqual(queue.next(True, True), Decide(Outcome.APPROVED, None))
+        self.assertEqual(queue.next(False, False), Decide(Outcome.DENIED, None))
+
+    def test_only_what_is_first_counts(self) -> None:
+        self.assertIsNone(filled("two", "/approve").next(True, True))
+
+    def test_the_end_waits_for_the_last_answer(self) -> None:
+        queue = filled("")
+        self.assertIsNone(queue.next(False, False))
+        queue.end()
+        self.assertIsNone(queue.next(True, False))
+        self.assertIs(queue.next(False, False), Over.OVER)
+
+    @given(st.lists(st.sampled_from(("a", "b", "/approve", "/help", "/oops", "")), max_size=8), st.data())
+    def test_lines_keep_their_order(self, lines: list[str], data: st.DataObject) -> None:
+        queue, out = filled(*lines), []
+        queue.end()
+        flag: Callable[[], bool] = lambda: data.draw(st.booleans())  # noqa: E731
+        for _ in range(200):
+            got = queue.next(flag(), flag())
+            if isinstance(got, Over):
+                break
+            out += [got] if got is not None else []
+        wanted = [parsed for parsed in map(parse, lines) if parsed is not None]
+        self.assertEqual(out, wanted[: len(out)])
+
+
+def filled(*lines: str) -> LineQueue:
+    """:returns: a queue of lines."""
+    queue = LineQueue()
+    for line in lines:
+        queue.add(line)
+    return queue
+
+

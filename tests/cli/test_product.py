@@ -1,0 +1,218 @@
+"""Commands as a person uses them: real processes, real MCP server, real interpreter; only the model is scripted."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product, until
+
+LIST = {"code": "print(filesystem.list_directory('.'))"}
+OUTSIDE = {
+    "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
+}
+DONE = {"text": "All done."}
+RUNS = int(os.environ.get("IRONCURTAIN_TEST_RUNS", "5"))
+
+
+class ProductCase(SynchronousTestCase):
+    """Gives each test a product, and fails it if processes are left over."""
+
+    def setUp(self) -> None:
+        self.product = Product()
+        (self.product.person / "secret.txt").write_text("the moon is far")
+        self.addCleanup(self.finish)
+
+    def finish(self) -> None:
+        self.assertEqual(self.product.close(), [])
+
+
+class SingleShotTests(ProductCase):
+    def test_the_answer_alone_is_on_standard_output(self) -> None:
+        done = self.product.run("start", "--backend", self.product.script(LIST, DONE), "do it")
+        self.assertEqual((done.returncode, done.stdout), (0, "All done.\n"), done.stderr)
+        self.assertIn("Agent: builtin", done.stderr)
+        self.assertIn("filesystem.list_directory", done.stderr)
+
+    def test_every_run_ends_with_status_0(self) -> None:
+        script = self.product.script(LIST, DONE)
+        statuses = [self.product.run("start", "--backend", script, "do it").returncode for _ in range(RUNS)]
+        self.assertEqual(statuses, [0] * RUNS)
+
+    def test_nobody_to_ask_is_a_refusal_at_once(self) -> None:
+        done = self.product.run("start", "--backend", self.product.script(OUTSIDE, DONE), "do it")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (outcome,) = [record for record in self.product.audit() if record["kind"] == "outcome"]
+        self.assertEqual(outcome["error"], "nobody-to-ask")
+
+    def test_a_model_that_fails_is_status_1_with_its_reason(self) -> None:
+        done = self.product.run("start", "--backend", self.product.script(LIST), "do it")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("a further one was asked for", done.stderr)
+
+    def test_a_missing_key_is_named_with_what_to_do(self) -> None:
+        done = self.product.run("start", "do it")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("set ANTHROPIC_API_KEY", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+
+    def test_an_unknown_agent_names_those_there_are(self) -> None:
+        done = self.product.run("start", "--agent", "nobody", "do it")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("builtin", done.stderr)
+
+    def test_a_whole_home_is_refused_as_a_workspace(self) -> None:
+        done = self.product.run("start", "--backend", self.product.script(DONE), "--workspace", "~", "do it")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("choose a project's directory", done.stderr)
+
+    def test_a_setting_that_is_wrong_is_named_with_its_line(self) -> None:
+        self.product.home.mkdir(mode=0o700)
+        (self.product.home / "config.toml").write_text("[agent]\nmax_steps = 0\n")
+        done = self.product.run("start", "do it")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("config.toml:2: agent.max_steps", done.stderr)
+
+    def test_signals_end_it_with_their_status_and_nothing_stays(self) -> None:
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)):
+            script = self.product.script({"text": "slow " * 400, "delay": 0.1}, DONE)
+            process = self.product.start("start", "--backend", script, "do it")
+            until(process.stderr, "Agent:")
+            self.product_ready(process)
+            process.send_signal(number)
+            if number == signal.SIGINT:
+                until(process.stderr, "cancel")
+            process.communicate()
+            self.assertIn(process.returncode, (status, 1) if number == signal.SIGINT else (status,))
+
+    def product_ready(self, process: object) -> None:
+        """Wait until the session is registered: the signal must meet it at work."""
+        while not self.product.json("sessions"):
+            pass
+
+
+class ConversationTests(ProductCase):
+    def test_another_terminal_sees_and_answers_what_waits(self) -> None:
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
+        assert process.stdin is not None
+        process.stdin.write("look outside\n")
+        process.stdin.flush()
+        until(process.stderr, "/approve 1")
+        (waiting,) = self.product.json("escalations")
+        self.assertEqual(waiting["arguments"], {"path": str(self.product.person / "secret.txt")})
+        self.assertEqual([session["pending"] for session in self.product.json("sessions")], [1])
+        stale = self.product.run("approve", "1", "--digest", "0" * 64)
+        self.assertEqual(stale.returncode, 1)
+        self.assertIn("other arguments", stale.stderr)
+        done = self.product.run("approve", "1")
+        self.assertEqual((done.returncode, done.stdout), (0, "Approved: filesystem.read_text_file in session 1.\n"))
+        until(process.stdout, "All done.")
+        late = self.product.run("deny", "1")
+        self.assertIn("too late: escalation 1 was approved by local:", late.stderr)
+        out, err = process.communicate("/quit\n")
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(self.product.json("sessions"), [])
+
+    def test_a_killed_owner_leaves_no_process_and_an_intact_record(self) -> None:
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
+        assert process.stdin is not None
+        process.stdin.write("look outside\n")
+        process.stdin.flush()
+        until(process.stderr, "/approve 1")
+        process.kill()
+        process.communicate()
+        self.assertEqual(self.product.json("sessions"), [])
+        verified = self.product.run("audit", "verify")
+        self.assertEqual(verified.returncode, 0, verified.stdout)
+        self.assertIn("not ended", verified.stdout)
+
+    def test_the_readable_commands_show_a_session_that_is_over(self) -> None:
+        self.product.run("start", "--backend", self.product.script(LIST, DONE), "do it")
+        for words in (["logs"], ["audit", "show"], ["audit", "show", "1"], ["audit", "verify", "last"]):
+            done = self.product.run(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("filesystem.list_directory", self.product.run("audit", "show").stdout)
+        missing = self.product.run("audit", "show", "77")
+        self.assertEqual(missing.returncode, 69)
+
+
+class DemoTests(ProductCase):
+    def test_yes_and_no_play_it_to_the_end(self) -> None:
+        self.product.environ["TMPDIR"] = str(self.product.person)
+        for word, decision in (("--yes", "approved"), ("--no", "denied")):
+            done = self.product.run("demo", word)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("I mended the typo", done.stdout)
+            self.assertIn(f"{decision:<9} escalation 1", done.stderr)
+            self.assertIn("structural-protected-path", done.stderr)
+            self.assertIn("intact", done.stderr)
+            self.assertIn('print("Hello, world")', done.stderr)
+
+
+class DaemonTests(ProductCase):
+    def setUp(self) -> None:
+        super().setUp()
+        done = self.product.twistd("ironcurtain")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.pid = int((self.product.home / "twistd.pid").read_text())
+        self.addCleanup(self.end)
+
+    def end(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+        _, status = os.waitpid(self.pid, 0)
+        self.assertEqual(os.WTERMSIG(status), signal.SIGTERM)  # twistd ends by the signal, after shutting down
+        self.assertIn("Server Shut Down", (self.product.home / "logs" / "ironcurtain.log").read_text())
+        self.assertEqual(list((self.product.home / "run").iterdir()), [])
+
+    def test_its_files_are_the_owner_s_alone(self) -> None:
+        for path in ("twistd.pid", "logs/ironcurtain.log", "run/daemon.sock", "daemon.lock"):
+            while not (self.product.home / path).exists():
+                pass
+            self.assertEqual((self.product.home / path).lstat().st_mode & 0o777, 0o600, path)
+
+    def test_a_session_runs_in_the_daemon_and_ends_with_its_client(self) -> None:
+        self.serving()
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
+        while not self.product.json("escalations"):
+            pass
+        (entry,) = (self.product.home / "pty-registry").glob("*.json")
+        self.assertIn(f'"pid":{self.pid}', entry.read_text())
+        process.kill()
+        process.communicate()
+        while self.product.json("sessions"):
+            pass
+        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+
+    def test_a_single_shot_without_terminal_waits_for_a_person_there(self) -> None:
+        self.serving()
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
+        while not self.product.json("escalations"):
+            pass
+        self.assertEqual(self.product.run("deny", "1").returncode, 0)
+        out, err = process.communicate()
+        self.assertEqual((process.returncode, out), (0, "All done.\n"), err)
+
+    def test_a_second_daemon_in_the_same_home_says_so(self) -> None:
+        self.serving()
+        done = self.product.twistd("--pidfile", "other.pid", "-n", "ironcurtain")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("daemon.lock is held by process", done.stdout + done.stderr)
+
+    def serving(self) -> None:
+        """Wait until the daemon serves."""
+        while not (self.product.home / "run" / "daemon.sock").exists():
+            pass
+
+
+class TwistdTests(ProductCase):
+    def test_help_explains_the_options(self) -> None:
+        done = self.product.twistd("-n", "ironcurtain", "--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--home", done.stdout)
+
+    def test_another_reactor_is_refused_in_a_sentence(self) -> None:
+        done = self.product.twistd("--reactor=epoll", "-n", "ironcurtain")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("needs --reactor=asyncio", done.stdout + done.stderr)

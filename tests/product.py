@@ -1,0 +1,126 @@
+"""The installed product, used as a person would: its commands as processes, in a home of their own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+PR_SET_CHILD_SUBREAPER = 36
+"""prctl(2): processes whose parent died become our children, so that whatever a command leaves behind is found."""
+
+LIMIT = 60.0
+"""Seconds after which a command that hangs is killed and its test fails."""
+
+T = TypeVar("T")
+
+
+class Product:
+    """A person's home with IronCurtain in it, below the temporary directory."""
+
+    def __init__(self) -> None:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._before = set(children())
+        self.person = Path(tempfile.mkdtemp(prefix="ic-"))
+        self.home = self.person / ".ironcurtain"
+        self.project = self.person / "project"
+        self.project.mkdir()
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "IRONCURTAIN_TEST_RUN") if name in os.environ}
+        self.environ = {**kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada"}
+        self._started: list[subprocess.Popen[str]] = []
+
+    def script(self, *turns: dict[str, Any]) -> str:
+        """:returns: the backend of a scripted model with these turns."""
+        path = self.person / "script.toml"
+        lines = ["version = 1"]
+        for turn in turns:
+            lines += ["[[turns]]", *(f"{name} = {json.dumps(value)}" for name, value in turn.items())]
+        path.write_text("\n".join(lines))
+        return f"scripted:{path}"
+
+    def command(self, *words: str) -> list[str]:
+        """:returns: the command line of one of our commands."""
+        return [str(Path(sys.executable).parent / "ironcurtain"), *words]
+
+    def run(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+        return subprocess.run(
+            self.command(*words), env=self.environ, cwd=self.project, text=True, capture_output=True, timeout=LIMIT,
+            check=False, **given,
+        )  # fmt: skip
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command whose three streams are pipes."""
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            self.command(*words), env=self.environ, cwd=self.project, text=True, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        self._started.append(process)
+        return process
+
+    def twistd(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run twistd to its end: with a daemon, until that is up."""
+        line = [str(Path(sys.executable).parent / "twistd"), *words]
+        return subprocess.run(
+            line, env=self.environ, cwd=self.person, text=True, capture_output=True, timeout=LIMIT, check=False
+        )
+
+    def json(self, *words: str) -> Any:
+        """:returns: what a command prints with ``--json``."""
+        done = self.run(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def audit(self) -> list[dict[str, Any]]:
+        """:returns: the records of the only session."""
+        (path,) = self.home.glob("sessions/*/audit.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def close(self) -> list[str]:
+        """
+        End everything and remove the home.
+
+        :returns: the command lines of processes that commands left behind.
+        """
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        left = []
+        for pid in set(children()) - self._before:
+            line = Path(f"/proc/{pid}/cmdline")
+            text = line.read_bytes().replace(b"\0", b" ").decode() if line.exists() else ""
+            if text:  # a zombie has none
+                left.append(text)
+                os.kill(pid, 9)
+            os.waitpid(pid, 0)
+        shutil.rmtree(self.person)
+        return left
+
+
+def children() -> Iterator[int]:
+    """:returns: the pids of our children, adopted ones among them."""
+    for task in Path("/proc/self/task").iterdir():
+        yield from map(int, (task / "children").read_text().split())
+
+
+def until(stream: Any, text: str) -> str:
+    """
+    Read a stream until a line holds a text.
+
+    :returns: that line.
+    """
+    seen = []
+    for line in stream:
+        seen.append(line)
+        if text in line:
+            return str(line)
+    raise AssertionError(f"{text!r} did not come; instead: {''.join(seen)}")

@@ -1,0 +1,146 @@
+"""A kind of session whose tools and agent do what the test says, and the services of a process around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import SessionError
+from ironcurtain.escalation import EscalationRequest, arguments_digest
+from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home import Home
+from ironcurtain.secrets import Redactor
+from ironcurtain.session.manager import SessionManager
+from ironcurtain.session.model import Reply, SessionRequest, Usage
+from ironcurtain.session.session import Core, Kind, Services
+from ironcurtain.settings import Settings
+from tests.audit.doubles import at_once, scratch
+from tests.escalation.doubles import no_more_files
+
+NOW = 1.5e9
+USAGE = Usage(input_tokens=3, output_tokens=2)
+
+
+@dataclass
+class Part:
+    """
+    Something that is started and stopped.
+
+    :param trouble: raised by ``start``.
+    :param pause: awaited by ``start``.
+    :param stop_trouble: raised by ``stop``.
+    :param stop_pause: awaited by ``stop``.
+    """
+
+    trouble: Exception | None = None
+    pause: Deferred[None] | None = None
+    stop_trouble: Exception | None = None
+    stop_pause: Deferred[None] | None = None
+    calls: list[str] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Start as told."""
+        self.calls.append("start")
+        if self.pause is not None:
+            await self.pause
+        if self.trouble is not None:
+            raise self.trouble
+        self.calls.append("up")
+
+    async def stop(self) -> None:
+        """Stop as told."""
+        self.calls.append("stop")
+        if self.stop_pause is not None:
+            await self.stop_pause
+        if self.stop_trouble is not None:
+            raise self.stop_trouble
+
+
+class PlainTools(Part):
+    """Tools that are none."""
+
+
+@dataclass
+class PlainAgent(Part):
+    """Answers at once, or as the message says: ``wait``, ``ask``, ``fail``, ``crash``."""
+
+    core: Core | None = None
+    waiting: list[Deferred[None]] = field(default_factory=list)
+
+    async def respond(self, message: str) -> Reply:
+        """Do what the message says."""
+        assert self.core is not None
+        if message == "wait":
+            self.waiting.append(Deferred())
+            await self.waiting[-1]
+        if message == "ask":
+            answer = await self.core.escalations.ask(make_request(self.core))
+            return Reply(f"{answer.outcome} by {answer.by}", USAGE)
+        if message == "fail":
+            raise SessionError("MESSAGE_FAILED", "no model")
+        if message == "crash":
+            raise RuntimeError("a bug")
+        return Reply(f"you said {message}", USAGE)
+
+    def usage(self) -> Usage:
+        """:returns: always the same."""
+        return USAGE
+
+
+def make_request(core: Core, arguments: dict[str, Any] | None = None) -> EscalationRequest:
+    """:returns: a request of a session."""
+    arguments = {"remote": "origin"} if arguments is None else arguments
+    digest = arguments_digest("git", "push", arguments)
+    return EscalationRequest(core.id, "c1", "git", "push", arguments, "leaves this machine", "push", "v1", digest)
+
+
+class World:
+    """
+    One process with a home of its own.
+
+    :param at: the home of another process to share.
+    """
+
+    def __init__(self, test: SynchronousTestCase, at: Home | None = None, reactor: Any = None) -> None:
+        path = scratch(test)
+        self.clock = Clock()
+        self.home = at or Home(path / "home", path / "run")
+        with no_more_files():
+            self.watcher = DirectoryWatcher(reactor or self.clock)
+        self.services = Services(
+            home=self.home,
+            settings=Settings(),
+            clock=reactor or self.clock,
+            now=lambda: NOW + self.clock.seconds(),
+            in_thread=at_once,
+            watcher=self.watcher,
+            redactor=Redactor(),
+            control_socket="/run/control.sock",
+        )
+        self.tools: list[PlainTools] = []
+        self.agents: list[PlainAgent] = []
+        self.next_tools, self.next_agent = PlainTools(), PlainAgent()
+        self.kind = Kind("plain", self._make_tools, self._make_agent)
+        self.manager = SessionManager({"plain": self.kind}, self.services, lambda workspace: workspace)
+
+    def _make_tools(self, core: Core) -> PlainTools:
+        self.tools.append(replace(self.next_tools, calls=[]))
+        return self.tools[-1]
+
+    def _make_agent(self, core: Core, tools: PlainTools) -> PlainAgent:
+        self.agents.append(replace(self.next_agent, core=core, calls=[], waiting=[]))
+        return self.agents[-1]
+
+    def registered(self) -> list[Path]:
+        """:returns: the entries in the registry."""
+        return sorted(self.home.registry.glob("*")) if self.home.registry.exists() else []
+
+
+def request(**options: Any) -> SessionRequest:
+    """:returns: a request for a plain session."""
+    return SessionRequest("plain", **options)

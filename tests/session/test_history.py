@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.session.history import History, read_turns
+from ironcurtain.session.model import Turn, Usage
+from tests.audit.doubles import scratch
+from tests.audit.test_disk import file_limit
+
+
+def make_turn(number: int) -> Turn:
+    usage = Usage(input_tokens=10, output_tokens=number, cost=0.5)
+    message, answer = f"message {number}\u2028", "answer\n" * 3
+    return Turn(number=number, message=message, answer=answer, usage=usage, timestamp="2026-01-02T03:04:05.000Z")
+
+
+class HistoryTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.path = scratch(self) / "history.jsonl"
+
+    def test_what_is_written_is_read(self) -> None:
+        history = History(self.path)
+        turns = [make_turn(number) for number in range(1, 4)]
+        for turn in turns:
+            history.append(turn)
+        self.assertEqual(read_turns(self.path), turns)
+        self.assertEqual(history.turns, turns)
+        self.assertEqual(self.path.read_bytes().count(b"\n"), 3)
+        self.assertEqual(self.path.stat().st_mode & 0o7777, 0o600)
+
+    def test_no_file_is_no_turns(self) -> None:
+        self.assertEqual(read_turns(self.path), [])
+
+    def test_a_line_torn_anywhere_is_passed_over(self) -> None:
+        history = History(self.path)
+        history.append(make_turn(1))
+        first = self.path.stat().st_size
+        history.append(make_turn(2))
+        whole = self.path.read_bytes()
+        for cut in range(first, len(whole) - 1):
+            self.path.write_bytes(whole[:cut])
+            self.assertEqual(read_turns(self.path), [make_turn(1)], cut)
+
+    def test_a_turn_after_a_torn_one_is_whole(self) -> None:
+        history = History(self.path)
+        history.append(make_turn(1))
+        big = make_turn(2)
+        self.path.write_bytes(self.path.read_bytes() + b"\n" * 200_000)
+        with file_limit(self.path.stat().st_size + 20):
+            self.assertRaises(OSError, history.append, big)
+        with file_limit(self.path.stat().st_size):
+            self.assertRaises(OSError, history.append, big)
+        history.append(make_turn(3))
+        self.assertEqual(read_turns(self.path), [make_turn(1), make_turn(3)])
+        self.assertEqual([turn.number for turn in history.turns], [1, 2, 2, 3])
+
+    def test_a_link_is_not_followed(self) -> None:
+        target = self.path.with_name("target")
+        self.path.symlink_to(target)
+        self.assertRaises(OSError, History(self.path).append, make_turn(1))
+        self.assertFalse(target.exists())

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.audit import chain
+from ironcurtain.errors import SessionError, Unavailable
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.session import Session
+from tests.audit.doubles import open_files, scratch
+from tests.audit.test_disk import file_limit
+from tests.session.doubles import Part, PlainAgent, PlainTools, World, request
+
+
+class StartTestCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.before = open_files()
+        self.world = World(self)
+
+    def create(self, wanted: SessionRequest | None = None) -> Deferred[Session]:
+        return Deferred.fromCoroutine(self.world.manager.create(wanted or request()))
+
+    def assertNothingLeft(self) -> None:
+        self.assertEqual(open_files(), self.before)
+        self.assertEqual(self.world.clock.getDelayedCalls(), [])
+        self.assertEqual(self.world.registered(), [])
+        self.assertEqual(self.world.manager.all(), [])
+        for part in (*self.world.tools, *self.world.agents):
+            self.assertEqual("stop" in part.calls, "up" in part.calls, part)
+
+    def assertFailed(self, created: Deferred[Session], part: str, status: int = 1) -> None:
+        error = self.failureResultOf(created, SessionError).value
+        assert isinstance(error, SessionError)
+        self.assertEqual((error.code, error.exit_status), ("SESSION_INIT_FAILED", status))
+        self.assertIn(part, str(error))
+        self.assertNothingLeft()
+
+
+class FailureTests(StartTestCase):
+    """Each part in turn cannot start."""
+
+    def in_directory(self, spoil: Callable[[Path], object]) -> Deferred[Session]:
+        directory = scratch(self) / "session"
+        (directory / "escalations").mkdir(parents=True)
+        spoil(directory)
+        return self.create(request(directory=directory))
+
+    def test_the_home(self) -> None:
+        self.world.home.path.parent.joinpath("file").write_text("no directory")
+        self.world.home = replace(self.world.home, path=self.world.home.path.parent / "file" / "home")
+        self.world = World(self, at=self.world.home)
+        self.assertFailed(self.create(), "cannot be used")
+
+    def test_the_number(self) -> None:
+        self.world.home.prepare()
+        self.world.home.numbers("session").mkdir()
+        self.assertFailed(self.create(), "cannot be used")
+
+    def test_the_directory(self) -> None:
+        path = scratch(self) / "file"
+        path.write_text("no directory")
+        self.assertFailed(self.create(request(directory=path / "session")), "the session's directory did not start")
+
+    def test_the_description(self) -> None:
+        created = self.in_directory(lambda directory: (directory / "session.json").mkdir())
+        self.assertFailed(created, "the session's directory did not start")
+
+    def test_the_log(self) -> None:
+        created = self.in_directory(lambda directory: (directory / "session.log").symlink_to("elsewhere"))
+        self.assertFailed(created, "the session's directory did not start")
+
+    def test_the_audit_log(self) -> None:
+        created = self.in_directory(lambda directory: (directory / "audit.jsonl").symlink_to("elsewhere"))
+        self.assertFailed(created, "the audit log did not start", 74)
+
+    def test_the_first_record(self) -> None:
+        """The log can be opened, but holds no more."""
+        line = chain.make_line(1, 0.0, "begin", {"version": 1, "pad": "x" * 60_000}, chain.START) + b"\n"
+        for room in (0, 10, 250, 400):
+            created = Deferred[Session]()
+            with file_limit(len(line) + room):
+                created = self.in_directory(lambda directory: (directory / "audit.jsonl").write_bytes(line))
+            self.assertFailed(created, "the audit log did not start", 74)
+
+    def test_the_escalation_files(self) -> None:
+        created = self.in_directory(lambda directory: (directory / "escalations" / "request-1.json").mkdir())
+        self.assertFailed(created, "the escalation files did not start")
+
+    def test_the_tools(self) -> None:
+        self.world.next_tools = PlainTools(trouble=Unavailable("no server"))
+        self.assertFailed(self.create(), "the MCP proxy did not start: no server", 69)
+
+    def test_the_agent(self) -> None:
+        self.world.next_agent = PlainAgent(trouble=RuntimeError("no model"))
+        self.assertFailed(self.create(), "the agent did not start: no model")
+
+    def test_the_registry_entry(self) -> None:
+        self.world.next_agent = PlainAgent(pause=Deferred())
+        created = self.create()
+        self.world.home.registry.rmdir()
+        self.pause(self.world.next_agent).callback(None)
+        self.assertFailed(created, "the registry entry did not start")
+
+    def test_a_part_that_cannot_be_undone_does_not_keep_the_others(self) -> None:
+        self.world.next_tools = PlainTools(stop_trouble=RuntimeError("stuck"))
+        self.world.next_agent = PlainAgent(trouble=Unavailable("no model"))
+        self.assertFailed(self.create(), "the agent did not start: no model", 69)
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+
+    def pause(self, part: Part) -> Deferred[None]:
+        assert part.pause is not None
+        return part.pause
+
+
+class CancellationTests(StartTestCase):
+    def waiting_for(self, part: str) -> Deferred[Session]:
+        if part == "tools":
+            self.world.next_tools = PlainTools(pause=Deferred())
+        else:
+            self.world.next_agent = PlainAgent(pause=Deferred())
+        created = self.create()
+        self.assertNoResult(created)
+        self.assertEqual(self.world.registered(), [])
+        return created
+
+    def test_starting_can_be_cancelled(self) -> None:
+        for part in ("tools", "agent"):
+            created = self.waiting_for(part)
+            created.cancel()
+            self.failureResultOf(created, CancelledError)
+            self.assertNothingLeft()
+
+    def test_a_session_can_be_closed_while_it_starts(self) -> None:
+        for part in ("tools", "agent"):
+            created = self.waiting_for(part)
+            (session,) = self.world.manager.all()
+            self.successResultOf(Deferred.fromCoroutine(self.world.manager.close(session, "ended by ada")))
+            self.assertFailed(created, "closed while it started")
+            self.assertEqual(session.info.reason, "ended by ada")
+            self.world.next_tools = PlainTools()
+
+    def test_the_whole_process_can_stop_while_one_starts(self) -> None:
+        for part in ("tools", "agent"):
+            self.world = World(self)
+            created = self.waiting_for(part)
+            self.successResultOf(Deferred.fromCoroutine(self.world.manager.stop("the service ends")))
+            self.assertFailed(created, "closed while it started")
+
+    def test_a_cancel_during_the_clean_up_does_not_end_it(self) -> None:
+        stopping = Deferred[None]()
+        self.world.next_tools = PlainTools(stop_pause=stopping)
+        self.world.next_agent = PlainAgent(trouble=Unavailable("no model"))
+        created = self.create()
+        created.cancel()
+        self.failureResultOf(created, CancelledError, SessionError)
+        stopping.callback(None)
+        self.assertEqual(open_files(), self.before)
+        self.assertEqual(self.world.clock.getDelayedCalls(), [])
+
+    def test_a_message_comes_too_early(self) -> None:
+        created = self.waiting_for("agent")
+        (session,) = self.world.manager.all()
+        with self.assertRaises(SessionError) as caught:
+            session.send("hello")
+        self.assertEqual(caught.exception.code, "SESSION_NOT_READY")
+        created.cancel()
+        self.failureResultOf(created, CancelledError)
+        with self.assertRaises(SessionError) as caught:
+            session.send("hello")
+        self.assertEqual(caught.exception.code, "SESSION_CLOSED")
+
+
+class AfterFailureTests(StartTestCase):
+    def test_what_happened_can_be_read(self) -> None:
+        self.world.next_agent = PlainAgent(trouble=Unavailable("no model"))
+        self.failureResultOf(self.create(), SessionError)
+        (directory,) = self.world.home.sessions.iterdir()
+        description = json.loads((directory / "session.json").read_bytes())
+        self.assertEqual(description["state"], "closed")
+        self.assertEqual(description["reason"], "the agent did not start: no model")
+        with open(directory / "audit.jsonl", "rb") as file:
+            report = chain.verify(file)
+        self.assertEqual((report.problems, report.ended), ([], True))
+        self.assertEqual(os.listdir(directory / "escalations"), [])
