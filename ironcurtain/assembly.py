@@ -26,7 +26,7 @@ from ironcurtain.operations.operations import Operations
 from ironcurtain.secrets import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Agent, Reply, Usage
-from ironcurtain.session.session import Core, Kind, Services
+from ironcurtain.session.parts import Core, Kind, Services
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
 from ironcurtain.settings import load

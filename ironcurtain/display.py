@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -33,27 +34,32 @@ def one_line(text: str, limit: int | None = None) -> str:
     Text on one line, with everything visible that could deceive.
 
     :param text: anything.
-    :param limit: most characters of the result; what is left out is counted at its end.
+    :param limit: most characters that are shown; what is left out is counted after them.
     """
     named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
-    if limit is not None and len(text) > limit:
-        text, rest = text[:limit], len(text) - limit
-    else:
-        rest = 0
-    escaped = "".join(named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text)
-    return f"{escaped}… (+{rest} characters)" if rest else escaped
+    return _within(limit, (named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text), len(text))
 
 
 def json_line(value: Any, limit: int) -> str:
     """
     A JSON value on one line, safe to show.
 
-    :param limit: most characters of the result; what is left out is counted at its end.
+    :param limit: most characters that are shown; what is left out is counted after them.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    rest = len(text) - limit
-    shown = "".join(_escape(c) if _is_harmful(c) else c for c in text[:limit])
-    return f"{shown}… (+{rest} characters)" if rest > 0 else shown
+    return _within(limit, (_escape(c) if _is_harmful(c) else c for c in text), len(text))
+
+
+def _within(limit: int | None, pieces: Iterable[str], count: int) -> str:
+    """:param count: how many pieces there are."""
+    shown: list[str] = []
+    size = 0
+    for piece in pieces:
+        if limit is not None and size + len(piece) > limit:
+            return f"{''.join(shown)}… (+{count - len(shown)} characters)"
+        shown.append(piece)
+        size += len(piece)
+    return "".join(shown)
 
 
 def paragraphs(text: str) -> str:

@@ -45,6 +45,17 @@ def identify(pid: int | None = None) -> ProcessIdentity:
     return ProcessIdentity(number, _start_time(number), boot_id())
 
 
+def started_at(pid: int) -> float:
+    """:returns: when a process started, in seconds since the epoch, give or take one; 0 if the system does not tell."""
+    try:
+        lines = Path("/proc/stat").read_text().splitlines()
+    except OSError:
+        return 0.0
+    boot = next((int(line.split()[1]) for line in lines if line.startswith("btime ")), 0)
+    ticks = _start_time(pid)
+    return boot + ticks / os.sysconf("SC_CLK_TCK") if boot and ticks else 0.0
+
+
 def boot_id() -> str:
     """:returns: the id of this boot of the machine, or an empty string."""
     try:
@@ -67,10 +78,10 @@ def hide_memory() -> None:
 
 def _stat(pid: int) -> list[str]:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        data = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return []
-    return text[text.rindex(")") + 2 :].split()  # the name in brackets may hold anything
+    return data[data.rindex(b")") + 2 :].decode().split()  # the name in brackets may hold any bytes
 
 
 def _start_time(pid: int) -> int:
@@ -79,6 +90,8 @@ def _start_time(pid: int) -> int:
 
 
 def _running(pid: int) -> bool:
+    if not 0 < pid < 2**31:
+        return False
     if fields := _stat(pid):
         return fields[0] not in "ZX"
     try:

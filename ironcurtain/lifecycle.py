@@ -9,11 +9,12 @@ by one, each within a time limit.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from ironcurtain.errors import IronCurtainError
 
@@ -52,6 +53,7 @@ class Lifecycle:
     def __init__(self, clock: IReactorTime, stop_seconds: float = STOP_SECONDS) -> None:
         self._clock, self._stop_seconds = clock, stop_seconds
         self._up: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        self._starting: Deferred[Any] | None = None
         self._ending: Deferred[None] | None = None
 
     async def start(self, name: str, start: Callable[[], Awaitable[T]], stop: Callable[[T], Awaitable[None]]) -> T:
@@ -66,22 +68,29 @@ class Lifecycle:
         if self._ending is not None:
             raise StartFailed(name, CancelledError("stopping"))
         try:
-            part = await start()
+            part = await self._start(start)
         except CancelledError:
             await self.stop()
             raise
         except Exception as e:
             await self.stop()
             raise StartFailed(name, e) from e
-        if self._ending is not None:
-            await self._undo(name, lambda: stop(part))
-            raise StartFailed(name, CancelledError("stopping"))
         self._up.append((name, lambda: stop(part)))
+        if self._ending is not None:
+            await (self._unwind() if self._ending.called else self.stop())
+            raise StartFailed(name, CancelledError("stopping"))
         return part
+
+    async def _start(self, start: Callable[[], Awaitable[T]]) -> T:
+        self._starting = starting = Deferred.fromCoroutine(_awaited(start))
+        try:
+            return await starting
+        finally:
+            self._starting = None
 
     async def stop(self) -> None:
         """
-        Undo all parts, last one first. A second call waits for the first.
+        Undo all parts, last one first; one that is starting is cancelled. A second call waits for the first.
 
         Cancelling only ends the waiting: the parts go down all the same.
         """
@@ -98,14 +107,41 @@ class Lifecycle:
         await done
 
     async def _unwind(self) -> None:
+        if (starting := self._starting) is not None:
+            await self._within_limit(starting, cancel_first=True)
         while self._up:
-            await self._undo(*self._up.pop())
+            name, undo = self._up.pop()
+            undoing = Deferred.fromCoroutine(_awaited(undo))
+            undoing.addErrback(self._unclean, name)
+            if not await self._within_limit(undoing):
+                self.log.error("{part} did not stop in time and is left behind", part=name)
 
-    async def _undo(self, name: str, undo: Callable[[], Awaitable[None]]) -> None:
-        async def run() -> None:
-            await undo()
+    async def _within_limit(self, work: Deferred[Any], cancel_first: bool = False) -> bool:
+        """:returns: whether the work ended; at the limit it is cancelled, and left behind if that does not end it."""
+        over: Deferred[None] = Deferred()
 
-        try:
-            await Deferred.fromCoroutine(run()).addTimeout(self._stop_seconds, self._clock)
-        except Exception:
-            self.log.failure("{part} did not stop cleanly", part=name)
+        def ended(result: T) -> T:
+            if not over.called:
+                over.callback(None)
+            return result
+
+        def late() -> None:
+            work.cancel()
+            if not over.called:
+                over.callback(None)
+
+        work.addBoth(ended)
+        if cancel_first:
+            work.cancel()
+        timer = self._clock.callLater(self._stop_seconds, late)
+        await over
+        if timer.active():
+            timer.cancel()
+        return bool(work.called)
+
+    def _unclean(self, failure: Failure, name: str) -> None:
+        self.log.failure("{part} did not stop cleanly", failure, part=name)
+
+
+async def _awaited(function: Callable[[], Awaitable[T]]) -> T:
+    return await function()

@@ -54,7 +54,11 @@ class FileLock:
     def wait(self) -> None:
         """Take the lock, blocking until it is free: only for sections of a few file operations."""
         fd = self._open()
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except BaseException:
+            os.close(fd)
+            raise
         self._keep(fd)
 
     def release(self) -> None:
@@ -74,19 +78,27 @@ class FileLock:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def _keep(self, fd: int) -> None:
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        except OSError:
+            os.close(fd)  # or nobody could take the lock while this process lives
+            raise
         self._fd = fd
 
 
 def is_held(path: Path) -> bool:
     """Whether some process holds the lock on a file now."""
-    lock = FileLock(path)
     try:
-        lock.acquire()
-    except Held:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    lock.release()
+    finally:
+        os.close(fd)
     return False
 
 

@@ -8,6 +8,9 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.home import write_atomically
 from ironcurtain.locks import locked
 
+MOST_DIGITS = 15
+"""More in the file means that it is damaged."""
+
 
 class Counter:
     """
@@ -31,9 +34,9 @@ class Counter:
 
     def _last(self) -> int:
         try:
-            text = self._path.read_text().strip()
+            text = self._path.read_bytes()[: MOST_DIGITS + 2].decode("ascii", "replace").strip()
         except FileNotFoundError:
             return 0
-        if not text.isdecimal():
+        if not text.isdecimal() or len(text) > MOST_DIGITS:
             raise ConfigurationError(str(self._path), f"must hold a number, holds {text[:20]!r}: mend it")
         return int(text)

@@ -14,8 +14,11 @@ from urllib.parse import quote, unquote
 AGENT_WORKSPACE = "/workspace"
 """Where every agent finds its workspace."""
 
-_ENDS_NAME = r"(?![^\s/\"'`<>|:;,)\]}\\*?&#])"
-"""A path ends before one of these: so ``/home/me/work`` is not found in ``/home/me/work-old``."""
+_ENDS_NAME = r"(?:(?=\.(?:\s|\Z))|(?![^\s/\"'`<>|:;,)\]}\\*?&#]))"
+"""
+A path ends before one of these, or before the full stop of a sentence: so ``/home/me/work`` is not found in
+``/home/me/work-old``.
+"""
 
 
 @dataclass(frozen=True, slots=True)

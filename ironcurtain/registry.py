@@ -16,10 +16,16 @@ import msgspec
 
 from ironcurtain.display import shorten
 from ironcurtain.home import publish_once
-from ironcurtain.identity import ProcessIdentity
+from ironcurtain.identity import ProcessIdentity, started_at
 
 FILE_LIMIT = 64 * 1024
 """Most bytes of an entry that are read."""
+
+SLACK = 2.0
+"""
+Seconds by which a process may seem to have started after it wrote its entry. One that started later than that got the
+pid of the entry's dead owner; this is looked at where an entry has no start time of its own.
+"""
 
 LABEL_LIMIT = 60
 """Most characters of a label (our choice: it fits a line of a console)."""
@@ -75,7 +81,7 @@ class Registry:
         """:returns: the sessions whose owners live, by number. Entries of dead owners are removed on the way."""
         entries = []
         for path, entry in self._read():
-            if entry.owner.alive:
+            if entry.owner.alive and (entry.pid_start_time or started_at(entry.pid) < path.lstat().st_mtime + SLACK):
                 entries.append(entry)
             else:
                 path.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -23,35 +24,45 @@ LONG_NUMBER = 10**12
 CUT_MARGIN = 4096
 """Characters beyond a cut that are searched for secrets all the same."""
 
-_PATTERNS = (
-    ("private-key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)"),
-    ("api-key", r"\bsk-(?:[A-Za-z]+[0-9]*-)*[A-Za-z0-9_-]{16,}"),
-    ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-    ("gitlab-token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("slack-token", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
-    ("aws-key-id", r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{16}\b"),
-    ("google-key", r"\bAIza[A-Za-z0-9_-]{30,}"),
-    ("google-token", r"\bya29\.[A-Za-z0-9_-]{20,}"),
-    ("stripe-key", r"\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}"),
-    ("npm-token", r"\bnpm_[A-Za-z0-9]{30,}"),
-    ("pypi-token", r"\bpypi-[A-Za-z0-9_-]{32,}"),
-    ("huggingface-token", r"\bhf_[A-Za-z0-9]{20,}"),
-    ("json-web-token", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
-    ("authorization", r"(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{12,}"),
-    ("password-in-url", r"(?<=://)[^\s/:@\"']{0,256}:[^\s/@\"']{1,256}(?=@)"),
-    (
-        "assigned-secret",
-        r"(?i:\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY)[A-Z0-9_]*"
-        r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?)(?P<assigned>[^\s\"',;&<>\[\]{}]{8,})",
-    ),
+# What credentials look like, each with texts of which one must stand in it (in lower case), since looking for those is
+# far faster. An agent chooses the text: a pattern gives up within a bounded number of characters, wherever it starts.
+_PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
+    (name, needles, re.compile(pattern, re.DOTALL))
+    for name, needles, pattern in (
+        (
+            "private-key",
+            ("private key-----",),
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)",
+        ),
+        ("api-key", ("sk-",), r"\bsk-(?:[A-Za-z]+[0-9]*-)*[A-Za-z0-9_-]{16,}"),
+        ("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
+        ("github-token", ("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{20,}"),
+        ("gitlab-token", ("glpat-",), r"\bglpat-[A-Za-z0-9_-]{20,}"),
+        ("slack-token", ("xox",), r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
+        ("aws-key-id", ("akia", "asia", "agpa", "aida", "aroa"), r"\bA(?:KIA|SIA|GPA|IDA|ROA)[A-Z0-9]{16}\b"),
+        ("google-key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{30,}"),
+        ("google-token", ("ya29.",), r"\bya29\.[A-Za-z0-9_-]{20,}"),
+        ("stripe-key", ("_live_", "_test_"), r"\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+        ("npm-token", ("npm_",), r"\bnpm_[A-Za-z0-9]{30,}"),
+        ("pypi-token", ("pypi-",), r"\bpypi-[A-Za-z0-9_-]{32,}"),
+        ("huggingface-token", ("hf_",), r"\bhf_[A-Za-z0-9]{20,}"),
+        ("json-web-token", ("eyj",), r"\beyJ[A-Za-z0-9_-]{8,1024}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+        ("authorization", ("bearer", "basic"), r"(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{12,}"),
+        ("password-in-url", ("://",), r"(?<=://)[^\s/:@\"']{0,256}:[^\s/@\"']{1,256}(?=@)"),
+        (
+            "assigned-secret",
+            ("secret", "token", "passw", "api_key", "apikey", "access_key", "accesskey", "private_key", "privatekey"),
+            r"(?i:(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY)[A-Z0-9_]{0,64}"
+            r"[\"']?\s{0,4}[=:]\s{0,4}[\"']?)(?P<assigned>[^\s\"',;&<>\[\]{}]{8,})",
+        ),
+    )
 )
-_CREDENTIALS = re.compile("|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS)), re.DOTALL)
-_NAMES = tuple(name for name, _ in _PATTERNS)
-_NUMBERS = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.]*\d)|(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")
-_MAYBE = re.compile(
-    r"\d{3}|sk-|gh[pousr]_|github_pat|glpat|xox|A[KSGIR][IPOD]A|AIza|ya29|_live_|_test_|npm_|pypi-|hf_|eyJ|://|PRIVATE"
-    r"|(?i:bearer|basic|secret|token|passw|key)"
+_NUMBERS = re.compile(
+    r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)"  # a card's; digits beside letters are part of something else
+    r"|(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])"  # a social security number
 )
+_DIGITS = re.compile(r"\d{3}")
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|[_-])(?:secret|token|password|passwd|passphrase|api[_-]?key|authorization)(?:$|[_-])|apikey"
 )
@@ -114,9 +125,13 @@ class Redactor:
         """:returns: the text with every secret replaced."""
         if self._exact is not None:
             text = self._exact.sub("[redacted]", text)
-        if len(text) < SHORTEST_EXACT or not _MAYBE.search(text):
+        if len(text) < SHORTEST_EXACT:
             return text
-        return _NUMBERS.sub(_number, _CREDENTIALS.sub(_credential, text))
+        lower = text.lower()
+        for name, needles, pattern in _PATTERNS:
+            if any(needle in lower for needle in needles):
+                text = pattern.sub(partial(_credential, name), text)
+        return _NUMBERS.sub(_number, text) if _DIGITS.search(text) else text
 
     def value(self, value: Any, limit: int | None = None) -> Any:
         """
@@ -126,7 +141,7 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value) if limit is None or len(value) <= limit else self._cut(value, limit)
         if isinstance(value, dict):
-            return {self.text(str(key)): self._member(str(key), member, limit) for key, member in value.items()}
+            return self._members(value, limit)
         if isinstance(value, (list, tuple)):
             return [self.value(member, limit) for member in value]
         if isinstance(value, int) and value >= LONG_NUMBER:
@@ -134,9 +149,22 @@ class Redactor:
             return value if (redacted := self.text(written)) == written else redacted
         return value
 
+    def _members(self, members: dict[Any, Any], limit: int | None) -> dict[str, Any]:
+        clean: dict[str, Any] = {}
+        for key, member in members.items():
+            name = self.text(str(key))
+            while name in clean:  # two keys were redacted to the same word
+                name += "'"
+            clean[name] = self._member(str(key), member, limit)
+        return clean
+
     def _cut(self, text: str, limit: int) -> str:
-        # The margin lets a secret that lies across the cut be recognised before it is cut in two.
-        return f"{self.text(text[: limit + CUT_MARGIN])[:limit]}[{len(text) - limit} more characters]"
+        # The margin lets a secret that lies across the cut be recognised before it is cut in two. What then stands in
+        # the margin is never shown, even where replacements made the text before it shorter: it may end in half of one.
+        searched = text[: limit + CUT_MARGIN]
+        redacted = self.text(searched)
+        end = limit if len(searched) == len(text) else min(limit, max(0, len(redacted) - CUT_MARGIN))
+        return f"{redacted[:end]}[{len(text) - limit} more characters]"
 
     def _member(self, key: str, member: Any, limit: int | None) -> Any:
         if isinstance(member, str) and len(member) >= SHORTEST_EXACT and _SECRET_NAME.search(key):
@@ -147,10 +175,11 @@ class Redactor:
 def _forms(value: str) -> set[str]:
     raw = value.encode("utf-8", "surrogatepass")
     forms = {value, quote(value, safe=""), quote(value), quote_plus(value)}
+    forms |= {_ESCAPE.sub(lambda escape: escape.group().lower(), form) for form in forms}
     forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], value.replace("/", "\\/")}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         forms |= {part for shift in range(3) if (part := _inside(encode, raw, shift))}
-    forms.add(raw.hex())
+    forms |= {raw.hex(), raw.hex().upper()}
     return {form for form in forms if len(form) >= SHORTEST_EXACT}
 
 
@@ -163,11 +192,9 @@ def _inside(encode: Callable[[bytes], bytes], raw: bytes, shift: int) -> str:
     return encoded[start:end] if end - start >= SHORTEST_EXACT else ""
 
 
-def _credential(match: re.Match[str]) -> str:
-    name = _NAMES[int(str(match.lastgroup)[1:])]
+def _credential(name: str, match: re.Match[str]) -> str:
     if name == "assigned-secret":  # keep the name of what is assigned
-        kept = match.group()[: match.start("assigned") - match.start()]
-        return f"{kept}[redacted]"
+        return f"{match.group()[: match.start('assigned') - match.start()]}[redacted]"
     return f"[redacted {name}]"
 
 

@@ -18,7 +18,8 @@ from ironcurtain.structured import check_version, convert, parse_toml
 FORMAT_VERSION = 1
 """Of ``config.toml``; newer ones are refused."""
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -109,6 +110,15 @@ class Budget(_Section, frozen=True):
     cost: Positive | None = None
 
 
+class Price(_Section, frozen=True):
+    """US dollars for a million tokens of a model, where the list that comes with the program lacks it or is old."""
+
+    input: NotNegative
+    output: NotNegative
+    cache_read: NotNegative = 0.0
+    cache_write: NotNegative = 0.0
+
+
 class Resources(_Section, frozen=True):
     """Limits of one container: MiB of memory, processors, processes."""
 
@@ -140,6 +150,7 @@ class Settings(_Section, frozen=True):
     resources: Resources = Resources()
     limits: Limits = Limits()
     providers: dict[str, Provider] = {}
+    prices: dict[str, Price] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +174,13 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     :raises ConfigurationError: a value is unknown or does not fit; the message names file, line and field.
     """
     parsed = parse_toml(source, text) if text is not None else {}
-    check_version(source, parsed, FORMAT_VERSION)
+    check_version(source, parsed, FORMAT_VERSION, text or "")
     convert(source, parsed, Settings, text or "")
     origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
     origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
     for name in list(origins):
         variable = "IRONCURTAIN_" + name.replace(".", "_").upper()
-        if name != "version" and not name.startswith("providers") and environ.get(variable):
+        if name != "version" and name.partition(".")[0] not in ("providers", "prices") and environ.get(variable):
             _put(parsed, name, environ[variable], variable)
             origins[name] = f"environment variable {variable}"
     return Effective(convert(source, parsed, Settings, text or ""), origins)

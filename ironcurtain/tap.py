@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet import asyncioreactor
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ReactorAlreadyInstalledError
 from twisted.logger import Logger
 from twisted.python import usage
 
@@ -19,13 +19,13 @@ from ironcurtain.home import Home, find_home
 
 def require_asyncio_reactor() -> None:
     """:raises usage.UsageError: another reactor was installed first."""
-    try:
+    if "twisted.internet.reactor" not in sys.modules:  # install() would leave an event loop behind before it failed
         asyncioreactor.install()
-    except ReactorAlreadyInstalledError:
-        from twisted.internet import reactor
+        return
+    from twisted.internet import reactor
 
-        if not isinstance(reactor, asyncioreactor.AsyncioSelectorReactor):
-            raise usage.UsageError(f"needs --reactor=asyncio, found {type(reactor).__name__}") from None
+    if not isinstance(reactor, asyncioreactor.AsyncioSelectorReactor):
+        raise usage.UsageError(f"needs --reactor=asyncio, found {type(reactor).__name__}")
 
 
 class Options(usage.Options):

@@ -76,6 +76,14 @@ class RegistryTests(SynchronousTestCase):
         (self.directory / "session-o.json").write_text(json.dumps(others))
         self.assertEqual([e.session_id for e in self.registry.live()], ["o"])
 
+    def test_an_entry_without_start_time_whose_pid_is_younger_is_stale(self) -> None:
+        others = {"sessionId": "o", "escalationDir": "/e", "label": "l", "startedAt": "then", "pid": os.getpid()}
+        path = self.directory / "session-o.json"
+        path.write_text(json.dumps(others))
+        os.utime(path, (1, 1))
+        self.assertEqual(self.registry.live(), [])
+        self.assertFalse(path.exists())
+
     def test_nothing_in_the_directory_stops_the_others(self) -> None:
         self.registry.add(entry("good"))
         good = json.loads(msgspec.json.encode(entry("bad")))

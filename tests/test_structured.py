@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.structured import check_version, convert, line_of, parse_json, parse_toml
+from ironcurtain.structured import check_version, convert, parse_json, parse_toml
+from ironcurtain.toml_lines import line_of
 
 KEYS = st.sampled_from(("name", "inner", "table", "many", "count", "x", "a.b", "[0]", "...", "a`b", ""))
 VALUES = st.recursive(
@@ -46,7 +47,7 @@ class MessageTests(SynchronousTestCase):
             ("[iner]\ncount = 1", 1, "iner"),
             ("[table.one]\ncount = 1\n[table.two]\ncount = 0", 4, "table.two.count"),
             ("[table.'a.b']\ncount = 0", 2, "table.a.b.count"),
-            ("[[many]]\ncount = 1\n[[many]]\n\ncount = 0", 5, "many.1.count"),
+            ("[[many]]\ncount = 1\n[[many]]\n\ncount = 0", 5, "many[1].count"),
         ):
             error = self.refuse(text)
             self.assertEqual((error.line, error.field), (line, field), text)

@@ -25,7 +25,7 @@ from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.pathmap import AGENT_WORKSPACE
 from ironcurtain.secrets import Secret
-from ironcurtain.session.session import Core
+from ironcurtain.session.parts import Core
 from ironcurtain.settings import Provider
 
 SERVERS_SECONDS = 10.0
@@ -41,9 +41,10 @@ def make_builtin_agent(
     """
     settings = core.services.settings
     chosen = _provider(core, reactor, environ)
+    known = {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
     accounting = Accounting(
         Budget(Limits(**msgspec.structs.asdict(settings.budget))),
-        lambda usage: prices.cost(chosen.model, usage),
+        lambda usage: prices.cost(chosen.model, usage, known),
         core.emit,
         core.services.clock.seconds,
     )

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from ironcurtain.assembly import Application
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd
-from ironcurtain.control.client import ControlClient
+from ironcurtain.display import paragraphs
 from ironcurtain.errors import StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import Home
@@ -63,6 +63,8 @@ class Play:
 
     async def _main(self, reactor: Any) -> int:
         if self._environ is None and self._home.daemon_socket.exists():
+            from ironcurtain.control.client import ControlClient  # slow to import, and mostly there is no daemon
+
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
             try:
                 info = await daemon.start(self._request)
@@ -101,7 +103,8 @@ class Play:
         try:
             if not self._request.task:
                 return await self._front.interactive()
-            click.echo(await self._front.single_shot(self._request.task))
+            answer = await self._front.single_shot(self._request.task)
+            click.echo(paragraphs(answer) if sys.stdout.isatty() else answer)
             return 0
         finally:
             self._front = None

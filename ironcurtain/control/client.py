@@ -9,12 +9,12 @@ from urllib.parse import quote
 import msgspec
 from treq.client import HTTPClient
 from twisted.internet.endpoints import UNIXClientEndpoint
-from twisted.internet.error import ConnectError
+from twisted.internet.error import ConnectError, ConnectionClosed
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from twisted.web.client import URI, Agent, ResponseNeverReceived
+from twisted.web.client import URI, Agent, RequestTransmissionFailed, ResponseFailed
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
@@ -122,17 +122,28 @@ class ControlClient:
 
     async def _call(self, method: str, path: str, type_: type[T], body: msgspec.Struct | None = None) -> T:
         response = await self._request(method, path, body)
-        content = await response.content()
+        try:
+            content = await response.content()
+        except (ConnectionClosed, ResponseFailed) as e:
+            raise self._unavailable(e) from None
         if response.code != 200:
             raise wire.read_error(content)
-        return msgspec.json.decode(content, type=type_)
+        try:
+            return msgspec.json.decode(content, type=type_)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise wire.read_error(b"") from None
 
     async def _request(self, method: str, path: str, body: msgspec.Struct | None) -> Any:
         data = None if body is None else msgspec.json.encode(body)
         try:
             return await self._http.request(method, f"http://ironcurtain{path}", data=data)
-        except (ConnectError, ResponseNeverReceived) as e:
-            raise Unavailable(f"the process behind {self._path} does not answer: {e}") from None
+        except (ConnectError, ConnectionClosed, ResponseFailed, RequestTransmissionFailed) as e:
+            raise self._unavailable(e) from None
+
+    def _unavailable(self, error: Exception) -> Unavailable:
+        reasons: list[Failure] = getattr(error, "reasons", [])  # an exception that only wraps others
+        why = reasons[0].getErrorMessage() if reasons else str(error)
+        return Unavailable(f"the process behind {self._path} does not answer: {why}")
 
 
 def _session(name: Name) -> str:
@@ -146,14 +157,16 @@ class _Events(Protocol):
         self._on_event: OnEvent | None = on_event
         self._parser = EventParser()
         self._last = Stamped(0, 0.0, Missed(count=0))
+        self._closed = False
 
     def dataReceived(self, data: bytes) -> None:
         for event in self._parser.feed(data):
             self._last = msgspec.json.decode(event.data, type=Stamped)
+            self._closed |= isinstance(self._last.event, StateChanged) and self._last.event.state == "closed"
             self._tell(self._last)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        if not (isinstance(self._last.event, StateChanged) and self._last.event.state == "closed"):
+        if not self._closed:
             gone = StateChanged(state="closed", reason="the process that owned the session is gone")
             self._tell(Stamped(self._last.sequence + 1, self._last.time, gone))
 

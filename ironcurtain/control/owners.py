@@ -26,34 +26,34 @@ class Owners:
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all of them, by number."""
         found = await self._all(lambda client: client.sessions())
-        infos = [info for part in found for info in part if info.state != "closed"]
+        infos = [info for _, part in found for info in part if info.state != "closed"]
         return sorted(infos, key=lambda info: info.number)
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         """:returns: the escalations of all of them, by number."""
         found = await self._all(lambda client: client.escalations(closed))
-        return sorted((view for part in found for view in part), key=lambda view: view.number)
+        return sorted((view for _, part in found for view in part), key=lambda view: view.number)
 
     async def of_escalation(self, number: int) -> tuple[ControlClient, EscalationView]:
         """:raises NotFound: no process knows this escalation."""
-        for client in self._clients:
-            for view in await client.escalations(closed=True):
+        for client, views in await self._all(lambda client: client.escalations(closed=True)):
+            for view in views:
                 if view.number == number:
                     return client, view
         raise NotFound(f"there is no escalation {number}: see 'ironcurtain escalations'")
 
     async def of_session(self, name: str) -> ControlClient:
         """:raises NotFound: no process has a session of this number or id."""
-        for client in self._clients:
-            if any(name in (str(info.number), info.id) for info in await client.sessions()):
+        for client, infos in await self._all(lambda client: client.sessions()):
+            if any(name in (str(info.number), info.id) for info in infos):
                 return client
         raise NotFound(f"there is no session {name}: see 'ironcurtain sessions'")
 
-    async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[T]:
+    async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[tuple[ControlClient, T]]:
         answers = []
         for client in self._clients:
             try:
-                answers.append(await ask(client))
+                answers.append((client, await ask(client)))
             except Unavailable:
                 continue  # it died since it was found, and must not hide the sessions of the others
         return answers

@@ -22,6 +22,7 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from ironcurtain.control import wire
 from ironcurtain.control.stream import EventStream
+from ironcurtain.display import shorten
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import private_directory, socket_path
@@ -31,6 +32,9 @@ from ironcurtain.session.model import SessionInfo, SessionRequest
 
 PEER_CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
+
+DIGITS = 18
+"""Most digits of a number in a request: more than any counter reaches."""
 
 T = TypeVar("T")
 
@@ -77,13 +81,22 @@ class ControlResource(Resource):
             match = pattern.fullmatch(path)
             if match and method == request.method:
                 return await handler(self._operations, who, request, *match.groups())
-        raise NotFound(f"there is nothing at {request.method.decode('ascii', 'replace')} {path}")
+        asked = f"{request.method.decode('ascii', 'replace')} {path}"
+        raise NotFound(f"there is nothing at {shorten(asked, 100)}")
 
     def _crashed(self, failure: Any, request: Request) -> None:
         self.log.failure("a control request failed", failure=failure)
         if not request.finished and request.channel is not None:
             error = IronCurtainError("internal error: see the log")
             _finish(request, 500, wire.error_body(error))
+
+
+class _BoundedRequest(Request):
+    """Keeps no more of a body than shows that it is too long."""
+
+    def handleContentChunk(self, data: bytes) -> None:
+        kept = self.content.tell() if self.content is not None else 0
+        super().handleContentChunk(data[: wire.BODY_LIMIT + 1 - kept])
 
 
 def _finish(request: Request, status: int, body: bytes) -> None:
@@ -100,13 +113,13 @@ def _body(request: Request, type_: type[T]) -> T:
         raise UsageError(f"the body is over {wire.BODY_LIMIT} bytes")
     try:
         return msgspec.json.decode(data, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise UsageError(f"the body is wrong: {e}") from None
 
 
 def _number(request: Request, name: bytes) -> int:
     text = request.args.get(name, [b"0"])[0]
-    if not text.isdigit():
+    if not text.isdigit() or len(text) > DIGITS:
         raise UsageError(f"{name.decode()} must be a number")
     return int(text)
 
@@ -117,6 +130,8 @@ async def _sessions(operations: Operations, who: Principal, request: Request) ->
 
 async def _start(operations: Operations, who: Principal, request: Request) -> object:
     body = _body(request, wire.StartBody)
+    if body.workspace and (not body.workspace.startswith("/") or "\0" in body.workspace):
+        raise UsageError("workspace must be an absolute path")
     workspace = Path(body.workspace) if body.workspace else None
     return await operations.start(who, SessionRequest(body.kind, body.task, workspace, body.options))
 
@@ -176,7 +191,7 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/history"), _history),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/events"), _events),
     (b"GET", re.compile(r"/v1/escalations"), _escalations),
-    (b"POST", re.compile(r"/v1/escalations/([0-9]{1,18})"), _decide),
+    (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})"), _decide),
 )
 
 
@@ -211,7 +226,7 @@ async def listen(reactor: Any, path: Path, operations: Operations) -> IListening
     """
     private_directory(path.parent)
     path.unlink(missing_ok=True)
-    site = Site(ControlResource(operations, local_principal), reactor=reactor)
+    site = Site(ControlResource(operations, local_principal), requestFactory=_BoundedRequest, reactor=reactor)
     endpoint = UNIXServerEndpoint(reactor, socket_path(path), mode=0o600, wantPID=False)
     port: IListeningPort = await endpoint.listen(site)
     return port

@@ -170,6 +170,11 @@ def decode(raw: bytes) -> Any:
         raise InvalidMessage(INVALID_PARAMS, f"bad value: {e}") from None
 
 
+def as_id(value: Any) -> Id | None:
+    """:returns: a parsed value if it can be an id or a progress token, else ``None``."""
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None
+
+
 def encode(value: Any) -> bytes:
     """Write Python values as JSON, without spaces."""
     return _encoder.encode(value)

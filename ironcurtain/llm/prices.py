@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
-
-from ironcurtain.errors import ConfigurationError
 from ironcurtain.llm.model import Usage
 
 PRICES_KNOWN_ON = "2026-11-10"
@@ -84,30 +80,3 @@ def cost(model: str, usage: Usage, overrides: Mapping[str, Price] | None = None)
         if price is not None:
             return price.cost(usage)
     return None
-
-
-class _PriceTable(msgspec.Struct, forbid_unknown_fields=True):
-    input: float
-    output: float
-    cache_read: float = 0.0
-    cache_write: float = 0.0
-
-
-def parse_prices(table: Mapping[str, Any], source: str) -> dict[str, Price]:
-    """
-    Read the ``prices`` table of the settings: by model, US dollars for a million tokens.
-
-    :param table: ``{model: {input, output, cache_read, cache_write}}``; the last two may be missing and are then free.
-    :param source: name of the file, for the message.
-    :raises ConfigurationError: an entry is wrong.
-    """
-    prices: dict[str, Price] = {}
-    for model, entry in table.items():
-        try:
-            read = msgspec.convert(entry, _PriceTable)
-        except msgspec.ValidationError as e:
-            raise ConfigurationError(source, str(e), field=f'prices."{model}"') from None
-        prices[model] = Price(read.input, read.output, read.cache_read, read.cache_write)
-        if min(read.input, read.output, read.cache_read, read.cache_write) < 0:
-            raise ConfigurationError(source, "a price is below zero", field=f'prices."{model}"')
-    return prices

@@ -12,10 +12,8 @@ from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.llm.anthropic import AnthropicDialect
-from ironcurtain.llm.http_provider import HttpProvider
 from ironcurtain.llm.model import Provider
 from ironcurtain.llm.scripted import ScriptedProvider, load_script
-from ironcurtain.llm.trust import VerifyingPolicy
 from ironcurtain.secrets import Secret
 
 _HTTP = {"anthropic": AnthropicDialect}
@@ -96,6 +94,10 @@ def provider_for(
         return Chosen(_scripted(argument or table.script, surroundings), model or table.model or "scripted")
     if name not in _HTTP or argument:
         raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
+    # TLS and HTTP are slow to import (0.3 s), and a scripted session does without.
+    from ironcurtain.llm.http_provider import HttpProvider
+    from ironcurtain.llm.trust import VerifyingPolicy
+
     dialect = _HTTP[name]()
     provider = HttpProvider(
         dialect,

@@ -25,9 +25,8 @@ sessions at once, and a session that is resumed goes on where it was.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -42,6 +41,7 @@ from ironcurtain.llm.model import (
     ToolUse,
     Usage,
 )
+from ironcurtain.structured import check_version, convert, parse_toml
 
 VERSION: Final = 1
 """The version of the format that is written here."""
@@ -143,25 +143,13 @@ def parse_script(text: str, source: str) -> Script:
     :param source: name of the file, for messages.
     :raises ConfigurationError: it is not TOML, of a newer version, or a field is wrong.
     """
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        raise ConfigurationError(source, f"not TOML: {e}") from None
-    _check_version(table, source)
-    try:
-        turns = msgspec.convert(table, _File).turns
-    except msgspec.ValidationError as e:
-        raise ConfigurationError(source, str(e)) from None
+    table = parse_toml(source, text)
+    check_version(source, table, VERSION, text)
+    script: _File = convert(source, table, _File, text)
+    turns = script.turns
     for number, turn in enumerate(turns, 1):
         _check_turn(turn, source, f"turns[{number}]")
     return Script(source, turns)
-
-
-def _check_version(table: dict[str, Any], source: str) -> None:
-    version = table.get("version")
-    if version != VERSION:
-        wanted = f"must be {VERSION}; a newer one needs a newer IronCurtain"
-        raise ConfigurationError(source, wanted if version is not None else f"is missing; {wanted}", field="version")
 
 
 def _check_turn(turn: Turn, source: str, field: str) -> None:

@@ -87,66 +87,40 @@ class Admission:
         """:returns: a new call."""
         return OpenCall(self._new_id(), server, tool, self._clock.seconds())
 
-    async def admit(
-        self,
-        call: OpenCall,
-        verdict: Verdict,
-        progress: Callable[[str], None] | None,
-        durable: bool,
-    ) -> bool:
+    def record(self, call: OpenCall, verdict: Verdict) -> int:
         """
-        Record the call, and ask a person if the verdict says so. When this returns, the call may be made, once.
+        Record a call, before anything is done about it.
 
-        :param progress: hears every few seconds that a person still decides.
-        :param durable: whether the record must be on disk before any call is made.
-        :returns: whether a person approved it.
-        :raises Refused: the call must not be made.
+        :returns: the record's number.
+        :raises Refused: the policy denies the call.
         :raises AuditUnavailable: it cannot be recorded, so it must not be made.
         """
+        arguments, decision, rule, reason = verdict.arguments, verdict.decision, verdict.rule, verdict.reason
         sequence = self._audit.append(
             "call",
             callId=call.id,
             server=call.server,
             tool=call.tool,
-            arguments=verdict.arguments,
-            decision=verdict.decision,
-            rule=verdict.rule,
-            reason=verdict.reason,
+            arguments=arguments,
+            decision=decision,
+            rule=rule,
+            reason=reason,
             policyVersion=self._policy_version(),
         )
-        self._events(
-            CallRaised(
-                call.id, call.server, call.tool, verdict.arguments, verdict.decision, verdict.rule, verdict.reason
-            )
-        )
-        if verdict.decision is Decision.DENY:
-            why = BREAKER_RULE if verdict.rule == BREAKER_RULE else "denied-by-rule"
-            raise Refused("denied", why, f"DENIED: {verdict.reason} (rule {verdict.rule})", verdict.rule)
-        if verdict.decision is Decision.ESCALATE:
-            await self._ask(call, verdict, progress)
-            return True
-        if durable:
-            await self._audit.durable(sequence)
-        return False
+        self._events(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
+        if decision is Decision.DENY:
+            why = BREAKER_RULE if rule == BREAKER_RULE else "denied-by-rule"
+            raise Refused("denied", why, f"DENIED: {reason} (rule {rule})", rule)
+        return sequence
 
-    def close(self, call: OpenCall, status: str, result: bytes = b"", error: str = "") -> None:
+    async def ask(self, call: OpenCall, verdict: Verdict, progress: Callable[[str], None] | None) -> None:
         """
-        Record how a call ended.
+        Put a recorded call before a person. When this returns, the call may be made, once.
 
-        :param status: success, error, denied, withdrawn, cancelled or failed.
-        :param result: as the server gave it; only its size and digest are recorded.
-        :raises AuditUnavailable: it cannot be recorded.
+        :param progress: hears every few seconds that the person still decides.
+        :raises Refused: the call must not be made.
+        :raises AuditUnavailable: the decision cannot be recorded, so the call must not be made.
         """
-        duration = self._clock.seconds() - call.started
-        fields: dict[str, object] = {"callId": call.id, "status": status, "durationMs": round(duration * 1000)}
-        if result:
-            fields |= {"size": len(result), "digest": hashlib.sha256(result).hexdigest()}
-        if error:
-            fields["error"] = error
-        self._audit.append("outcome", **fields)
-        self._events(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
-
-    async def _ask(self, call: OpenCall, verdict: Verdict, progress: Callable[[str], None] | None) -> None:
         version = self._policy_version()
         digest = arguments_digest(call.server, call.tool, verdict.arguments)
         request = EscalationRequest(
@@ -174,6 +148,27 @@ class Admission:
             answer.grant.spend(Binding(self._session_id, digest, self._policy_version()), self._clock.seconds())
         except NotAllowed as e:
             raise Refused("denied", "expired", f"ESCALATION EXPIRED: {e}", verdict.rule) from None
+
+    def durable(self, sequence: int) -> Deferred[None]:
+        """:returns: fires once a record is on disk."""
+        return self._audit.durable(sequence)
+
+    def close(self, call: OpenCall, status: str, result: bytes = b"", error: str = "") -> None:
+        """
+        Record how a call ended.
+
+        :param status: success, error, denied, withdrawn, cancelled or failed.
+        :param result: as the server gave it; only its size and digest are recorded.
+        :raises AuditUnavailable: it cannot be recorded.
+        """
+        duration = self._clock.seconds() - call.started
+        fields: dict[str, object] = {"callId": call.id, "status": status, "durationMs": round(duration * 1000)}
+        if result:
+            fields |= {"size": len(result), "digest": hashlib.sha256(result).hexdigest()}
+        if error:
+            fields["error"] = error
+        self._audit.append("outcome", **fields)
+        self._events(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
 
     async def _answer(
         self, call: OpenCall, request: EscalationRequest, progress: Callable[[str], None] | None

@@ -249,11 +249,11 @@ class Conversation(Generic[W]):
             return Garbage(f"{notification.method} without parameters")
         if notification.method == "notifications/progress":
             return self._progress(params)
-        identifier = params.get("requestId")
-        return Withdrawn(identifier) if isinstance(identifier, int | str) else Garbage("cancelled nothing")
+        identifier = codec.as_id(params.get("requestId"))
+        return Withdrawn(identifier) if identifier is not None else Garbage("cancelled nothing")
 
     def _progress(self, params: dict[str, Any]) -> Progress | Garbage:
-        token = params.get("progressToken")
+        token = codec.as_id(params.get("progressToken"))
         request = self._open.get(token) if isinstance(token, int) else None
         if request is None or request.on_progress is None:
             return Garbage("progress that nobody asked for")

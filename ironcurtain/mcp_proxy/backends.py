@@ -180,7 +180,6 @@ class Backends:
         """A backend is up: fetch its lists, and tell it what its previous run was told."""
         for kind in KINDS:
             await self._load(backend, kind)
-        self._settle(backend)
         if self.level is not None and backend in self.having("logging"):
             self.set_level(backend)
         for server, uri in self._subscriptions():
@@ -188,6 +187,7 @@ class Backends:
                 self._quietly(server, "resources/subscribe", {"uri": uri})
         for changed in dict.fromkeys(kind.changed for kind in KINDS if backend in self.having(kind.capability)):
             self._tell_all(changed, None)
+        self._settle(backend)
 
     def went_down(self, backend: Backend, why: str) -> None:
         """A backend is down. What it offers stays listed: it is coming back."""

@@ -12,22 +12,19 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import (
     IAddress,
-    IConsumer,
-    IPushProducer,
     IReactorProcess,
     IReactorSocket,
     IReactorTime,
-    ITCPTransport,
 )
 from twisted.internet.protocol import ProcessProtocol, ServerFactory
 from twisted.internet.protocol import Protocol as StreamProtocol
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
 from ironcurtain.mcp_proxy.launch import Launch
+from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
 
 ERROR_LINE_LIMIT = 2000
 """Most characters of one line of a server's error output that are kept (our choice)."""
@@ -47,10 +44,6 @@ TERM_SECONDS = 2.0
 
 class ChildReactor(IReactorProcess, IReactorSocket, IReactorTime):
     """The parts of a reactor that a child needs."""
-
-
-class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
-    """What Twisted's stream transports are."""
 
 
 class ChildOwner(Protocol):
@@ -96,12 +89,12 @@ class Child:
     @property
     def choked(self) -> bool:
         """Whether so much waits to be read by the server that no more can be sent."""
-        return self._stream.unsent > UNSENT_LIMIT
+        return self._stream.sender.waiting > UNSENT_LIMIT
 
     def write(self, line: bytes) -> None:
         """Send a line."""
         if not self._gone:
-            self._stream.write(line)
+            self._stream.sender.send(line)
 
     def pause(self) -> None:
         """Read no more for now."""
@@ -163,18 +156,17 @@ class Child:
             self._process.signalProcess(signal.Signals(number).name.removeprefix("SIG"))
 
 
-@implementer(IPushProducer)
 class _Stream(StreamProtocol):
     """Our end of the socket pair: lines in, lines out, and how much waits to go out."""
 
     transport: StreamTransport
+    sender: Sender
 
     def __init__(self, child: Child) -> None:
         self._child, self._framer = child, Framer(OUTBOUND_LIMIT)
-        self._blocked, self.unsent = False, 0
 
     def connectionMade(self) -> None:
-        self.transport.registerProducer(self, True)
+        self.sender = Sender(self.transport, lambda: None, lambda: None)
 
     def dataReceived(self, data: bytes) -> None:
         for line in self._framer.feed(data):
@@ -183,20 +175,6 @@ class _Stream(StreamProtocol):
     def connectionLost(self, reason: Failure | None = None) -> None:
         self._child.stream_ended()
 
-    def write(self, line: bytes) -> None:
-        if self._blocked:
-            self.unsent += len(line)
-        self.transport.write(line)
-
-    def pauseProducing(self) -> None:
-        self._blocked = True
-
-    def resumeProducing(self) -> None:
-        self._blocked, self.unsent = False, 0
-
-    def stopProducing(self) -> None:
-        self._blocked = True
-
     def pause(self) -> None:
         self.transport.pauseProducing()
 
@@ -204,7 +182,7 @@ class _Stream(StreamProtocol):
         self.transport.resumeProducing()
 
     def close(self) -> None:
-        self.transport.unregisterProducer()
+        self.sender.finish()
         self.transport.abortConnection()
 
 

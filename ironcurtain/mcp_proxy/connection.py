@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IPushProducer, IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IHalfCloseableProtocol, IReactorTime
 from twisted.internet.protocol import Protocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -16,9 +16,9 @@ from zope.interface import implementer
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
-from ironcurtain.mcp_proxy.child import StreamTransport
 from ironcurtain.mcp_proxy.progress import ProgressLine
 from ironcurtain.mcp_proxy.router import Router
+from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
 from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, Send, Start
 
 UNREAD_LIMIT = 32 * 1024 * 1024
@@ -52,7 +52,7 @@ class Peers(typing.Protocol):
         """Whether another agent reads what it is sent."""
 
 
-@implementer(IPushProducer, IHalfCloseableProtocol)
+@implementer(IHalfCloseableProtocol)
 class AgentConnection(Protocol):
     """
     :param peers: hears when this connection stops or goes on reading.
@@ -61,6 +61,7 @@ class AgentConnection(Protocol):
 
     log = Logger()
     transport: StreamTransport
+    _sender: Sender
 
     def __init__(
         self, router: Router, peers: Peers, clock: IReactorTime, gone: Callable[[AgentConnection], bool]
@@ -72,9 +73,9 @@ class AgentConnection(Protocol):
         self._waiting: set[int] = set()
         self._held: dict[str, bytes | None] = {}
         self._timer: IDelayedCall | None = None
-        self._unread, self._ended, self._closed = 0, False, False
-        self.choked = False
-        """Whether the agent does not read what it is sent."""
+        self._ended, self._closed = False, False
+        self.ended: Deferred[None] = Deferred()
+        """Fires when the connection has ended."""
         self.subscriptions: dict[str, tuple[str, str]] = {}
         """By the agent's URI, the server and the server's URI."""
 
@@ -90,13 +91,18 @@ class AgentConnection(Protocol):
         return self._session.version
 
     @property
+    def choked(self) -> bool:
+        """Whether the agent does not read what it is sent."""
+        return self._sender.waiting > 0
+
+    @property
     def introduced(self) -> bool:
         """Whether the agent has begun the handshake."""
         return bool(self._session.version)
 
     def connectionMade(self) -> None:
         """The agent is there."""
-        self.transport.registerProducer(self, True)
+        self._sender = Sender(self.transport, self._blocked, self._drained)
         self._peers.add(self)
 
     def dataReceived(self, data: bytes) -> None:
@@ -143,6 +149,7 @@ class AgentConnection(Protocol):
         for question in asked.values():
             question.errback(Failure(_agent_gone()))
         self._peers.remove(self)
+        self.ended.callback(None)
 
     def close(self) -> None:
         """End the connection, once what was written is out, but soon."""
@@ -153,30 +160,14 @@ class AgentConnection(Protocol):
             self._cancel(key)
         self._stop_timer()
         self._timer = self._clock.callLater(FLUSH_SECONDS, self._abort)
-        self.transport.unregisterProducer()
+        self._sender.finish()
         self.transport.loseConnection()
-
-    def pauseProducing(self) -> None:
-        """For the transport: the agent does not read. Take nothing more from it."""
-        self.choked, self._unread = True, 0
-        self.transport.pauseProducing()
-        self._peers.changed()
-
-    def resumeProducing(self) -> None:
-        """For the transport: the agent has read."""
-        self.choked = False
-        if not self._ended:
-            self.transport.resumeProducing()
-        self._peers.changed()
-
-    def stopProducing(self) -> None:
-        """For the transport: it is closing."""
 
     def tell(self, method: str, params: bytes | None) -> None:
         """Send a notification; that a list changed is kept until the handshake is over."""
         if self._session.initialized:
             self._write(codec.notification(method, params))
-        elif method.endswith(CHANGED) and self.introduced:
+        elif method.endswith(CHANGED) and self._session.answered:
             self._held[method] = params
 
     def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
@@ -247,24 +238,31 @@ class AgentConnection(Protocol):
         if self._session.progress_token(key) is not None:
             self._write(codec.notification("notifications/progress", params))
 
+    def _blocked(self) -> None:
+        """The agent does not read: take nothing more from it."""
+        self.transport.pauseProducing()
+        self._peers.changed()
+
+    def _drained(self) -> None:
+        if not self._ended and not self._closed:
+            self.transport.resumeProducing()
+        self._peers.changed()
+
     def _write(self, line: bytes) -> None:
         if self._closed:
             return
-        if self.choked:
-            self._unread += len(line)
-            if self._unread > UNREAD_LIMIT and self._peers.others_read(self):
-                self.log.warn("an agent that does not read {size} bytes is cut off", size=self._unread)
-                self._closed = True
-                self._abort()
-                return
-        self.transport.write(line)
+        self._sender.send(line)
+        if self._sender.waiting > UNREAD_LIMIT and self._peers.others_read(self):
+            self.log.warn("an agent that does not read {size} bytes is cut off", size=self._sender.waiting)
+            self._closed = True
+            self._abort()
 
     def _stop_timer(self) -> None:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
 
     def _abort(self) -> None:
-        self.transport.unregisterProducer()
+        self._sender.finish()
         # Standard input and output have no way to be cut off: there, closing has to do.
         getattr(self.transport, "abortConnection", self.transport.loseConnection)()
 

@@ -107,8 +107,12 @@ class Gate:
         definition = self._backends.catalogue.tool(server, tool)
         try:
             verdict = self._judge(call, arguments, definition)
-            if await self._admission.admit(call, verdict, progress, self._limits.durable):
-                self._approved(definition, verdict)
+            sequence = self._admission.record(call, verdict)
+            if verdict.decision is Decision.ESCALATE:
+                await self._admission.ask(call, verdict, progress)
+                self._approved(definition)
+            elif self._limits.durable:
+                await self._admission.durable(sequence)
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
             raw = await self._backends.get(server).request("tools/call", params, on_progress)
             return self._finished(call, raw, verdict)
@@ -137,7 +141,11 @@ class Gate:
         subject.pop("_meta", None)
         try:
             verdict = self._judge_request(server, method, subject)
-            await self._admission.admit(call, verdict, progress, self._limits.durable)
+            sequence = self._admission.record(call, verdict)
+            if verdict.decision is Decision.ESCALATE:
+                await self._admission.ask(call, verdict, progress)
+            elif self._limits.durable:
+                await self._admission.durable(sequence)
             sent = {**passed, **verdict.arguments}
             raw = await self._backends.get(server).request(method, sent, on_progress)
             mapped = self._mapped(raw)
@@ -183,7 +191,7 @@ class Gate:
         self.log.failure("the policy could not judge a call to {server} {tool}", server=server, tool=tool)
         return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge these arguments", arguments)
 
-    def _approved(self, tool: ToolDefinition | None, verdict: Verdict) -> None:
+    def _approved(self, tool: ToolDefinition | None) -> None:
         if tool is None or tool.held is None:
             return
         now = self._backends.catalogue.tool(tool.server, tool.name)

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import UNIXServerEndpoint
 from twisted.internet.interfaces import IAddress, IListeningPort, IReactorFDSet, IReactorTime, IReactorUNIX
 from twisted.internet.protocol import ServerFactory
@@ -60,11 +61,15 @@ async def listen_unix(
     return port
 
 
-def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: int = 1) -> AgentConnection:
-    """:returns: the connection of the one agent that is at our standard input and output."""
+def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: int = 1) -> Deferred[None]:
+    """
+    Serve the one agent that is at our standard input and output.
+
+    :returns: fires when it has gone. The descriptors stay open: the process is expected to end.
+    """
     connection = build(lambda _: False)
     StandardIO(connection, stdin, stdout, reactor)  # type: ignore[call-arg]  # mypy takes the one for Windows
-    return connection
+    return connection.ended
 
 
 class _Connections(ServerFactory):

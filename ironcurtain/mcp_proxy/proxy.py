@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
 
@@ -131,8 +132,12 @@ class McpProxy:
         port = await listen_unix(self._around.reactor, path, self._connection, owner)
         self._ports.append((port, path))
 
-    def serve_stdio(self, stdin: int = 0, stdout: int = 1) -> AgentConnection:
-        """:returns: the connection of the one agent at our standard input and output."""
+    def serve_stdio(self, stdin: int = 0, stdout: int = 1) -> Deferred[None]:
+        """
+        Serve the one agent at our standard input and output.
+
+        :returns: fires when it has gone.
+        """
         return serve_stdio(self._around.reactor, self._connection, stdin, stdout)
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ Several servers look like one: their lists are merged, and calls find their way 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from twisted.internet.defer import DeferredList
@@ -34,6 +34,7 @@ RESOURCE_NOT_FOUND = -32002
 """Error code of the protocol (revision 2025-11-25, resources)."""
 
 Params = dict[str, Any]
+Handler = Callable[["Agent", "Params", "Hearer"], Coroutine[Any, Any, bytes]]
 
 
 class Hearer(Protocol):
@@ -53,7 +54,7 @@ class Router:
     def __init__(self, gate: Gate, backends: Backends, outward: Outward) -> None:
         self._gate, self._backends, self._outward = gate, backends, outward
         self._pages: dict[str, _Pages] = {}
-        self._table: Mapping[str, Callable[[Agent, Params, Hearer], Awaitable[bytes]]] = {
+        self._table: Mapping[str, Handler] = {
             "initialize": self._initialize,
             "tools/list": self._list_tools,
             "tools/call": self._call,
@@ -70,13 +71,13 @@ class Router:
         self.methods = frozenset(self._table)
         """The requests that are handled here."""
 
-    async def handle(self, agent: Agent, method: str, params: Params, hearer: Hearer) -> bytes:
+    def handle(self, agent: Agent, method: str, params: Params, hearer: Hearer) -> Coroutine[Any, Any, bytes]:
         """
         :param method: one of :attr:`methods`.
-        :returns: the raw JSON result.
+        :returns: gives the raw JSON result.
         :raises RpcError: the answer is an error.
         """
-        return await self._table[method](agent, params, hearer)
+        return self._table[method](agent, params, hearer)
 
     async def _initialize(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
         self._backends.join(agent)

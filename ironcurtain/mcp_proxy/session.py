@@ -98,6 +98,8 @@ class AgentSession:
     """The negotiated revision; empty before ``initialize``."""
     client: Mapping[str, Any] = field(default_factory=dict)
     """The agent's ``initialize`` parameters."""
+    answered: bool = False
+    """Whether ``initialize`` was answered, so that the agent may know of lists."""
     initialized: bool = False
     """Whether the agent has ended the handshake."""
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -128,7 +130,10 @@ class AgentSession:
     def finish(self, key: int, result: bytes) -> Send | None:
         """:returns: the answer to a request, or ``None`` if nobody waits for it any more."""
         request = self._close(key)
-        return None if request is None else Send(codec.result(request.id, result))
+        if request is None:
+            return None
+        self.answered = self.answered or request.method == INITIALIZE
+        return Send(codec.result(request.id, result))
 
     def fail(self, key: int, error: bytes) -> Send | None:
         """
@@ -217,8 +222,8 @@ class AgentSession:
             params = codec.decode(raw or b"{}")
         except codec.InvalidMessage:
             return None
-        identifier = params.get("requestId") if isinstance(params, dict) else None
-        if not isinstance(identifier, int | str) or (key := self._ids.get(identifier)) is None:
+        identifier = codec.as_id(params.get("requestId")) if isinstance(params, dict) else None
+        if identifier is None or (key := self._ids.get(identifier)) is None:
             return None
         if self._open[key].method == INITIALIZE:
             return None
@@ -234,8 +239,7 @@ class AgentSession:
 
 def _progress_token(params: Mapping[str, Any]) -> codec.Id | None:
     meta = params.get("_meta")
-    token = meta.get("progressToken") if isinstance(meta, dict) else None
-    return token if isinstance(token, int | str) and not isinstance(token, bool) else None
+    return codec.as_id(meta.get("progressToken")) if isinstance(meta, dict) else None
 
 
 def _refuse(identifier: codec.Id | None, code: int, message: str) -> Send:

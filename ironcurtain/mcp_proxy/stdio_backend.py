@@ -57,7 +57,7 @@ class StdioBackend:
         self._link: Link | None = None
         self._ended: Deferred[str] = Deferred()
         self._running: Deferred[None] | None = None
-        self._paused = False
+        self._paused, self._stopped, self._ending = False, False, False
 
     async def start(self, owner: BackendOwner) -> None:
         """Bring it up in the background, and again whenever it goes down."""
@@ -66,10 +66,12 @@ class StdioBackend:
 
     async def stop(self) -> None:
         """Bring it down for good; nothing of it runs afterwards."""
+        self._stopped = True
         running, self._running = self._running, None
         if running is not None:
             running.addErrback(lambda failure: failure.trap(CancelledError) and None)
-            running.cancel()
+            if not self._ending:  # a run that is being ended ends, and no other begins
+                running.cancel()
             await running
 
     def request(
@@ -125,9 +127,11 @@ class StdioBackend:
 
     async def _run(self, owner: BackendOwner) -> None:
         delay = FIRST_DELAY
-        while True:
+        while not self._stopped:
             started = self._reactor.seconds()
             why = await self._one_run(owner)
+            if self._stopped:
+                break
             if self._reactor.seconds() - started >= STEADY_SECONDS:
                 delay = FIRST_DELAY
             self.log.warn("MCP server {name} {why}; next start in {delay} s", name=self.name, why=why, delay=delay)
@@ -157,10 +161,11 @@ class StdioBackend:
             self.log.failure("MCP server {name} could not be started", name=self.name)
             why = "did not start: see the log"
         finally:
-            self._link, self.introduction = None, None
+            self._link, self.introduction, self._ending = None, None, True
             owner.went_down(self, why)
             if link is not None:
                 await link.stop()
+            self._ending = False
         return why
 
     async def _introduce(self, link: Link, capabilities: Mapping[str, Any], owner: BackendOwner) -> None:

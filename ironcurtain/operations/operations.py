@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound
 from ironcurtain.escalation import Outcome
@@ -27,6 +28,8 @@ class Operations:
     Every method raises :class:`~ironcurtain.errors.NotAllowed` if the principal lacks the role, and
     :class:`~ironcurtain.errors.NotFound` if this process has no such session or escalation.
     """
+
+    log = Logger()
 
     def __init__(self, manager: SessionManager) -> None:
         self._manager = manager
@@ -77,7 +80,15 @@ class Operations:
         :param wake: is called after each event of a session.
         :returns: call it to be woken no more.
         """
-        return self._find(who, Role.VIEW, name).events.watch(wake)
+        session = self._find(who, Role.VIEW, name)
+
+        def wake_safely() -> None:
+            try:
+                wake()
+            except Exception:  # a front end's trouble must not become the session's
+                self.log.failure("a reader of session {number} failed", number=session.number)
+
+        return session.events.watch(wake_safely)
 
     def escalations(self, who: Principal, closed: bool = False) -> list[EscalationView]:
         """

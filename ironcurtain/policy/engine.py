@@ -23,7 +23,7 @@ from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.gitcalls import GitCall
-from ironcurtain.policy.judgement import Judgement, Refusal, Ruling, is_blank
+from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.matching import ReadyRule, ready
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import Plan, make_plan
@@ -121,7 +121,7 @@ class PolicyEngine:
             roles = tool.annotation.resolve(call.arguments) if tool.conditional else tool.roles
             judgement.note("tool and arguments", "pass")
             judgement.plan = self._plan(tool, call, roles)
-            if call.server == "git" and "path" in roles and "path" in _properties(schema):
+            if call.server == "git" and "path" in roles and "path" in _properties(schema) and not _names_other(call):
                 _add_git_directory(judgement, git_directory)
             return judgement.verdict(self._judge(judgement, roles))
         except Refusal as refusal:
@@ -204,9 +204,15 @@ def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _names_other(call: ToolCall) -> bool:
+    """Whether the call names its repository by the argument of the reference git server, which keeps no directory."""
+    return isinstance(call.arguments.get("repo_path"), str)
+
+
 def _add_git_directory(judgement: Judgement, directory: str | None) -> None:
     """A git server that keeps a working directory uses it for calls without a path, so that is what is judged."""
-    if not is_blank(judgement.arguments, "path"):
+    written = judgement.arguments.get("path")
+    if written is not None and not (isinstance(written, str) and not written.strip()):
         return
     if not directory:
         raise Refusal("git-path-enrichment-failed", "no path is given, and the git server has no working directory yet")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from ironcurtain.policy.verdict import SEVERITY, Decision, Resource, ToolCall, V
 
 WORKSPACE_SERVERS = frozenset(("filesystem", "git"))
 """The servers for which the workspace is free without any rule."""
+
+VALUES_LIMIT = 10_000
+"""Most values of one argument: judging them takes about a tenth of a second (our choice; a hundred files are many)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class Judgement:
             if written is None:
                 continue
             items = written if isinstance(written, list) else (written,)
+            if len(items) > VALUES_LIMIT:
+                raise Refusal("invalid-arguments", f"{argument.name} has more than {VALUES_LIMIT} values")
             values = [self._value(argument, item) for item in items]
             if argument.forwards_path:
                 real = [value.path for value in values]
@@ -222,9 +227,3 @@ class Judgement:
 def _ruling(rule: ReadyRule) -> Ruling:
     written = rule.rule
     return Ruling(rule.decision, rule.name, written.reason or written.description or f"the rule {rule.name} says so")
-
-
-def is_blank(arguments: Mapping[str, Any], name: str) -> bool:
-    """Whether an argument is absent, null, or nothing but spaces."""
-    value = arguments.get(name)
-    return value is None or (isinstance(value, str) and not value.strip())

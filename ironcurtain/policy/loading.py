@@ -7,8 +7,6 @@ half would be another rule.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,7 +20,8 @@ from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnot
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.roles import Role
 from ironcurtain.policy.rules import Policy, Rule
-from ironcurtain.policy.toml_lines import Place, line_of
+from ironcurtain.structured import check_version, convert, parse_json, parse_toml
+from ironcurtain.toml_lines import Place
 
 FORMAT_VERSION = 1
 """The newest version of ``policy.toml`` that we read."""
@@ -38,9 +37,6 @@ TOOL_ANNOTATIONS = "tool-annotations.json"
 """Names under which the lists and annotations of a compiled policy lie beside it."""
 
 _T = TypeVar("_T")
-_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `(?P<place>[^`]*)`)?\Z", re.DOTALL)
-_FIELD = re.compile(r"(unknown|required) field `([^`]*)`")
-_STEP = re.compile(r"\[(\d+)\]|\.([^.\[\]]+)")
 
 
 class _Document(Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,12 +96,7 @@ class _Source:
     """One file, for messages about it."""
 
     def __init__(self, name: str, text: str = "") -> None:
-        self.name, self._text = name, text
-
-    def error(self, detail: str, place: Place = ()) -> ConfigurationError:
-        """:returns: an error that says where it is."""
-        line = line_of(self._text, place) if self._text else None
-        return ConfigurationError(self.name, detail, field=_dotted(place), line=line)
+        self.name, self.text = name, text
 
     def convert(self, value: Any, kind: type[_T] | Any, place: Place = ()) -> _T:
         """
@@ -114,19 +105,8 @@ class _Source:
         :param place: where the data stands in the file.
         :raises ConfigurationError: it does not have the form.
         """
-        try:
-            converted: _T = msgspec.convert(value, kind)
-        except msgspec.ValidationError as e:
-            parts = _MESSAGE.match(str(e))
-            assert parts is not None
-            inner = tuple(int(i) if i else name for i, name in _STEP.findall(parts["place"] or ""))
-            missing = _FIELD.search(parts["what"])
-            raise self.error(parts["what"], (*place, *inner, *((missing[2],) if missing else ()))) from None
+        converted: _T = convert(self.name, value, kind, self.text, place)
         return converted
-
-
-def _dotted(place: Place) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
 
 
 def load_policy(path: str | Path) -> Policy:
@@ -207,14 +187,8 @@ def _load_json(path: Path) -> Policy:
 def _load_toml(path: Path) -> Policy:
     text = _read(path)
     source = _Source(str(path), text)
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        line = re.search(r"at line (\d+)", str(e))
-        raise ConfigurationError(source.name, f"no TOML: {e}", line=int(line[1]) if line else None) from None
-    version = data.get("version", FORMAT_VERSION)
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise source.error(f"version {version} is newer than {FORMAT_VERSION}, the newest known here", ("version",))
+    data = parse_toml(source.name, text)
+    check_version(source.name, data, FORMAT_VERSION, text)
     document: _Document = source.convert(data, _Document)
     found = Annotations()
     for name in document.annotations:
@@ -273,11 +247,7 @@ def _arguments(
 
 
 def _read_json(path: Path) -> tuple[_Source, Any]:
-    text = _read(path)
-    try:
-        return _Source(str(path)), msgspec.json.decode(text)
-    except msgspec.DecodeError as e:
-        raise ConfigurationError(str(path), f"no JSON: {e}") from None
+    return _Source(str(path)), parse_json(str(path), _read(path).encode())
 
 
 def _read(path: Path) -> str:

@@ -8,7 +8,7 @@ a guess, and each component is looked at exactly once.
 from __future__ import annotations
 
 import os
-from errno import EINVAL, ENOENT, ENOTDIR
+from errno import ENOENT, ENOTDIR
 from stat import S_ISLNK
 
 from ironcurtain.errors import IronCurtainError
@@ -20,7 +20,7 @@ LINK_LIMIT = 40
 LENGTH_LIMIT = 4096
 """Most characters of a path (PATH_MAX on Linux and more than that of other systems)."""
 
-_NO_LINK = frozenset((EINVAL, ENOENT, ENOTDIR))
+_NOT_THERE = frozenset((ENOENT, ENOTDIR))
 
 
 class UnresolvablePath(IronCurtainError):
@@ -47,7 +47,7 @@ def real_path(path: str, start: str = "", plain: set[str] | None = None) -> str:
     """
     if len(path) > LENGTH_LIMIT:
         raise UnresolvablePath(f"it is longer than {LENGTH_LIMIT} characters")
-    here, links = start, 0
+    here, links, gone = start, 0, False
     known = set() if plain is None else plain
     rest = path.split("/")
     rest.reverse()
@@ -56,13 +56,16 @@ def real_path(path: str, start: str = "", plain: set[str] | None = None) -> str:
         if name == "" or name == ".":
             continue
         if name == "..":
-            here = here[: here.rfind("/")] if here else ""
+            here, gone = here[: here.rfind("/")] if here else "", False
             continue
         candidate = f"{here}/{name}"
-        target = None if candidate in known else _link(candidate)
-        if target is None:
-            known.add(candidate)
+        if gone or candidate in known:
             here = candidate
+            continue
+        target = _link(candidate)
+        if not target:
+            here, gone = candidate, target is None
+            known.add(candidate)
             continue
         links += 1
         if links > LINK_LIMIT:
@@ -74,11 +77,11 @@ def real_path(path: str, start: str = "", plain: set[str] | None = None) -> str:
 
 
 def _link(path: str) -> str | None:
-    """:returns: what a link says, ``None`` for what is no link or not there."""
+    """:returns: what a link says, empty for what is no link, ``None`` for what is not there."""
     try:  # lstat first: readlink alone costs an exception, and most components are no links
-        return os.readlink(path) if S_ISLNK(os.lstat(path).st_mode) else None
+        return os.readlink(path) if S_ISLNK(os.lstat(path).st_mode) else ""
     except OSError as e:
-        if e.errno in _NO_LINK:
+        if e.errno in _NOT_THERE:
             return None
         raise UnresolvablePath(f"it cannot be looked at: {e.strerror}") from None
     except ValueError:
@@ -129,7 +132,14 @@ class Places:
         """
         if "\0" in written:
             raise NoPath("it has a NUL character")
-        path = self._paths.to_host(written)
+        real = self._resolved(self._paths.to_host(written), plain)
+        try:
+            real.encode()
+        except UnicodeEncodeError:
+            raise NoPath("it has characters that cannot be passed on") from None
+        return real
+
+    def _resolved(self, path: str, plain: set[str] | None) -> str:
         if path.startswith(self._named):
             return real_path(path[len(self._named) :], self.workspace.path, plain)
         if path.startswith("~"):

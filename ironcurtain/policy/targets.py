@@ -101,9 +101,9 @@ def _refuse_hostile(text: str) -> None:
         raise HostileRemote("git would take it for an option")
     if _CONTROLS.search(text):
         raise HostileRemote("it has control characters")
-    helper = text.partition("::")[0]
-    if "::" in text and not re.search(r"[/@\[:]", helper):
-        raise HostileRemote(f"git would run a program git-remote-{helper} for it")
+    program = text.partition("::")[0]
+    if "::" in text and not re.search(r"[/@\[:]", program):
+        raise HostileRemote(f"git would run a program git-remote-{program} for it")
 
 
 def is_local(text: str) -> bool:

@@ -13,7 +13,8 @@ from twisted.logger import Logger
 from ironcurtain.errors import IronCurtainError, NotFound, SessionError, UsageError
 from ironcurtain.numbers import Counter
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.session import Kind, Services, Session
+from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.session import Session
 
 CLOSED_KEPT = 50
 """How many closed sessions can still be looked at in this process (our choice)."""

@@ -4,98 +4,31 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.audit.log import InThread
 from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError
 from ironcurtain.escalation import EscalationQueue, Raised
 from ironcurtain.escalation.model import Change
 from ironcurtain.escalation.rendezvous import Rendezvous
-from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home, SessionPaths, private_directory, write_atomically
+from ironcurtain.home import SessionPaths, private_directory, write_atomically
 from ironcurtain.identity import identify
 from ironcurtain.lifecycle import Lifecycle, StartFailed
 from ironcurtain.numbers import Counter
 from ironcurtain.registry import Entry, Registry, label
-from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.history import History
 from ironcurtain.session.log import SessionLog, describe
 from ironcurtain.session.model import Agent, Reply, SessionInfo, SessionRequest, State, Turn
-from ironcurtain.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """
-    What all sessions of a process share, all of it handed in.
-
-    :param now: seconds since the epoch.
-    :param in_thread: runs a blocking function elsewhere.
-    :param control_socket: where this process serves its control API; empty if it does not.
-    """
-
-    home: Home
-    settings: Settings
-    clock: IReactorTime
-    now: Callable[[], float]
-    in_thread: InThread
-    watcher: DirectoryWatcher
-    redactor: Redactor
-    control_socket: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """The parts of a session on which its tools and its agent are built."""
-
-    id: str
-    request: SessionRequest
-    workspace: Path
-    paths: SessionPaths
-    services: Services
-    audit: AuditLog
-    escalations: EscalationQueue
-    emit: Callable[[events.SessionEvent], None]
-    log_line: Callable[[str, str], None]
-    """Writes to the session's log: what speaks, and a line of text."""
-
-
-class Tools(Protocol):
-    """The tools of a session: the MCP proxy."""
-
-    async def start(self) -> None:
-        """Start backends and listeners."""
-
-    async def stop(self) -> None:
-        """End them all."""
-
+from ironcurtain.session.parts import Core, Kind, Services, Tools
 
 T = TypeVar("T", bound=Tools)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
-    """
-    A kind of session: how its tools and its agent are made.
-
-    :param agent_name: stands in the label.
-    :param make_agent: gets the tools once they are up.
-    """
-
-    agent_name: str
-    make_tools: Callable[[Core], T]
-    make_agent: Callable[[Core, T], Agent]
 
 
 class Session:
@@ -132,7 +65,6 @@ class Session:
         self._started_at = timestamp(services.now())
         self._agent: Agent | None = None
         self._message: Deferred[Reply] | None = None
-        self._starting: Deferred[None] | None = None
         self._closing = self._is_down = False
         self._waiting: list[Deferred[None]] = []
 
@@ -158,9 +90,8 @@ class Session:
 
         :raises SessionError: ``SESSION_INIT_FAILED``, naming the part; nothing of the session is left running.
         """
-        self._starting = Deferred.fromCoroutine(self._start_parts())
         try:
-            await self._starting
+            await self._start_parts()
         except StartFailed as e:
             self._ended(str(e))
             error = SessionError("SESSION_INIT_FAILED", str(e))
@@ -171,8 +102,6 @@ class Session:
             if self._closing:
                 raise SessionError("SESSION_INIT_FAILED", "the session was closed while it started") from None
             raise
-        finally:
-            self._starting = None
         self._enter(State.READY)
         self._try_to_save()
 
@@ -332,8 +261,6 @@ class Session:
 
     async def _close(self, reason: str) -> None:
         self._ended(reason)
-        if self._starting is not None:
-            self._starting.cancel()
         if self._message is not None:
             message = self._message
             message.addErrback(lambda _: None)

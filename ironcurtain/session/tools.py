@@ -26,7 +26,7 @@ from ironcurtain.policy.loading import default_annotations, default_policy, load
 from ironcurtain.policy.protected import always_protected
 from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
-from ironcurtain.session.session import Core
+from ironcurtain.session.parts import Core
 
 ARGUMENTS_SHOWN = 200
 """Most characters of a call's arguments in an event."""

@@ -112,6 +112,14 @@ class VerifyTests(SynchronousTestCase):
         (problem,) = chain.verify([line + b"\n"]).problems
         self.assertIn("version 2", problem.what)
 
+    def test_numbers_go_up_by_one(self) -> None:
+        """Somebody who forges the digests too is caught where a number is missing or comes twice."""
+        first = make_lines([])[0]
+        for number in (1, 3):
+            forged = chain.make_line(number, 1.5e9, "call", {}, chain.digest(first[:-1]))
+            (problem,) = chain.verify([first, forged + b"\n"]).problems
+            self.assertEqual(problem.what, f"has number {number} where 2 was due")
+
     def test_problems_name_their_lines(self) -> None:
         lines = make_lines([("call", {}), ("outcome", {}), ("end", {})])
         lines[1] = lines[1].replace(b"call", b"cell")

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit import AuditLog, chain
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets import Redactor
-from tests.audit.doubles import ManualThread, descriptor_of, open_files, scratch
+from tests.audit.doubles import ManualThread, descriptor_of, file_limit, open_files, scratch
 
 LITTLE = 1024 * 1024
 """Bytes that fit on the disk: more than what a test writes elsewhere, since a limit of files holds for all of them."""
@@ -36,17 +36,6 @@ def tiny_disk(directory: Path) -> Iterator[None]:
     else:
         with file_limit(LITTLE):
             yield
-
-
-@contextmanager
-def file_limit(size: int) -> Iterator[None]:
-    """Files cannot grow beyond a size. Python ignores the signal that comes with it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class DiskTestCase(SynchronousTestCase):

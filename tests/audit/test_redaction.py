@@ -107,3 +107,14 @@ class RedactionTests(SynchronousTestCase):
                 self.log.append("call", arguments={"text": text})
                 shown = json.loads(self.path.read_bytes()[before:])["arguments"]["text"]
                 self.assertNotIn(credential[:8], shown, f"{kept} characters before the cut")
+
+    def test_a_secret_behind_the_cut_does_not_slip_before_it(self) -> None:
+        """Redacting makes a text shorter: what lay behind the cut must not move up, half recognised."""
+        pem = "-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 6000 + "\n-----END RSA PRIVATE KEY-----\n"
+        for shift in range(0, 120, 5):
+            start = TEXT_LIMIT + 4096 - shift
+            text = (pem + "." * start)[:start] + LIVE + "." * 100
+            before = len(self.path.read_bytes())
+            self.log.append("call", arguments={"text": text})
+            shown = json.loads(self.path.read_bytes()[before:])["arguments"]["text"]
+            self.assertNotIn(LIVE[:6], shown, f"shift {shift}")

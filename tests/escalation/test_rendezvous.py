@@ -252,7 +252,15 @@ class HostileAnswerTests(RendezvousTestCase):
         self.assertEqual(self.names(), [response_name(escalation.id)])
         self.assertEqual(len(self.flushLoggedErrors(IsADirectoryError)), 1)
 
-    def test_too_many_open_files_is_no_answer(self) -> None:
+    def test_too_many_open_files_are_no_denial(self) -> None:
+        escalation, asked = self.ask()
+        self.answer(escalation)
+        self.rendezvous.stop()
+        with no_more_files():
+            self.clock.advance(TIMEOUT)
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.EXPIRED)
+
+    def test_too_many_open_files_are_no_answer(self) -> None:
         escalation, asked = self.ask()
         self.answer(escalation)
         with no_more_files():

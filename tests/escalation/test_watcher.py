@@ -113,6 +113,7 @@ class NotifiedTests(TestCase):
 
     async def test_one_that_cannot_be_watched_is_scanned(self) -> None:
         later = self.directory / "later"
+        self.watcher.add(self.directory, lambda: None)
         found = self.watch(later, later.exists)
         later.mkdir()
         await found

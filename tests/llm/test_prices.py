@@ -4,7 +4,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.llm.model import Usage
-from ironcurtain.llm.prices import PRICES, Price, cost, parse_prices
+from ironcurtain.llm.prices import PRICES, Price, cost
+from ironcurtain.settings import load
 
 MILLION = 1_000_000
 
@@ -39,16 +40,11 @@ class CostTests(SynchronousTestCase):
 
 class SettingsTests(SynchronousTestCase):
     def test_prices_are_read(self) -> None:
-        prices = parse_prices({"m": {"input": 1, "output": 2.5}}, "config.toml")
-        self.assertEqual(prices, {"m": Price(1, 2.5, 0, 0)})
+        text = '[prices.m]\ninput = 1\noutput = 2.5\n'
+        (price,) = load("config.toml", text, {}).settings.prices.values()
+        self.assertEqual((price.input, price.output, price.cache_read), (1, 2.5, 0))
 
     def test_mistakes_name_the_model(self) -> None:
-        for entry in (
-            {"input": 1},
-            {"input": "1", "output": 2},
-            {"input": 1, "output": 2, "x": 3},
-            {"input": -1, "output": 2},
-            5,
-        ):
-            with self.assertRaisesRegex(ConfigurationError, r'config.toml: prices."m": '):
-                parse_prices({"m": entry}, "config.toml")
+        for entry in ("input = 1", 'input = "1"\noutput = 2', "input = 1\noutput = 2\nx = 3", "input = -1\noutput = 2"):
+            with self.assertRaisesRegex(ConfigurationError, r"config.toml:\d: prices\.m"):
+                load("config.toml", f"[prices.m]\n{entry}\n", {})

@@ -17,13 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 RECORD = os.environ.get("RECORD", "")
-TOOLS = (
+TOOLS: tuple[str, ...] = (
     "echo", "sleep", "progress", "crash", "crash_midline", "garbage", "big", "badutf8", "surrogate", "ask", "flood",
     "stubborn", "child", "error", "fail", "where", "stderr", "environment", "silent", "deaf", "rename", "twice", "change",
     "unknown_notice", "odd result", "not_an_object", "file", "overlong",
 )  # fmt: skip
 PAGE = int(os.environ.get("PAGE", "7"))
 description = os.environ.get("DESCRIPTION", "a tool for tests")
+if "TOOLS" in os.environ:
+    TOOLS = tuple(os.environ["TOOLS"].split(","))
 extra_tools = [f"extra{i}" for i in range(int(os.environ.get("EXTRA", "0")))]
 pending: dict[Any, Any] = {}
 asked = 0
@@ -43,7 +45,7 @@ def text(identifier: Any, value: str, **more: Any) -> None:
 
 
 def definition(name: str) -> dict[str, Any]:
-    schema = {"type": "object", "additionalProperties": True}
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": True}
     return {"name": name, "description": description, "inputSchema": schema, "x-unknown": {"kept": [1.5, None, 2**70]}}
 
 

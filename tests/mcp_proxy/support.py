@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.questions import Elicit
-from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from ironcurtain.mcp_proxy.servers_config import AgentRequest, ServerConfig
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
@@ -40,9 +41,15 @@ SESSION = "session-under-test"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
-def fake_server(name: str = "fake", **environment: str) -> ServerConfig:
+def fake_server(
+    name: str = "fake",
+    command: Mapping[str, str] | None = None,
+    requests: frozenset[AgentRequest] = frozenset(),
+    **environment: str,
+) -> ServerConfig:
     """:returns: the configuration of one fake server, whose habits are in its environment."""
-    return ServerConfig(name, sys.executable, ("-S", str(FAKE_SERVER)), environment)
+    arguments = ("-S", str(FAKE_SERVER))
+    return ServerConfig(name, sys.executable, arguments, environment, command or {}, agent_requests=requests)
 
 
 def sleep(seconds: float) -> Deferred[None]:
@@ -57,6 +64,11 @@ async def until(condition: Callable[[], bool], what: str = "it", seconds: float 
             return
         await sleep(0.02)
     raise AssertionError(f"waited {seconds} s for {what}")
+
+
+def memory() -> int:
+    """:returns: how much memory this process uses now, in bytes (proc(5): ``statm``)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 class RawAgent(Protocol):
@@ -87,6 +99,11 @@ class RawAgent(Protocol):
         """Send bytes."""
         assert self.transport is not None
         self.transport.write(data)
+
+    def unsent(self) -> int:
+        """:returns: how many bytes wait to be read by the proxy."""
+        transport: Any = self.transport
+        return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
     def expect(self, fits: Callable[[dict[str, Any]], bool]) -> Deferred[dict[str, Any]]:
         """:returns: fires with the first message that fits, also one that came before."""
@@ -150,6 +167,9 @@ class Bench:
         elicit: Elicit | None = None,
         audit: Callable[[Path, Redactor], AuditLog] | None = None,
         environ: Mapping[str, str] | None = None,
+        rest: bool = True,
+        timeout: float = 300.0,
+        clock: Any = None,
     ) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.workspace = self.top / "sandbox"
@@ -163,11 +183,11 @@ class Bench:
             new_id=lambda: os.urandom(8).hex(),
             clock=reactor,
             now=time.time,
-            timeout=300.0,
+            timeout=timeout,
             attended=lambda: attended,
         )
         self.paths = PathMap(str(self.workspace))
-        self.engine = _engine(servers, self.paths, escalate, deny, annotate or {}, rules)
+        self.engine = _engine(servers, self.paths, escalate, deny, annotate or {}, rules, rest)
         self.agents: list[RawAgent] = []
         self.proxy = McpProxy(
             session_id=SESSION,
@@ -188,6 +208,8 @@ class Bench:
             limits=limits,
             elicit=elicit,
         )
+        if clock is not None:
+            self.proxy.gate._admission._clock = clock
 
     async def start(self) -> Bench:
         """Start the proxy on its socket."""
@@ -202,6 +224,14 @@ class Bench:
         if hello:
             await agent.hello(**more)
         return agent
+
+    def stopped(self) -> Deferred[None]:
+        """Stop everything and leave nothing."""
+        return Deferred.fromCoroutine(self.stop())
+
+    def seen_by_server(self) -> list[dict[str, Any]]:
+        """:returns: what a fake server with ``RECORD="record"`` was sent."""
+        return [json.loads(line) for line in (self.workspace / "record").read_text().splitlines()]
 
     async def stop(self) -> None:
         """Stop everything and leave nothing."""
@@ -243,8 +273,8 @@ def _engine(
     deny: Sequence[str],
     annotate: Mapping[str, Mapping[str, tuple[str, ...]]],
     rules: Sequence[Rule],
+    rest: bool,
 ) -> PolicyEngine:
-    sys.path.insert(0, str(FAKE_SERVER.parent))
     names = (*_fake_tools(), *annotate)
     annotations = {
         server.name: ServerAnnotations(tuple(ToolAnnotation(name, dict(annotate.get(name, {}))) for name in names))  # type: ignore[arg-type]
@@ -254,12 +284,12 @@ def _engine(
         *rules,
         *(Rule(f"deny-{tool}", Conditions(tool=(tool,)), "deny", "not in tests") for tool in deny),
         *(Rule(f"ask-{tool}", Conditions(tool=(tool,)), "escalate", "a person decides") for tool in escalate),
-        Rule("rest", Conditions(), "allow", "tests"),
+        *([Rule("rest", Conditions(), "allow", "tests")] if rest else []),
     ]
     return PolicyEngine(Policy(tuple(mine)), Annotations(annotations), paths=paths, home="/home/nobody")
 
 
 def _fake_tools() -> tuple[str, ...]:
     source = FAKE_SERVER.read_text()
-    listed: tuple[str, ...] = eval(source[source.index("TOOLS = (") + 8 : source.index(")  # fmt: skip") + 1])
+    listed: tuple[str, ...] = eval(source[source.index("] = (") + 4 : source.index(")  # fmt: skip") + 1])
     return (*listed, "renamed", *(f"extra{i}" for i in range(3)))

@@ -1,4 +1,4 @@
-"""Verdicts beyond the hand-worked ones: hostile paths, protection, W12, git, lists, resources, and that none raises."""
+"""Verdicts beyond the hand-worked ones: hostile paths, protection, rules, resources, and that none raises."""
 
 from __future__ import annotations
 
@@ -73,9 +73,22 @@ class PathTests(_WorldTests):
             ("x" * 300, "deny structural-unresolvable-path"),
             ("a\0b", "deny invalid-arguments"),
             ("\ud800", "deny invalid-arguments"),
+            ("not-there/\ud800", "deny invalid-arguments"),
             ("~root/x", "deny default-deny"),
         ):
             self.assertVerdict(self.world.ask(engine, "filesystem", "read_text_file", {"path": path}), expected)
+
+    def test_names_that_cannot_be_passed_on(self) -> None:
+        os.symlink(b"\xff", f"{self.world.workspace}/bytes")
+        verdict = self.world.ask(self.world.engine(), "filesystem", "read_text_file", {"path": "bytes"})
+        self.assertVerdict(verdict, "deny invalid-arguments")
+
+    def test_a_call_cannot_cost_much(self) -> None:
+        paths = ["x/" * 2000] * 10_001
+        verdict = self.world.ask(self.world.engine(), "filesystem", "read_multiple_files", {"paths": paths})
+        self.assertVerdict(verdict, "deny invalid-arguments")
+        verdict = self.world.ask(self.world.engine(), "filesystem", "read_multiple_files", {"paths": paths[:200]})
+        self.assertVerdict(verdict, "allow structural-sandbox-allow")
 
     def test_a_resource_must_be_text(self) -> None:
         schema = {"type": "object", "properties": {"path": {}}}
@@ -172,7 +185,7 @@ class RuleTests(_WorldTests):
             {"roles": ["github-owner"], "allowed": ["@us", "Beta"], "matchType": "identifiers"},
             {"roles": ["github-repo"], "allowed": ["app"], "matchType": "identifiers"},
         ]
-        named = {"us": {"values": ["ACME", "old"], "manualAdditions": ["Gamma"], "manualRemovals": ["OLD"]}}
+        named = {"us": {"values": ["ACME", "Old"], "manualAdditions": ["Gamma"], "manualRemovals": ["OLD"]}}
         engine = self.world.engine([rule("ours", "allow", lists=lists)], lists=named)
         for owner, repo, expected in (
             ("acme", "APP", "allow ours"),

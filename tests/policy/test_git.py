@@ -262,7 +262,9 @@ class RepositoryTests(SynchronousTestCase):
         os.mkfifo(config)
         self.assertEqual(len(self.where(self.repository, "origin")[1]), 1)
         config.unlink()
-        config.symlink_to("/etc/passwd")
+        elsewhere = Path(self.world.home, "config")
+        elsewhere.write_text('[remote "origin"]\nurl = https://github.com/acme/app.git\n')
+        config.symlink_to(elsewhere)
         self.assertEqual(len(self.where(self.repository, "origin")[1]), 1)
         config.unlink()
         with config.open("wb") as file:

@@ -85,6 +85,12 @@ class GitCallTests(SynchronousTestCase):
         self.assertEqual(verdict.arguments["remote"], "")
         self.assertVerdict(self.ask(remote=" "), "escalate remote-other")
 
+    def test_outside_the_workspace_no_default_is_looked_up(self) -> None:
+        place = "$HOME/src/app/.git"
+        self.world.add({"files": {f"{place}/HEAD": "ref: refs/heads/main\n", f"{place}/config": ORIGIN}})
+        self.assertVerdict(self.ask(path="~/src/app"), "escalate remote-other")
+        self.assertVerdict(self.ask(path="~/src/app", remote="origin"), "allow read-src")
+
     def test_a_rule_without_remotes_allows_none(self) -> None:
         engine = self.world.engine([rule("push", "allow", server=["git"], tool=["git_push"])])
         for repository, expected in (("repo", "deny default-deny"), ("bare-of-remotes", "allow push")):
@@ -130,7 +136,8 @@ class GitCallTests(SynchronousTestCase):
         for number, plant in enumerate(plants, 1):
             self.world.add(plant)
             path = f"/workspace/x{number}"
-            self.assertVerdict(self.ask("git_status", path=path), "deny default-deny")
+            self.assertVerdict(self.ask("git_status", path=path), "allow read-src")
+            self.assertVerdict(self.ask("git_reset", path=path), "escalate history-src")
         self.configure("[core]\n\tworktree = $HOME\n".replace("$HOME", f"{self.world.home}/vault"))
         self.assertVerdict(self.ask("git_add", files=["a.txt"]), "deny structural-protected-path")
         self.configure(f"[core]\n\tworktree = {self.world.root}/outside\n")
@@ -156,9 +163,11 @@ class GitCallTests(SynchronousTestCase):
         tool = {"toolName": "git_add", "args": {"path": roles, "repo_path": roles}}
         engine = self.world.engine(annotations={"servers": {"git": {"tools": [tool]}}})
         self.configure(f"{ORIGIN}[core]\n\tfsmonitor = x\n")
-        schema = {"type": "object", "properties": {"repo_path": {"type": "string"}}}
-        verdict = engine.evaluate(ToolCall("git", "git_add", {"repo_path": "repo"}), schema)
-        self.assertVerdict(verdict, "deny structural-git-config")
+        schema: dict[str, Any] = {"type": "object", "properties": {"repo_path": {"type": "string"}}}
+        both = {"type": "object", "properties": {**schema["properties"], "path": {"type": "string"}}}
+        for form in (schema, both):
+            verdict = engine.evaluate(ToolCall("git", "git_add", {"repo_path": "repo"}), form)
+            self.assertVerdict(verdict, "deny structural-git-config")
 
     def test_a_worktree_in_the_workspace_is_free(self) -> None:
         self.world.add(

@@ -8,7 +8,6 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
-from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import SessionError
 from ironcurtain.escalation import EscalationRequest, arguments_digest
@@ -17,9 +16,9 @@ from ironcurtain.home import Home
 from ironcurtain.secrets import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Usage
-from ironcurtain.session.session import Core, Kind, Services
+from ironcurtain.session.parts import Core, Kind, Services
 from ironcurtain.settings import Settings
-from tests.audit.doubles import at_once, scratch
+from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
 
 NOW = 1.5e9
@@ -103,11 +102,12 @@ class World:
     """
     One process with a home of its own.
 
+    :param path: a directory for it.
     :param at: the home of another process to share.
+    :param reactor: where time shall pass by itself.
     """
 
-    def __init__(self, test: SynchronousTestCase, at: Home | None = None, reactor: Any = None) -> None:
-        path = scratch(test)
+    def __init__(self, path: Path, at: Home | None = None, reactor: Any = None) -> None:
         self.clock = Clock()
         self.home = at or Home(path / "home", path / "run")
         with no_more_files():

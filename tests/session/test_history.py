@@ -4,8 +4,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session.history import History, read_turns
 from ironcurtain.session.model import Turn, Usage
-from tests.audit.doubles import scratch
-from tests.audit.test_disk import file_limit
+from tests.audit.doubles import file_limit, scratch
 
 
 def make_turn(number: int) -> Turn:

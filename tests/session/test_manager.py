@@ -11,14 +11,14 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.session.manager import CLOSED_KEPT, SessionManager
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
-from tests.audit.doubles import open_files
+from tests.audit.doubles import open_files, scratch
 from tests.session.doubles import World, request
 
 
 class ManagerTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.before = open_files()
-        self.world = World(self)
+        self.world = World(scratch(self))
         self.manager = self.world.manager
 
     def create(self) -> Session:
@@ -51,7 +51,7 @@ class TableTests(ManagerTestCase):
         self.assertFalse(self.world.home.path.exists())
 
     def test_numbers_are_never_used_twice_by_processes_of_one_home(self) -> None:
-        other = World(self, at=self.world.home)
+        other = World(scratch(self), at=self.world.home)
         numbers = []
         for world in (self.world, other, self.world, other):
             session = self.successResultOf(Deferred.fromCoroutine(world.manager.create(request())))

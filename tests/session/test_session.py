@@ -15,14 +15,14 @@ from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import Reply, State
 from ironcurtain.session.session import Session
-from tests.audit.doubles import open_files
-from tests.session.doubles import USAGE, World, request
+from tests.audit.doubles import open_files, scratch
+from tests.session.doubles import USAGE, World, make_request, request
 
 
 class SessionTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.before = open_files()
-        self.world = World(self)
+        self.world = World(scratch(self))
         self.session = self.start()
 
     def start(self, task: str = "") -> Session:
@@ -151,6 +151,14 @@ class ClosingTests(SessionTestCase):
         self.assertEqual(os.listdir(self.session.paths.escalations), [])
         self.assertTrue(sent.called)
         sent.addErrback(lambda _: None)
+
+    def test_closing_withdraws_what_no_message_asked(self) -> None:
+        core = self.world.agents[0].core
+        assert core is not None
+        asked = core.escalations.ask(make_request(core))
+        self.close()
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.WITHDRAWN)
+        self.assertEqual(self.world.clock.getDelayedCalls(), [])
 
     def test_closing_fails_the_message_for_its_sender(self) -> None:
         failed = self.session.send("wait").addErrback(lambda failure: failure.value)

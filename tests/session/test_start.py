@@ -13,15 +13,14 @@ from ironcurtain.audit import chain
 from ironcurtain.errors import SessionError, Unavailable
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
-from tests.audit.doubles import open_files, scratch
-from tests.audit.test_disk import file_limit
+from tests.audit.doubles import file_limit, open_files, scratch
 from tests.session.doubles import Part, PlainAgent, PlainTools, World, request
 
 
 class StartTestCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.before = open_files()
-        self.world = World(self)
+        self.world = World(scratch(self))
 
     def create(self, wanted: SessionRequest | None = None) -> Deferred[Session]:
         return Deferred.fromCoroutine(self.world.manager.create(wanted or request()))
@@ -54,7 +53,7 @@ class FailureTests(StartTestCase):
     def test_the_home(self) -> None:
         self.world.home.path.parent.joinpath("file").write_text("no directory")
         self.world.home = replace(self.world.home, path=self.world.home.path.parent / "file" / "home")
-        self.world = World(self, at=self.world.home)
+        self.world = World(scratch(self), at=self.world.home)
         self.assertFailed(self.create(), "cannot be used")
 
     def test_the_number(self) -> None:
@@ -147,7 +146,7 @@ class CancellationTests(StartTestCase):
 
     def test_the_whole_process_can_stop_while_one_starts(self) -> None:
         for part in ("tools", "agent"):
-            self.world = World(self)
+            self.world = World(scratch(self))
             created = self.waiting_for(part)
             self.successResultOf(Deferred.fromCoroutine(self.world.manager.stop("the service ends")))
             self.assertFailed(created, "closed while it started")

@@ -25,6 +25,7 @@ from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.view import Answers, Item, View
+from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError, SessionError, UsageError
 from ironcurtain.home import SessionPaths
 from ironcurtain.operations.api import SessionApi
@@ -185,11 +186,14 @@ class FrontEnd:
         delivered = await outcome
         if delivered.reply is not None:
             return delivered.reply.text
-        raise (Left(130) if self._interrupted else delivered.error or Left(1))
+        if self._interrupted or self._view.state == "closed" or delivered.error is None:
+            raise self._left(130 if self._interrupted else 1)
+        raise delivered.error
 
     def _left(self, status: int) -> IronCurtainError:
         if status == 1 and self._view.state == "closed":
-            return SessionError("SESSION_CLOSED", f"session {self._session.number} was closed: {self._view.reason}")
+            why = one_line(self._view.reason) or "nobody said why"
+            return SessionError("SESSION_CLOSED", f"session {self._session.number} was closed: {why}")
         return Left(status)
 
     def _leave(self, status: int) -> None:

@@ -90,43 +90,42 @@ def wrap(text: str, width: int) -> Iterator[str]:
     Break text into pieces of at most ``width`` columns, at spaces where there are any; nothing is left out but the
     space at which it is broken.
     """
-    return (text[start:end] for start, end in _pieces(text, width))
+    width, start = max(width, 2), 0
+    while (end := _fitting(text, start, width)) < len(text):
+        space = text.rfind(" ", start + 1, end + 1)
+        broken = space if space - start > (end - start) // 2 else end
+        yield text[start:broken]
+        start = broken + (text[broken] == " ")
+    yield text[start:]
 
 
 def fold(line: Line, width: int) -> Iterator[Line]:
-    """Break a line as :func:`wrap` does; what follows is indented as the line is."""
+    """
+    Break a line at spaces; what follows is indented as the line is. A word that is too long, such as a path, is left
+    for the terminal to break, so that it can be copied.
+    """
     text = plain(line)
     indent = min(len(text) - len(text.lstrip(" ")), width // 2)
-    first = next(_pieces(text, width))
-    yield _part(line, *first)
-    for start, end in _pieces(text, width - indent, first):
-        yield (Span(" " * indent), *_part(line, start, end)) if indent else _part(line, start, end)
+    start = 0
+    while (end := _fitting(text, start, width if start == 0 else width - indent)) < len(text):
+        space = text.rfind(" ", start, end + 1)
+        if not text[start:space].strip(" ") or space < 0:
+            space = text.find(" ", end)
+        if space < 0:
+            break
+        yield _part(line, start, space, indent)
+        start = space + 1
+    yield _part(line, start, len(text), indent)
 
 
-def _part(line: Line, start: int, end: int) -> Line:
-    parts, offset = [], 0
+def _part(line: Line, start: int, end: int, indent: int) -> Line:
+    parts, offset = [Span(" " * indent)] if start and indent else [], 0
     for span in line:
         text = span.text[max(start - offset, 0) : max(end - offset, 0)]
         offset += len(span.text)
         if text:
             parts.append(Span(text, span.style))
     return tuple(parts)
-
-
-def _pieces(text: str, width: int, after: tuple[int, int] | None = None) -> Iterator[tuple[int, int]]:
-    """:returns: where each piece begins and ends; with ``after``, those that follow that one."""
-    width = max(width, 2)
-    start = 0
-    if after is not None:
-        start = after[1] + (text[after[1] : after[1] + 1] == " ")
-        if start >= len(text):
-            return
-    while (end := _fitting(text, start, width)) < len(text):
-        space = text.rfind(" ", start + 1, end + 1)
-        broken = space if space - start > (end - start) // 2 else end
-        yield start, broken
-        start = broken + (text[broken] == " ")
-    yield start, len(text)
 
 
 def _fitting(text: str, start: int, width: int) -> int:

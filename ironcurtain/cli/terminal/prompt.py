@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from prompt_toolkit.application import Application
@@ -157,7 +158,8 @@ class PromptSurface:
             running.cancel()
             await running
             self._keep_wakeup_fd()
-            self._raw(self._title, "\x1b[23;0t")
+            with suppress(OSError):  # there may be no terminal any more
+                self._raw(self._title, "\x1b[23;0t")
 
     async def _draw(self) -> None:
         await self._application.run_async(handle_sigint=False, set_exception_handler=False)
@@ -165,7 +167,7 @@ class PromptSurface:
     def _failed(self, failure: Failure) -> None:
         if self._listener is None:
             return
-        if failure.check(EOFError) is None:
+        if failure.check(EOFError, OSError) is None:
             self.log.failure("the terminal could not be drawn", failure)
         self._listener.lost("the terminal is gone")
 

@@ -33,10 +33,9 @@ class SpeechTests(SynchronousTestCase):
     @given(pieces, st.text("ab \n", max_size=30))
     def test_the_answer_comes_out_once(self, parts: list[str], rest: str) -> None:
         speech = Speech(flowing=True)
-        parts = ["".join(parts).lstrip()]
-        answer = (parts[0] + rest).strip()
+        answer = ("".join(parts) + rest).strip()
         out = [line for part in parts for line in speech.feed(part)] + list(speech.answered(answer))
-        self.assertEqual([line for line in out if line], [line for line in lines_of(answer) if line])
+        self.assertEqual("\n".join(line for line in out if line).lstrip(), "\n".join(filter(None, lines_of(answer))))
 
     def test_an_answer_that_was_not_said_comes_out_whole(self) -> None:
         speech = Speech(flowing=True)

@@ -1,0 +1,271 @@
+"""
+How long a call waits for an approval beyond the time that the person takes.
+
+An approver that answers at once stands for the person. Measured is the way from the moment when the call asks, over the
+news of it, the approval and its record on disk, to the moment when the call is released: in one process, from another
+process through the control API, and from another process through the files. The bare round trip of a few bytes between
+two processes over a UNIX socket, taken in the same run, is the floor::
+
+    python benchmarks/escalation.py [--calls 500]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import asyncioreactor
+
+asyncioreactor.install()
+
+from twisted.internet import reactor as the_reactor  # noqa: E402
+from twisted.internet.defer import Deferred  # noqa: E402
+from twisted.internet.task import react  # noqa: E402
+from twisted.internet.threads import deferToThreadPool  # noqa: E402
+
+from ironcurtain.control.client import ControlClient  # noqa: E402
+from ironcurtain.control.server import listen, owner  # noqa: E402
+from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest  # noqa: E402
+from ironcurtain.escalation.grant import Binding  # noqa: E402
+from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
+from ironcurtain.home import Home  # noqa: E402
+from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
+from ironcurtain.operations.operations import Operations  # noqa: E402
+from ironcurtain.secrets import Redactor  # noqa: E402
+from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
+from ironcurtain.session.manager import SessionManager  # noqa: E402
+from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
+from ironcurtain.session.parts import Core, Kind, Services  # noqa: E402
+from ironcurtain.settings import Settings  # noqa: E402
+
+reactor: Any = the_reactor
+
+ARGUMENTS = {"remote": "origin", "branch": "main"}
+SAME, ACROSS = 20.0, 50.0
+"""The goals: most milliseconds at the 99th percentile, in one process and from another."""
+
+
+class NoTools:
+    """A session's tools, of which it has none."""
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def stop(self) -> None:
+        """Nothing to stop."""
+
+
+class Asker:
+    """An agent that asks once a message, as the MCP proxy does, and replies when it asked and when it was released."""
+
+    def __init__(self, core: Core, tools: NoTools) -> None:
+        self._core = core
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def stop(self) -> None:
+        """Nothing to stop."""
+
+    def usage(self) -> Usage:
+        """:returns: nothing used."""
+        return Usage()
+
+    async def respond(self, message: str) -> Reply:
+        """Make one call that needs a person."""
+        asked = time.monotonic()
+        core, digest = self._core, arguments_digest("git", "push", ARGUMENTS)
+        core.audit.append("call", callId=message, server="git", tool="push", arguments=ARGUMENTS, decision="escalate")
+        request = EscalationRequest(
+            core.id, message, "git", "push", ARGUMENTS, "leaves this machine", "push", "v", digest
+        )
+        answer = await core.escalations.ask(request)
+        assert answer.grant is not None, answer
+        outcome = {"number": answer.number, "outcome": answer.outcome, "by": answer.by}
+        await core.audit.durable(core.audit.append("decision", callId=message, **outcome))
+        answer.grant.spend(Binding(core.id, digest, "v"), reactor.seconds())
+        return Reply(json.dumps([asked, time.monotonic()]), Usage())
+
+
+async def make_operations(directory: Path) -> Operations:
+    """:returns: the operations of a new home with one session."""
+    services = Services(
+        home=Home(directory / "home", directory / "run"),
+        settings=Settings(),
+        clock=reactor,
+        now=time.time,
+        in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+        watcher=DirectoryWatcher(reactor),
+        redactor=Redactor(),
+    )
+    manager = SessionManager({"asker": Kind("asker", lambda core: NoTools(), Asker)}, services, lambda path: path)
+    await manager.create(SessionRequest("asker"))
+    return Operations(manager)
+
+
+class Approver:
+    """Approves every escalation the moment it hears of it, and remembers when."""
+
+    def __init__(self, api: SessionApi) -> None:
+        self._api, self.approved = api, 0.0
+
+    def hear(self, stamped: Stamped) -> None:
+        """Take an event."""
+        event = stamped.event
+        if isinstance(event, EscalationRaised):
+            self.approved = time.monotonic()
+            Deferred.fromCoroutine(self._api.decide(event.number, Outcome.APPROVED, event.digest))
+
+
+class FileApprover:
+    """Approves through the files, as a program does that knows nothing of ours."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self.approved = directory, 0.0
+
+    def look(self) -> None:
+        """Answer each request that has no answer yet."""
+        for request in self._directory.glob("request-*.json"):
+            response = self._directory / request.name.replace("request-", "response-")
+            if not response.exists():
+                self.approved = time.monotonic()
+                temporary = self._directory / "answer.tmp"
+                temporary.write_text('{"decision":"approved"}')
+                temporary.rename(response)
+
+
+Waits = list[tuple[float, float]]
+"""For each call, in seconds: from asking to release, and from the approval to release."""
+
+
+async def measure(api: SessionApi, approver: Approver | FileApprover, calls: int) -> Waits:
+    """:returns: what each call waited, after one in ten more to warm up."""
+    waits = []
+    for number in range(-calls // 10, calls):
+        asked, released = json.loads((await api.send(1, f"call {number}")).text)
+        if number >= 0:
+            waits.append((released - asked, released - approver.approved))
+    return waits
+
+
+async def in_process(directory: Path, calls: int) -> Waits:
+    """Owner and approver are one process."""
+    api = LocalApi(await make_operations(directory), owner())
+    approver = Approver(api)
+    stop = await api.follow(1, 0, approver.hear)
+    waits = await measure(api, approver, calls)
+    stop()
+    await api.stop(1)
+    return waits
+
+
+async def across(directory: Path, calls: int) -> Waits:
+    """The approver hears and answers through the control API."""
+    api = ControlClient(reactor, str(directory / "control.sock"))
+    approver = Approver(api)
+    stop = await api.follow(1, 0, approver.hear)
+    waits = await measure(api, approver, calls)
+    stop()
+    return waits
+
+
+async def through_files(directory: Path, calls: int) -> Waits:
+    """The approver watches the directory of escalations and writes there."""
+    api = ControlClient(reactor, str(directory / "control.sock"))
+    (info,) = await api.sessions()
+    escalations = directory / "home" / "sessions" / info.id / "escalations"
+    approver, watcher = FileApprover(escalations), DirectoryWatcher(reactor)
+    watcher.add(escalations, approver.look)
+    waits = await measure(api, approver, calls)
+    watcher.stop()
+    return waits
+
+
+def floor(calls: int) -> list[float]:
+    """:returns: seconds of each round trip of 64 bytes to a child that sends them back."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, subprocess.Popen([sys.executable, __file__, "--echo"], stdin=theirs.fileno()) as child:
+        taken = []
+        for _ in range(calls + calls // 10):
+            began = time.monotonic()
+            ours.sendall(b"x" * 64)
+            ours.recv(64)
+            taken.append(time.monotonic() - began)
+        ours.shutdown(socket.SHUT_RDWR)
+        child.wait()
+    return taken[calls // 10 :]
+
+
+def echo() -> None:
+    """Send back what comes on standard input, which is a socket."""
+    with socket.socket(fileno=0) as stream:
+        while data := stream.recv(64):
+            stream.sendall(data)
+
+
+def line(name: str, taken: list[float], least: float, goal: float | None = None) -> str:
+    """:returns: one line of the table."""
+    p50, p99 = statistics.median(taken) * 1000, statistics.quantiles(taken, n=100)[98] * 1000
+    verdict = "" if goal is None else f"   {'within' if p99 <= goal else 'OVER'} {goal:.0f} ms"
+    return f"{name:<44} {p50:9.3f} {p99:9.3f} {p50 / 1000 / least:9.1f}{verdict}"
+
+
+async def compare(calls: int) -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory(prefix="ic-") as name:
+        one, other = Path(name, "one"), Path(name, "other")
+        bare = floor(calls)
+        alone = await in_process(one, calls)
+        command = [sys.executable, __file__, "--owner", str(other)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            try:
+                waits = {"through the control API": await across(other, calls)}
+                waits["through the files"] = await through_files(other, calls)
+            finally:
+                child.kill()
+        bare += floor(calls)
+    least = statistics.median(bare)
+    print(f"{calls} calls each{'':<28} {'p50 ms':>9} {'p99 ms':>9} {'x floor':>9}")
+    print(line("floor: a round trip between two processes", bare, least))
+    table: tuple[tuple[str, Waits, float], ...] = (
+        ("in one process", alone, SAME),
+        *((way, taken, ACROSS) for way, taken in waits.items()),
+    )
+    for way, taken, goal in table:
+        print(line(f"{way}: asked to released", [total for total, _ in taken], least, goal))
+        print(line(f"{'':<{len(way)}}  approved to released", [rest for _, rest in taken], least))
+
+
+async def own(directory: Path) -> None:
+    """Serve until killed."""
+    await listen(reactor, directory / "control.sock", await make_operations(directory))
+    print("listening", flush=True)
+    await Deferred()
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--owner", help=argparse.SUPPRESS)
+    parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.echo:
+        echo()
+        return
+    job = own(Path(options.owner)) if options.owner else compare(options.calls)
+    react(lambda _: Deferred.fromCoroutine(job))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.escalation import Outcome
+from tests.cli.terminal.frontends import FrontEndCase
+
+
+class PlainConversationTests(FrontEndCase):
+    live = False
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.done: Deferred[int] = self.begin(self.front.interactive())
+
+    def end(self, status: int) -> None:
+        """The input ends, and with the last answer the session."""
+        self.front.input_ended()
+        self.draw()
+        self.assertEqual(self.successResultOf(self.done), status)
+        self.clean()
+
+    def test_messages_wait_for_the_answer_before(self) -> None:
+        self.type("one", "two")
+        self.assertEqual(self.session.messages, ["one"])
+        self.session.answer("1")
+        self.assertEqual(self.session.messages, ["one", "two"])
+        self.session.answer("2")
+        self.draw()
+        self.assertEqual(self.surface.answers, ["1", "2"])
+        self.end(0)
+
+    def test_the_end_of_input_waits_for_the_answer(self) -> None:
+        self.type("one")
+        self.front.input_ended()
+        self.draw()
+        self.assertNoResult(self.done)
+        self.session.answer("1")
+        self.end(0)
+        self.assertEqual(self.surface.answers, ["1"])
+
+    def test_only_answers_are_answers(self) -> None:
+        self.type("one")
+        self.session.raise_escalation(3)
+        self.draw()
+        self.session.answer("1\n2")
+        self.type("/help")
+        self.assertEqual(self.surface.answers, ["1", "2"])
+        self.assertNotIn("> one", self.surface.printed)
+        self.assertIn("Escalation 3", self.surface.text)
+
+    def test_a_decision_waits_for_an_escalation(self) -> None:
+        self.type("one", "/approve", "/deny", "two")
+        self.assertEqual(self.session.decisions, [])
+        self.session.raise_escalation(3)
+        self.assertEqual(self.session.decisions, [(3, Outcome.APPROVED, "digest-3")])
+        self.session.raise_escalation(4)
+        self.assertEqual(self.session.decisions[1:], [(4, Outcome.DENIED, "digest-4")])
+        self.assertEqual(self.session.messages, ["one"])
+
+    def test_a_decision_for_nothing_is_said_after_the_answer(self) -> None:
+        self.type("one", "/approve")
+        self.draw()
+        self.assertNotIn("nothing waits", self.surface.text)
+        self.session.answer("1")
+        self.draw()
+        self.assertIn("nothing waits for a decision", self.surface.text)
+
+    def test_a_last_message_that_failed_is_the_status(self) -> None:
+        self.type("one", "two")
+        self.session.fail("overloaded")
+        self.session.answer("2")
+        self.type("three")
+        self.session.fail("overloaded")
+        self.draw()
+        self.assertEqual(self.surface.text.count("overloaded"), 2)
+        self.end(1)
+
+    def test_quit(self) -> None:
+        self.type("one", "/quit")
+        self.assertNoResult(self.done)
+        self.session.answer("1")
+        self.end(0)
+
+    def test_a_hundred_lines_at_once(self) -> None:
+        for i in range(100):
+            self.front.typed(f"/help {i}", float("inf"))
+        self.end(0)
+        self.assertEqual(self.surface.text.count("/help takes nothing"), 100)
+
+
+class PlainSingleShotTests(FrontEndCase):
+    live = False
+
+    def test_the_end_of_input_changes_nothing(self) -> None:
+        done = self.begin(self.front.single_shot("count"))
+        self.front.input_ended()
+        self.draw()
+        self.assertNoResult(done)
+        self.session.answer("42")
+        self.assertEqual(self.successResultOf(done), "42")
+        self.assertEqual((self.surface.printed, self.surface.answers), ([], []))
+        self.clean()

@@ -1,0 +1,174 @@
+"""Servers that misbehave: their callers are told, the others live, and nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+from unittest import SkipTest
+
+from twisted.internet.defer import Deferred, gatherResults
+
+from ironcurtain import bubblewrap
+from ironcurtain.mcp_proxy import child, link, stdio_backend
+from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
+from tests.mcp_proxy.support import fake_server, sleep, until
+from tests.mcp_proxy.test_calls import code, text
+from tests.mcp_proxy.test_protocol import Base
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+class FailureTests(Base):
+    """Crashes, junk, silence."""
+
+    async def pid(self, agent: Any, server: str = "fake") -> int:
+        """:returns: the process id of a server."""
+        answer = await agent.call(f"{server}__environment", {"time": time.time()})
+        return int(json.loads(text(answer))["pid"])
+
+    async def test_a_crash_is_told_and_mended(self) -> None:
+        agent = await self.agent(fake_server(), fake_server("other"))
+        before, other = await self.pid(agent), await self.pid(agent, "other")
+        for tool in ("crash", "crash_midline"):
+            started = time.monotonic()
+            both = [Deferred.fromCoroutine(agent.call(f"fake__{name}")) for name in ("silent", tool)]
+            self.assertEqual([code(answer) for answer in await gatherResults(both)], ["backend-failed"] * 2)
+            self.assertLess(time.monotonic() - started, 2)
+            self.assertEqual(await self.pid(agent, "other"), other)
+            await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
+            self.assertLess(time.monotonic() - started, 10)
+            self.assertNotEqual(await self.pid(agent), before)
+
+    async def test_calls_while_it_is_down_fail_at_once(self) -> None:
+        self.patch(stdio_backend, "FIRST_DELAY", 30.0)
+        agent = await self.agent()
+        await agent.call("fake__crash")
+        answer = await agent.call("fake__echo")
+        self.assertEqual(code(answer), "backend-failed")
+        self.assertIn("started again", text(answer))
+        names = [tool["name"] for tool in (await agent.request("tools/list"))["result"]["tools"]]
+        self.assertIn("fake__echo", names)
+
+    async def test_delays_grow(self) -> None:
+        self.patch(stdio_backend, "FIRST_DELAY", 0.05)
+        bench = await self.bench(fake_server(EXIT="3"))
+        started = time.monotonic()
+        await bench.proxy.gate.settled(10)
+        await sleep(0.5)
+        backend: Any = bench.proxy.gate._backends.get("fake")
+        self.assertIsNone(backend.introduction)
+        self.assertLess(time.monotonic() - started, 5)
+        agent = await bench.agent()
+        self.assertEqual((await agent.request("tools/list"))["result"]["tools"], [])
+
+    async def test_junk_between_answers_is_dropped(self) -> None:
+        agent = await self.agent()
+        self.assertEqual(text(await agent.call("fake__garbage")), "after garbage")
+        self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
+        self.assertEqual(agent.messages, [])
+        self.assertTrue(any("not understood" in line for _, line in self.top.errors))
+
+    async def test_a_message_over_the_limit_ends_the_server(self) -> None:
+        agent = await self.agent()
+        self.assertEqual(code(await agent.call("fake__overlong")), "backend-failed")
+        await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
+        self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
+
+    async def test_error_output_is_kept_in_bounds(self) -> None:
+        agent = await self.agent()
+        await agent.call("fake__stderr", {"lines": 2000})
+        await until(lambda: len(self.top.errors) >= child.ERROR_LINES_A_SECOND)
+        await agent.call("fake__echo")
+        server, first = self.top.errors[0]
+        self.assertEqual((server, len(first)), ("fake", child.ERROR_LINE_LIMIT))
+        self.assertLess(len(self.top.errors), 2 * child.ERROR_LINES_A_SECOND + 5)
+
+    async def test_silence_is_not_waited_for_for_ever(self) -> None:
+        self.patch(link, "SILENCE_SECONDS", 0.1)
+        self.patch(link, "SWEEP_SECONDS", 0.05)
+        agent = await self.agent(fake_server(RECORD="record"))
+        self.assertEqual(code(await agent.call("fake__silent")), "backend-failed")
+        await until(lambda: self.top.seen_by_server()[-1]["method"] == "notifications/cancelled")
+
+    async def test_a_server_that_does_not_read_fails_its_calls_only(self) -> None:
+        self.patch(child, "UNSENT_LIMIT", 1024 * 1024)
+        agent = await self.agent(fake_server(), fake_server("other"))
+        await agent.call("fake__deaf")
+        for number in range(2):
+            message = {"name": "fake__echo", "arguments": {"x": "y" * 1024 * 1024, "n": number}}
+            agent.send({"jsonrpc": "2.0", "id": f"big{number}", "method": "tools/call", "params": message})
+        self.assertEqual(code(await agent.call("fake__echo")), "backend-failed")
+        self.assertIn("structuredContent", (await agent.call("other__echo"))["result"])
+
+    async def test_a_wrong_version_is_refused(self) -> None:
+        bench = await self.bench(fake_server(VERSION="2026-07-28"))
+        await bench.proxy.gate.settled(10)
+        self.assertEqual(bench.proxy.gate.tools(), [])
+
+    async def test_a_command_that_is_not_there(self) -> None:
+        bench = await self.bench(ServerConfig("gone", "no-such-program"), fake_server())
+        await bench.proxy.gate.settled(10)
+        self.assertEqual({tool.server for tool in bench.proxy.gate.tools()}, {"fake"})
+
+
+class ProcessTests(Base):
+    """What runs, as what, and for how long."""
+
+    async def test_a_server_has_a_small_environment_and_a_group_of_its_own(self) -> None:
+        environ = {**os.environ, "ANTHROPIC_API_KEY": "secret", "LC_ALL": "C", "TZ": "UTC"}
+        agent = await self.agent(fake_server(MINE="1"), environ=environ)
+        found = json.loads(text(await agent.call("fake__environment")))
+        self.assertEqual(found["group"], found["pid"])
+        self.assertEqual(found["environment"]["MINE"], "1")
+        self.assertEqual(found["environment"]["LC_ALL"], "C")
+        allowed = {"PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR", "MINE", "PWD"}
+        names = {name for name in found["environment"] if not name.startswith("LC_")}
+        self.assertLessEqual(names, allowed)
+
+    async def test_it_starts_in_the_workspace(self) -> None:
+        agent = await self.agent()
+        self.assertTrue(text(await agent.call("fake__where")).startswith("/workspace and"))
+
+    async def test_nothing_runs_after_the_end(self) -> None:
+        self.patch(child, "POLITE_SECONDS", 0.3)
+        self.patch(child, "TERM_SECONDS", 0.3)
+        agent = await self.agent(fake_server(), fake_server("other"))
+        grandchild = int(text(await agent.call("fake__child")))
+        stubborn = int(text(await agent.call("other__stubborn")))
+        self.assertTrue(runs(grandchild) and runs(stubborn))
+        await self.top.proxy.stop()
+        self.assertEqual([pid for pid in (grandchild, stubborn) if runs(pid)], [])
+        self.assertFalse(self.top.socket.exists())
+        await self.top.proxy.stop()
+
+    async def test_a_polite_server_ends_by_itself(self) -> None:
+        agent = await self.agent()
+        await agent.call("fake__echo")
+        started = time.monotonic()
+        await self.top.proxy.stop()
+        self.assertLess(time.monotonic() - started, child.POLITE_SECONDS)
+
+    async def test_stopping_while_servers_start(self) -> None:
+        bench = await self.bench(fake_server(SLOW="60"), fake_server("crashing", EXIT="1"))
+        await sleep(0.3)
+        await bench.proxy.stop()
+
+    async def test_a_sandboxed_server_is_alone(self) -> None:
+        if (problem := bubblewrap.available()) is not None:
+            raise SkipTest(problem)
+        python = (sys.prefix, sys.base_prefix, os.path.dirname(__file__))
+        plain = fake_server("boxed")
+        sandbox = SandboxConfig(read=python, write=("/tmp",))
+        agent = await self.agent(ServerConfig("boxed", plain.command, plain.args, sandbox=sandbox))
+        found = json.loads(text(await agent.call("boxed__environment")))
+        self.assertLess(found["pid"], 10)
