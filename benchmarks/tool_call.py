@@ -86,7 +86,7 @@ class Client:
 def child() -> None:
     """A server with one tool, which answers as fast as it can."""
     schema = {"type": "object", "properties": {"message": {"type": "string"}, "size": {"type": "integer"}}}
-    tools = {"tools": [{"name": "echo", "description": "echo", "inputSchema": schema}]}
+    tools: dict[str, Any] = {"tools": [{"name": "echo", "description": "echo", "inputSchema": schema}]}
     for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" not in message:
@@ -234,7 +234,7 @@ def main() -> None:
         ours, theirs = socket.socketpair()
         os.environ["PYTHONPATH"] = str(HERE.parent.parent)
         with (
-            subprocess.Popen(CHILD, stdin=theirs, stdout=theirs) as direct,
+            subprocess.Popen(CHILD, stdin=theirs.fileno(), stdout=theirs.fileno()) as direct,
             running(sys.executable, str(HERE.with_name("relay.py")), str(top / "relay.sock"), *CHILD) as relay,
             running(sys.executable, str(HERE), "--serve", str(top)) as proxy,
         ):

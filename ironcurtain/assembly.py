@@ -17,7 +17,7 @@ from ironcurtain.control import server as control
 from ironcurtain.errors import SessionError
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home
-from ironcurtain.identity import hide_memory
+from ironcurtain.identity import hide_memory, identify
 from ironcurtain.lifecycle import Lifecycle
 from ironcurtain.locks import FileLock
 from ironcurtain.mcp_proxy.proxy import McpProxy
@@ -48,7 +48,7 @@ class Application:
         home.prepare()
         text = home.config.read_text(encoding="utf-8") if home.config.exists() else None
         settings = load(str(home.config), text, environ).settings
-        self._reactor, self._socket, self._life = reactor, socket, Lifecycle(reactor)
+        self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None
         if self._lock is not None:
             self._lock.acquire()
@@ -97,6 +97,9 @@ class Application:
             self._lock.release()
 
     async def _listen(self) -> Any:
+        for path, pid in self._home.owner_sockets():
+            if not identify(pid).alive:
+                path.unlink(missing_ok=True)
         return await control.listen(self._reactor, self._socket, self.operations)
 
     async def _stop_listening(self, port: Any) -> None:
@@ -131,14 +134,14 @@ class Outsiders:
     """
 
     def __init__(self, core: Core, proxy: McpProxy) -> None:
-        self._proxy, self._socket = proxy, core.request.options.get("socket")
+        self._proxy, self._socket, self._end = proxy, core.request.options.get("socket"), core.end
 
     async def start(self) -> None:
         """Let clients in."""
         if self._socket:
             await self._proxy.listen(Path(self._socket))
         else:
-            self._proxy.serve_stdio()
+            self._proxy.serve_stdio().addCallback(lambda _: self._end("the client has gone"))
 
     async def respond(self, message: str) -> Reply:
         """:raises SessionError: always; there is nobody who could answer."""

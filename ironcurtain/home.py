@@ -10,7 +10,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,6 +136,12 @@ class Home:
     def owner_socket(self, pid: int) -> Path:
         """The control API of a process that owns sessions without being the daemon."""
         return self.run / f"owner-{pid}.sock"
+
+    def owner_sockets(self) -> Iterator[tuple[Path, int]]:
+        """:returns: the sockets of all such processes, those that were killed among them, with their pids."""
+        for path in self.run.glob("owner-*.sock"):
+            if (pid := path.stem.removeprefix("owner-")).isdigit():
+                yield path, int(pid)
 
     def numbers(self, name: str) -> Path:
         """The file of a counter that never goes back."""

@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
@@ -23,6 +24,7 @@ from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode.diagnostics import BUILTINS
 from ironcurtain.codemode.limits import Limits
 from ironcurtain.errors import Unavailable
+from ironcurtain.identity import identify
 
 PROCESS_LIMIT = 64
 """Most interpreter processes at a time, one a session (our choice; about 8 MB each)."""
@@ -32,6 +34,9 @@ WAIT_SECONDS = 10.0
 
 TURN_SECONDS = 20.0
 """How long a process may take to answer before it is killed, whatever its own limits say."""
+
+DIRECTORY = "ironcurtain-interpreter-"
+"""How the name of a process's directory below the temporary directory begins; uid and pid follow."""
 
 SETTLE_SECONDS = 0.2
 """How long the library's threads need after closing; without, Python aborts now and then at exit (tried, 75 times)."""
@@ -138,7 +143,8 @@ def _program() -> tuple[str, str | None]:
     interpreter = _interpreter()
     if not confinement().bubblewrap:
         return interpreter, None
-    directory = tempfile.mkdtemp(prefix="ironcurtain-")
+    _sweep()
+    directory = tempfile.mkdtemp(prefix=f"{DIRECTORY}{os.geteuid()}-{os.getpid()}-")
     path = os.path.join(directory, "interpreter")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
     with os.fdopen(descriptor, "w") as script:
@@ -149,6 +155,14 @@ def _program() -> tuple[str, str | None]:
     raise Unavailable(
         f"programs cannot be started from {tempfile.gettempdir()}; set TMPDIR to a directory that allows it"
     )
+
+
+def _sweep() -> None:
+    """Remove the directories of processes that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{DIRECTORY}{os.geteuid()}-*"):
+        pid = path.name.removeprefix(DIRECTORY).split("-")[1]
+        if path.lstat().st_uid == os.geteuid() and pid.isdigit() and not identify(int(pid)).alive:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _interpreter() -> str:

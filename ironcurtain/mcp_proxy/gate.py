@@ -268,6 +268,4 @@ def _as_error(result: CallResult) -> RpcError:
     if result.error is not None:
         return RpcError(result.error)
     body = codec.decode(result.raw)
-    return RpcError(
-        codec.encode({"code": REFUSED, "message": body["content"][0]["text"], "data": body["_meta"]})
-    )
+    return RpcError(codec.encode({"code": REFUSED, "message": body["content"][0]["text"], "data": body["_meta"]}))

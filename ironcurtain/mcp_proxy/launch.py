@@ -15,6 +15,22 @@ INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """The variables, besides ``LC_*``, that a server gets from us. Others may hold our keys."""
 
 
+CAUTIOUS = {
+    "PYTHONSAFEPATH": "1",
+    "GIT_CONFIG_COUNT": "3",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": "/dev/null",
+    "GIT_CONFIG_KEY_1": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_1": "false",
+    "GIT_CONFIG_KEY_2": "protocol.ext.allow",
+    "GIT_CONFIG_VALUE_2": "never",
+}
+"""
+Servers start in the workspace, where agents write: Python must not find modules there (``python -m`` looks), and git must
+not run what a repository's own settings name. A server's configured environment wins over these.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """
@@ -49,7 +65,7 @@ def prepare(
     :param user: uid and gid as whom it runs, if not ours.
     :raises Unavailable: its command, or what its sandbox needs, is not there.
     """
-    environment = {**small_environment(environ), **server.environment, **secrets}
+    environment = {**small_environment(environ), **CAUTIOUS, **server.environment, **secrets}
     cwd = server.cwd or workspace
     argv = [_program(server, environment, cwd), *server.args]
     if server.sandbox is not None:
@@ -67,9 +83,7 @@ def _program(server: ServerConfig, environment: Mapping[str, str], cwd: str) -> 
     return found
 
 
-def _boxed(
-    name: str, config: SandboxConfig, argv: list[str], environment: Mapping[str, str], cwd: str
-) -> list[str]:
+def _boxed(name: str, config: SandboxConfig, argv: list[str], environment: Mapping[str, str], cwd: str) -> list[str]:
     if (problem := bubblewrap.available()) is not None:
         raise Unavailable(f"MCP server {name} is to run in a sandbox: {problem}")
     sandbox = bubblewrap.Sandbox(config.read, config.write, bool(config.domains), cwd)

@@ -201,5 +201,3 @@ class Link:
     def _withdrawn(self, identifier: codec.Id) -> None:
         if (question := self._questions.get(identifier)) is not None:
             question.cancel()
-
-

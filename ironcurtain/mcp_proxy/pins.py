@@ -22,7 +22,9 @@ from ironcurtain.display import has_hidden_text, paragraphs
 Reason = Literal["hidden-text", "changed-definition"]
 
 _encoder = msgspec.json.Encoder(order="deterministic")
-_PICTURE = "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+_PICTURE = (
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
 _EMOJI = re.compile(f"[0-9#*]\ufe0f\u20e3|{_PICTURE}[\ufe0e\ufe0f]?(?:\u200d(?={_PICTURE}))?")
 """Pictures, with the selectors and joiners that are part of them and hide nothing (Unicode UTS #51, section 1.4)."""
 

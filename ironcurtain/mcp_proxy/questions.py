@@ -106,9 +106,7 @@ class Questions:
         else:
             answer = await self._elicit(server, question)
         action = str(answer.get("action"))
-        self._audit.append(
-            "question", server=server, method="elicitation/create", answeredBy="person", action=action
-        )
+        self._audit.append("question", server=server, method="elicitation/create", answeredBy="person", action=action)
         return codec.encode(answer)
 
 

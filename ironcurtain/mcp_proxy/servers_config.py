@@ -103,7 +103,7 @@ def read_servers(text: bytes, source: str, *, workspace: str, home: str) -> tupl
     parsed = parse_json(source, text)
     check_version(source, parsed, FORMAT_VERSION)
     variables = {"WORKSPACE": workspace, "HOME": home}
-    servers = convert(source, parsed, _File).mcp_servers
+    servers: dict[str, _Server] = convert(source, parsed, _File).mcp_servers
     return tuple(_server(name, server, source, variables) for name, server in servers.items() if not server.disabled)
 
 

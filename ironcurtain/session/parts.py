@@ -54,6 +54,8 @@ class Core:
     emit: Callable[[events.SessionEvent], None]
     log_line: Callable[[str, str], None]
     """Writes to the session's log: what speaks, and a line of text."""
+    end: Callable[[str], None]
+    """Begins to end the session, for a reason."""
 
 
 class Tools(Protocol):

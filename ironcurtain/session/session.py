@@ -160,6 +160,7 @@ class Session:
             self.escalations,
             self._emit,
             self._log_file.write,
+            self._end,
         )
         tools = await start("the MCP proxy", lambda: _started(self._kind.make_tools(core)), lambda part: part.stop())
         self._agent = await start(
@@ -278,6 +279,11 @@ class Session:
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             done.callback(None)
+
+    def _end(self, reason: str) -> None:
+        Deferred.fromCoroutine(self.close(reason)).addErrback(
+            lambda failure: self.log.failure("session {number} did not end", failure, number=self.number)
+        )
 
     def _ended(self, reason: str) -> None:
         self._enter(State.CLOSED, reason)

@@ -114,7 +114,9 @@ class WriteTests(SynchronousTestCase):
         self.assertEqual(codec.notification("m", b"{}"), b'{"jsonrpc":"2.0","method":"m","params":{}}\n')
         self.assertEqual(codec.result("a", b"[1]"), b'{"jsonrpc":"2.0","id":"a","result":[1]}\n')
         error = json.loads(codec.error(None, -32700, "no", {"x": 1}))
-        self.assertEqual(error, {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no", "data": {"x": 1}}})
+        self.assertEqual(
+            error, {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no", "data": {"x": 1}}}
+        )
 
     def test_big_integers_and_text_survive(self) -> None:
         value = {"n": 2**70, "t": "é\u2028"}

@@ -17,15 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 RECORD = os.environ.get("RECORD", "")
-TOOLS: tuple[str, ...] = (
-    "echo", "sleep", "progress", "crash", "crash_midline", "garbage", "big", "badutf8", "surrogate", "ask", "flood",
-    "stubborn", "child", "error", "fail", "where", "stderr", "environment", "silent", "deaf", "rename", "twice", "change",
-    "unknown_notice", "odd result", "not_an_object", "file", "overlong",
-)  # fmt: skip
+PLAIN_TOOLS = """
+    echo sleep progress crash crash_midline garbage big badutf8 surrogate ask flood stubborn child error fail where stderr
+    environment silent deaf rename change unknown_notice not_an_object file overlong
+"""
+TOOLS = [*PLAIN_TOOLS.split(), "odd result"]
 PAGE = int(os.environ.get("PAGE", "7"))
 description = os.environ.get("DESCRIPTION", "a tool for tests")
 if "TOOLS" in os.environ:
-    TOOLS = tuple(os.environ["TOOLS"].split(","))
+    TOOLS = os.environ["TOOLS"].split(",")
 extra_tools = [f"extra{i}" for i in range(int(os.environ.get("EXTRA", "0")))]
 pending: dict[Any, Any] = {}
 asked = 0
@@ -133,7 +133,8 @@ def call(identifier: Any, params: dict[str, Any]) -> None:
         answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}'
         line(answer % identifier)
     elif name == "surrogate":
-        answer = b'{"jsonrpc":"2.0","id":%d,\r"result":{"content":[{"type":"text","text":"a\\ud83d\\\\ud83d\\ud83d\\ude00"}]}}'
+        broken = b"a\\ud83d\\\\ud83d\\ud83d\\ude00"
+        answer = b'{"jsonrpc":"2.0","id":%d,\r"result":{"content":[{"type":"text","text":"' + broken + b'"}]}}'
         line(answer % identifier)
     elif name == "ask":
         method = arguments["method"]
@@ -209,7 +210,12 @@ def handle(message: dict[str, Any]) -> None:
     elif method == "tools/call":
         call(identifier, params)
     elif method == "prompts/list":
-        send({"id": identifier, "result": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}], "x-unknown": 1}]}})
+        send(
+            {
+                "id": identifier,
+                "result": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}], "x-unknown": 1}]},
+            }
+        )
     elif method == "prompts/get":
         message = {"role": "user", "content": {"type": "text", "text": json.dumps(params)}}
         send({"id": identifier, "result": {"messages": [message]}})

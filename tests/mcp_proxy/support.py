@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import reactor as the_reactor
+from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, connectionDone
@@ -34,8 +34,9 @@ from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets import Redactor, Secret
+from tests.mcp_proxy.fake_server import TOOLS
 
-reactor: Any = the_reactor
+the_reactor: Any = _reactor
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 SESSION = "session-under-test"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -54,7 +55,7 @@ def fake_server(
 
 def sleep(seconds: float) -> Deferred[None]:
     """:returns: fires later, in real time."""
-    return deferLater(reactor, seconds)
+    return deferLater(the_reactor, seconds)
 
 
 async def until(condition: Callable[[], bool], what: str = "it", seconds: float = 10.0) -> None:
@@ -113,7 +114,7 @@ class RawAgent(Protocol):
                 return succeed(message)
         waiter: Deferred[dict[str, Any]] = Deferred()
         self._waiting.append((fits, waiter))
-        return waiter.addTimeout(30, reactor)
+        return waiter.addTimeout(30, the_reactor)
 
     def answer_to(self, identifier: Any) -> Deferred[dict[str, Any]]:
         """:returns: fires with the answer to a request."""
@@ -181,7 +182,7 @@ class Bench:
         self.escalations = EscalationQueue(
             next_number=lambda: next(numbers),
             new_id=lambda: os.urandom(8).hex(),
-            clock=reactor,
+            clock=the_reactor,
             now=time.time,
             timeout=timeout,
             attended=lambda: attended,
@@ -198,7 +199,7 @@ class Bench:
             paths=self.paths,
             redactor=self.redactor,
             surroundings=Surroundings(
-                reactor=reactor,
+                reactor=the_reactor,
                 environ=dict(os.environ if environ is None else environ),
                 secret_command=lambda command: succeed(Secret(f"secret of {command}")),
                 new_id=lambda: f"call-{next(calls)}",
@@ -219,7 +220,7 @@ class Bench:
 
     async def agent(self, hello: bool = True, **more: Any) -> RawAgent:
         """:returns: one more agent, after its handshake."""
-        agent: RawAgent = await connectProtocol(UNIXClientEndpoint(reactor, str(self.socket)), RawAgent())
+        agent: RawAgent = await connectProtocol(UNIXClientEndpoint(the_reactor, str(self.socket)), RawAgent())
         self.agents.append(agent)
         if hello:
             await agent.hello(**more)
@@ -258,10 +259,11 @@ class Bench:
         self.escalations.decide((await self.pending()).number, outcome, "tester")
 
     def _audit(self, path: Path, redactor: Redactor) -> AuditLog:
-        return AuditLog(path, SESSION, redactor, reactor, time.time, _at_once)
+        return AuditLog(path, SESSION, redactor, the_reactor, time.time, at_once)
 
 
-def _at_once(work: Callable[[], None]) -> Deferred[None]:
+def at_once(work: Callable[[], None]) -> Deferred[None]:
+    """Do in this thread what others do in another."""
     work()
     return succeed(None)
 
@@ -275,7 +277,7 @@ def _engine(
     rules: Sequence[Rule],
     rest: bool,
 ) -> PolicyEngine:
-    names = (*_fake_tools(), *annotate)
+    names = (*TOOLS, "renamed", *annotate)
     annotations = {
         server.name: ServerAnnotations(tuple(ToolAnnotation(name, dict(annotate.get(name, {}))) for name in names))  # type: ignore[arg-type]
         for server in servers
@@ -287,9 +289,3 @@ def _engine(
         *([Rule("rest", Conditions(), "allow", "tests")] if rest else []),
     ]
     return PolicyEngine(Policy(tuple(mine)), Annotations(annotations), paths=paths, home="/home/nobody")
-
-
-def _fake_tools() -> tuple[str, ...]:
-    source = FAKE_SERVER.read_text()
-    listed: tuple[str, ...] = eval(source[source.index("] = (") + 4 : source.index(")  # fmt: skip") + 1])
-    return (*listed, "renamed", *(f"extra{i}" for i in range(3)))

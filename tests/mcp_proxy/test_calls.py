@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import reactor
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 
 from ironcurtain.audit import AuditLog
@@ -17,7 +16,7 @@ from ironcurtain.mcp_proxy import admission
 from ironcurtain.mcp_proxy.calls import CallDecided, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.secrets import Redactor, Secret
-from tests.mcp_proxy.support import SESSION, RawAgent, fake_server, sleep, until
+from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, sleep, the_reactor, until
 from tests.mcp_proxy.test_protocol import Base
 
 
@@ -54,7 +53,9 @@ class PolicyTests(Base):
         raised, finished = self.top.events
         assert isinstance(raised, CallRaised) and isinstance(finished, CallFinished)
         self.assertEqual((raised.tool, raised.decision), ("echo", "allow"))
-        self.assertEqual((finished.call_id, finished.status, finished.size), (raised.call_id, "success", outcome["size"]))
+        self.assertEqual(
+            (finished.call_id, finished.status, finished.size), (raised.call_id, "success", outcome["size"])
+        )
 
     async def test_a_denied_call_is_never_made(self) -> None:
         agent = await self.agent(fake_server(RECORD="record"), deny=["crash"])
@@ -186,7 +187,7 @@ class EscalationTests(Base):
                 return super().durable(sequence)
 
         def audit(path: Path, redactor: Redactor) -> AuditLog:
-            return Slow(path, SESSION, redactor, reactor, lambda: 0.0, lambda work: succeed(work()))  # type: ignore[arg-type]
+            return Slow(path, SESSION, redactor, the_reactor, lambda: 0.0, at_once)
 
         agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"], audit=audit)
         answer = Deferred.fromCoroutine(agent.call("fake__echo"))
@@ -353,7 +354,7 @@ class AuditTests(Base):
     async def test_a_decision_that_is_not_on_disk_permits_nothing(self) -> None:
         def audit(path: Path, redactor: Redactor) -> AuditLog:
             error = OSError(5, "Input/output error")
-            return AuditLog(path, SESSION, redactor, reactor, lambda: 0.0, lambda work: fail(error))  # type: ignore[arg-type]
+            return AuditLog(path, SESSION, redactor, the_reactor, lambda: 0.0, lambda work: fail(error))
 
         agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"], audit=audit)
         answer = Deferred.fromCoroutine(agent.call("fake__echo"))

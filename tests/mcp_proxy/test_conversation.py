@@ -70,7 +70,8 @@ class ConversationTests(SynchronousTestCase):
         self.assertIsInstance(self.talk.receive(message(id=number, result={})), Garbage)
 
     def test_abandoned_are_all_who_wait(self) -> None:
-        self.ask("one"), self.ask("two")
+        self.ask("one")
+        self.ask("two")
         self.assertEqual(self.talk.abandon(), ["one", "two"])
         self.assertEqual(self.talk.abandon(), [])
 
@@ -79,7 +80,8 @@ class ConversationTests(SynchronousTestCase):
         self.assertEqual(self.talk.receive(message(method="x", params={"a": 1})), Notice("x", b'{"a": 1}'))
         line = message(method="notifications/cancelled", params={"requestId": 1})
         self.assertEqual(self.talk.receive(line), Withdrawn(1))
-        for params in ({}, {"requestId": None}, [], {"requestId": True}):
+        wrong: list[Any] = [{}, {"requestId": None}, [], {"requestId": True}]
+        for params in wrong:
             self.assertIsInstance(self.talk.receive(message(method="notifications/cancelled", params=params)), Garbage)
 
     def test_broken_characters_are_replaced_not_lost(self) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
-from contextlib import suppress
+from typing import Any
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.mcp_proxy.listeners import PATH_LIMIT
@@ -66,7 +67,7 @@ class StdioTests(Base):
         served = bench.proxy.serve_stdio(our_input, our_output)
         for descriptor in (their_input, our_output, our_input):
             self.addCleanup(os.close, descriptor)
-        messages = [
+        messages: list[dict[str, Any]] = [
             {"id": 1, "method": "initialize", "params": HELLO},
             {"method": "notifications/initialized"},
             {"id": 2, "method": "tools/call", "params": {"name": "fake__big", "arguments": {"size": 500_000}}},
@@ -78,7 +79,7 @@ class StdioTests(Base):
         os.set_blocking(their_input, False)
 
         def came() -> bool:
-            with suppress(BlockingIOError):
+            with contextlib.suppress(BlockingIOError):
                 got.extend(os.read(their_input, 1024 * 1024))
             return got.count(b"\n") == 2
 

@@ -33,13 +33,15 @@ class FieldTests(Base):
 
     async def test_unknown_fields_survive_both_ways(self) -> None:
         agent = await self.agent()
-        arguments = {"big": 2**70, "float": 1.5, "none": None, "text": "é\u2028\\", "deep": [{"x": []}]}
+        arguments: dict[str, Any] = {"big": 2**70, "float": 1.5, "none": None, "text": "é\u2028\\", "deep": [{"x": []}]}
         answer = await agent.call("fake__echo", arguments, unknown={"y": 1}, _meta={"traceparent": "t"})
         result = answer["result"]
         self.assertEqual(result["structuredContent"], {"got": arguments})
         self.assertEqual(result["x-unknown"], 2**70)
         sent = json.loads(result["content"][0]["text"])
-        self.assertEqual(sent, {"unknown": {"y": 1}, "_meta": {"traceparent": "t"}, "name": "echo", "arguments": arguments})
+        self.assertEqual(
+            sent, {"unknown": {"y": 1}, "_meta": {"traceparent": "t"}, "name": "echo", "arguments": arguments}
+        )
         listed = (await agent.request("tools/list"))["result"]["tools"][0]
         self.assertEqual(listed["x-unknown"], {"kept": [1.5, None, 2**70]})
 
@@ -55,7 +57,14 @@ class FieldTests(Base):
 
     async def test_a_server_sees_only_what_the_router_knows(self) -> None:
         agent = await self.agent(fake_server(RECORD="record"))
-        for method in ("x/batch", "tasks/list", "server/discover", "roots/list", "Tools/Call", "sampling/createMessage"):
+        for method in (
+            "x/batch",
+            "tasks/list",
+            "server/discover",
+            "roots/list",
+            "Tools/Call",
+            "sampling/createMessage",
+        ):
             answer = await agent.request(method, {"x": 1})
             self.assertEqual(answer["error"]["code"], -32601)
             agent.tell(method, {"x": 1})
@@ -197,11 +206,26 @@ class NameTests(Base):
 
     async def test_names_are_matched_exactly(self) -> None:
         agent = await self.agent()
-        wrong = ("fake__Echo", "fake__echo ", " fake__echo", "echo", "fake/echo", "fake__../echo", "fake__echo\x00", "", "x" * 9999)
+        wrong = (
+            "fake__Echo",
+            "fake__echo ",
+            " fake__echo",
+            "echo",
+            "fake/echo",
+            "fake__../echo",
+            "fake__echo\x00",
+            "",
+            "x" * 9999,
+        )
         for name in wrong:
             answer = await agent.call(name)
             self.assertEqual(answer["error"]["code"], -32602, name[:50])
-        for params in ({}, {"name": 7}, {"name": "fake__echo", "arguments": []}, {"name": "fake__echo", "arguments": None}):
+        for params in (
+            {},
+            {"name": 7},
+            {"name": "fake__echo", "arguments": []},
+            {"name": "fake__echo", "arguments": None},
+        ):
             self.assertEqual((await agent.request("tools/call", params))["error"]["code"], -32602)
         calls = self.top.records("call")
         self.assertEqual([record["decision"] for record in calls], ["deny"] * len(wrong))
@@ -308,7 +332,10 @@ class OtherMethodTests(Base):
         sent = json.loads(got["result"]["messages"][0]["content"]["text"])
         self.assertEqual(sent, {"name": "greet", "arguments": {"who": "you"}, "x": 1})
         self.assertEqual((await agent.request("prompts/get", {"name": "greet"}))["error"]["code"], -32602)
-        for reference in ({"type": "ref/prompt", "name": "fake__greet"}, {"type": "ref/resource", "uri": "test://items/{id}"}):
+        for reference in (
+            {"type": "ref/prompt", "name": "fake__greet"},
+            {"type": "ref/resource", "uri": "test://items/{id}"},
+        ):
             params = {"ref": reference, "argument": {"name": "who", "value": "y"}}
             done = (await agent.request("completion/complete", params))["result"]["completion"]["values"]
             own = {**reference, "name": "greet"} if "name" in reference else reference

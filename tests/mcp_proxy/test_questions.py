@@ -8,11 +8,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.mcp_proxy.servers_config import AgentRequest
 from tests.mcp_proxy.support import RawAgent, fake_server, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base
 
-CAPABLE = {"capabilities": {"sampling": {}, "elicitation": {"form": {}}, "roots": {"listChanged": True}}}
+CAPABLE: dict[str, Any] = {
+    "capabilities": {"sampling": {}, "elicitation": {"form": {}}, "roots": {"listChanged": True}}
+}
 
 
 class QuestionTests(Base):
@@ -69,7 +72,7 @@ class QuestionTests(Base):
         self.assertNotIn("content", record)
 
     async def test_what_is_allowed_goes_to_the_agent_and_back(self) -> None:
-        allowed = frozenset({"sampling", "elicitation"})
+        allowed: frozenset[AgentRequest] = frozenset(("sampling", "elicitation"))
         servers = [fake_server(name, requests=allowed, RECORD=f"record-{name}") for name in "ab"]
         bench = await self.bench(*servers)
         agent = await bench.agent(**CAPABLE)
@@ -91,7 +94,7 @@ class QuestionTests(Base):
         self.assertEqual((await elicit)["error"], {"code": 1, "message": "no", "x": 1.5})
 
     async def test_what_the_agent_cannot_do_is_not_claimed(self) -> None:
-        allowed = frozenset({"sampling", "elicitation"})
+        allowed: frozenset[AgentRequest] = frozenset(("sampling", "elicitation"))
         bench = await self.bench(fake_server(requests=allowed, RECORD="record"))
         await bench.agent(capabilities={"sampling": {"tools": {}}})
         self.assertEqual(bench.seen_by_server()[0]["params"]["capabilities"], {"sampling": {"tools": {}}})

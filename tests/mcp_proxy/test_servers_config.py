@@ -27,7 +27,9 @@ class ReadTests(SynchronousTestCase):
         return str(caught.exception)
 
     def test_the_usual_shape(self) -> None:
-        servers = read({"a": {"command": "x"}, "b": {"type": "stdio", "command": "y", "args": ["1"], "env": {"K": "v"}}})
+        servers = read(
+            {"a": {"command": "x"}, "b": {"type": "stdio", "command": "y", "args": ["1"], "env": {"K": "v"}}}
+        )
         self.assertEqual(servers, (ServerConfig("a", "x"), ServerConfig("b", "y", ("1",), {"K": "v"})))
 
     def test_our_additions(self) -> None:
@@ -55,7 +57,9 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual(server.command, "$HOME")
 
     def test_disabled_servers_are_left_out(self) -> None:
-        self.assertEqual(read({"a": {"command": "x", "disabled": True}, "b": {"url": "http://x", "disabled": True}}), ())
+        self.assertEqual(
+            read({"a": {"command": "x", "disabled": True}, "b": {"url": "http://x", "disabled": True}}), ()
+        )
 
     def test_http_backends_are_refused_clearly(self) -> None:
         for server in ({"url": "https://example.com/mcp", "headers": {"A": "b"}}, {"type": "http", "command": "x"}):

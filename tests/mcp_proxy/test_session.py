@@ -96,7 +96,8 @@ class LifecycleTests(Base):
         self.assertEqual(self.error(request(2, "initialize", HELLO)), (codec.INVALID_REQUEST, 2))
 
     def test_initialize_needs_a_version(self) -> None:
-        for params in (None, {}, {"protocolVersion": 7}, []):
+        wrong: list[Any] = [None, {}, {"protocolVersion": 7}, []]
+        for params in wrong:
             code, _ = self.error(request(1, "initialize", params))
             self.assertEqual(code, codec.INVALID_PARAMS)
         self.assertEqual(self.session.version, "")
@@ -164,7 +165,8 @@ class RequestTests(Base):
     def test_cancelling_what_is_not_there_changes_nothing(self) -> None:
         self.ready()
         start = self.start(1)
-        for params in ({"requestId": "1"}, {"requestId": 2}, {"requestId": True}, {"requestId": 1.0}, {}, [], None):
+        others: list[Any] = [{"requestId": other} for other in ("1", 2, True, 1.0, None)]
+        for params in (*others, {}, [], None):
             line = message(method="notifications/cancelled", **({} if params is None else {"params": params}))
             self.assertIsNone(self.session.receive(line), params)
         self.assertIsNotNone(self.session.finish(start.key, b"{}"))
@@ -280,10 +282,8 @@ class Traffic(RuleBasedStateMachine):
         assert all(self.session.finish(key, b"{}") is None for key in self.done)
 
 
-class TrafficTests(Traffic.TestCase):  # type: ignore[misc, name-defined]
-    """Run the machine."""
-
-    settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TrafficTests = Traffic.TestCase
+TrafficTests.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
 
 
 class AnyBytesTests(Base):

@@ -133,6 +133,14 @@ class InspectionTests(SynchronousTestCase):
             "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
             "io.modelcontextprotocol/clientInfo": {},
         }
-        params = {"name": "n", "arguments": {}, "x": 1, "task": {}, "inputResponses": {}, "requestState": "", "_meta": meta}
+        params = {
+            "name": "n",
+            "arguments": {},
+            "x": 1,
+            "task": {},
+            "inputResponses": {},
+            "requestState": "",
+            "_meta": meta,
+        }
         self.assertEqual(clean(params), {"x": 1, "_meta": {"traceparent": "kept"}})
         self.assertEqual(clean({"_meta": "odd"}), {})

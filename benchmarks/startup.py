@@ -1,0 +1,54 @@
+"""
+How long commands take to start, against Python itself in the same run: ``python benchmarks/startup.py``.
+
+A session of the built-in agent is measured whole: interpreter, MCP server, one scripted answer, and everything ended.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+ROUNDS = 15
+BIN = Path(sys.executable).parent
+SCRIPT = 'version = 1\n[[turns]]\ntext = "Done."\n'
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    with tempfile.TemporaryDirectory(prefix="ic-") as directory:
+        script = Path(directory, "script.toml")
+        script.write_text(SCRIPT)
+        environ = {**os.environ, "HOME": directory, "IRONCURTAIN_HOME": f"{directory}/home"}
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled once, as after an installation
+        ours = str(BIN / "ironcurtain")
+        commands = {
+            "python -c pass (floor)": [sys.executable, "-c", "pass"],
+            "import twisted.web and the asyncio reactor": [
+                sys.executable,
+                "-c",
+                "from twisted.internet import asyncioreactor; asyncioreactor.install(); import twisted.web.server",
+            ],
+            "ironcurtain --help": [ours, "--help"],
+            "ironcurtain sessions": [ours, "sessions"],
+            "ironcurtain start, a whole session": [ours, "start", "--backend", f"scripted:{script}", "hello"],
+        }
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(ROUNDS):
+            for name, command in commands.items():
+                begun = time.perf_counter()
+                subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+                times[name].append(time.perf_counter() - begun)
+    floor = median(next(iter(times.values())))
+    print(f"{'':<46} {'p50 ms':>8} {'max ms':>8} {'x floor':>8}")
+    for name, taken in times.items():
+        print(f"{name:<46} {median(taken) * 1e3:8.0f} {max(taken) * 1e3:8.0f} {median(taken) / floor:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

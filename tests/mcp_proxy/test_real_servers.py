@@ -1,0 +1,137 @@
+"""Real servers behind, real clients in front."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+from mcp import StdioServerParameters, stdio_client
+from mcp.client.client import Client
+from twisted.internet.utils import getProcessOutputAndValue
+
+from ironcurtain.bridge import from_asyncio
+from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from ironcurtain.policy.rules import Conditions, Rule
+from tests.mcp_proxy.support import Bench, fake_server, the_reactor
+from tests.mcp_proxy.test_protocol import Base
+
+PUMP = Path(__file__).with_name("pump.py")
+NODE = Path(os.environ.get("MCP_NODE_MODULES", "node_modules"))
+INSPECTOR = NODE / "@modelcontextprotocol" / "inspector" / "cli" / "build" / "cli.js"
+
+ANNOTATIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "get_current_time": {"timezone": ("none",)},
+    "convert_time": {name: ("none",) for name in ("source_timezone", "time", "target_timezone")},
+    "git_status": {"repo_path": ("read-path",)},
+    "git_log": {
+        "repo_path": ("read-path",),
+        **{name: ("none",) for name in ("max_count", "start_timestamp", "end_timestamp")},
+    },
+    "fetch": {"url": ("fetch-url",), **{name: ("none",) for name in ("max_length", "start_index", "raw")}},
+}
+
+
+def program(name: str) -> ServerConfig:
+    """:returns: a server from a package that is installed for tests."""
+    found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
+    if found is None:
+        raise SkipTest(f"{name} is not installed")
+    return ServerConfig(name.removeprefix("mcp-server-"), found)
+
+
+class RealTests(Base):
+    """Servers of other people."""
+
+    async def real(self, *servers: ServerConfig, **options: Any) -> Bench:
+        """:returns: a proxy whose servers are all up."""
+        bench = await self.bench(*servers, annotate=ANNOTATIONS, **options)
+        await bench.proxy.gate.settled(60)
+        return bench
+
+    def client(self, bench: Bench, mode: str) -> Client:
+        """:returns: the SDK's client, joined to the proxy's socket as an agent is."""
+        command = StdioServerParameters(command=sys.executable, args=["-S", str(PUMP), str(bench.socket)])
+        return Client(stdio_client(command), mode=mode)
+
+    async def test_the_sdks_client_in_both_modes(self) -> None:
+        bench = await self.real(program("mcp-server-time"), fake_server())
+
+        async def use(mode: str) -> tuple[list[str], Any]:
+            async with self.client(bench, mode) as client:
+                tools = await client.list_tools()
+                answer = await client.call_tool("time__get_current_time", {"timezone": "UTC"})
+                resources = await client.list_resources()
+                prompts = await client.list_prompts()
+                assert [str(r.uri) for r in resources.resources][0] == "test://static"
+                assert [p.name for p in prompts.prompts] == ["fake__greet"]
+                return [tool.name for tool in tools.tools], answer
+
+        for mode in ("auto", "legacy"):
+            names, answer = await from_asyncio(use(mode))
+            self.assertEqual(names[:2], ["time__get_current_time", "time__convert_time"])
+            self.assertFalse(answer.is_error)
+            self.assertEqual(json.loads(answer.content[0].text)["timezone"], "UTC")
+
+    async def test_time_says_why_it_failed(self) -> None:
+        bench = await self.real(program("mcp-server-time"))
+        agent = await bench.agent()
+        answer = await agent.call("time__get_current_time", {"timezone": "Nowhere/At_all"})
+        self.assertTrue(answer["result"]["isError"])
+        self.assertEqual(bench.records("outcome")[0]["status"], "error")
+
+    async def test_git_in_the_workspace(self) -> None:
+        bench = await self.real(program("mcp-server-git"))
+        subprocess.run(["git", "init", "-q", str(bench.workspace / "repo")], check=True)
+        agent = await bench.agent()
+        answer = await agent.call("git__git_status", {"repo_path": "/workspace/repo"})
+        self.assertIn("No commits yet", answer["result"]["content"][0]["text"])
+        self.assertEqual(bench.records("call")[0]["rule"], "structural-sandbox-allow")
+
+    async def test_fetch_is_asked_for(self) -> None:
+        rule = Rule("web", Conditions(server=("fetch",)), "deny", "no web in tests")
+        bench = await self.real(program("mcp-server-fetch"), rules=[rule])
+        agent = await bench.agent()
+        answer = await agent.call("fetch__fetch", {"url": "http://localhost:1/"})
+        self.assertEqual(answer["result"]["_meta"]["ironcurtain/rule"], "web")
+
+    async def test_our_own_file_server(self) -> None:
+        if importlib.util.find_spec("ironcurtain.servers.files.__main__") is None:
+            raise SkipTest("the file server is not there")
+        annotate = {"read_text_file": {"path": ("read-path",), "head": ("none",), "tail": ("none",)}}
+        environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        server = ServerConfig("filesystem", sys.executable, ("-m", "ironcurtain.servers.files", "."), environment)
+        bench = await self.bench(server, annotate=annotate)
+        (bench.workspace / "notes.txt").write_text("remember")
+        agent = await bench.agent()
+        answer = await agent.call("filesystem__read_text_file", {"path": "/workspace/notes.txt"})
+        self.assertEqual(answer["result"]["content"][0]["text"], "remember")
+        for escape in ("/etc/passwd", "../../etc/passwd"):
+            answer = await agent.call("filesystem__read_text_file", {"path": escape})
+            self.assertTrue(answer["result"]["isError"])
+
+    async def test_the_inspector(self) -> None:
+        node = shutil.which("node")
+        if node is None or not INSPECTOR.exists():
+            raise SkipTest("set MCP_NODE_MODULES to a node_modules directory with @modelcontextprotocol/inspector")
+        bench = await self.real(program("mcp-server-time"), fake_server())
+
+        async def inspect(*arguments: str) -> Any:
+            command = [str(INSPECTOR), "--cli", sys.executable, str(PUMP), str(bench.socket), "--method", *arguments]
+            output, errors, status = await getProcessOutputAndValue(
+                node, command, dict(os.environ), reactor=the_reactor
+            )
+            self.assertEqual(status, 0, errors.decode())
+            return json.loads(output)
+
+        self.assertEqual(len((await inspect("tools/list"))["tools"]), len(bench.proxy.gate.tools()))
+        self.assertEqual(len((await inspect("resources/list"))["resources"]), 3)
+        self.assertEqual(len((await inspect("prompts/list"))["prompts"]), 1)
+        call = ("tools/call", "--tool-name", "time__get_current_time", "--tool-arg", "timezone=UTC")
+        self.assertFalse((await inspect(*call))["isError"])
