@@ -1,0 +1,153 @@
+"""The commands that run no session: in this process, with a home of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.cli import COMMANDS, commands
+
+
+class CommandCase(SynchronousTestCase):
+    """Runs commands in a home of the test's."""
+
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory(prefix="ic-")
+        self.addCleanup(directory.cleanup)
+        self.person = Path(directory.name)
+        self.home = self.person / ".ironcurtain"
+        self.environ = {"HOME": str(self.person), "IRONCURTAIN_HOME": str(self.home), "ANTHROPIC_API_KEY": ""}
+
+    def run_command(self, *words: str) -> Result:
+        return CliRunner().invoke(commands, list(words), env=self.environ)
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.run_command(*words, "--json").stdout)
+
+
+class HelpTests(CommandCase):
+    def test_help_of_every_command_teaches(self) -> None:
+        for name in COMMANDS:
+            result = self.run_command(name, "--help")
+            self.assertEqual(result.exit_code, 0, name)
+            self.assertGreater(len(result.output.splitlines()), 5, name)
+
+    def test_help_loads_nothing_that_is_slow(self) -> None:
+        program = (
+            "import sys; sys.argv = ['ironcurtain', '--help']\n"
+            "from ironcurtain.cli import main\n"
+            "try: main()\n"
+            "except SystemExit: pass\n"
+            "sys.exit(sum(name in sys.modules for name in ('twisted', 'treq', 'msgspec', 'asyncio')))"
+        )
+        done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False)
+        self.assertEqual(done.returncode, 0)
+
+    def test_an_unknown_command_is_wrong_usage(self) -> None:
+        ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
+        for words in (["fly"], ["approve", "one"], ["start", "--fast"]):
+            done = subprocess.run([ironcurtain, *words], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn("Error", done.stderr)
+
+
+class InitTests(CommandCase):
+    def test_files_are_made_once_and_are_valid(self) -> None:
+        self.assertEqual(self.run_command("init").exit_code, 0)
+        for name in ("config.toml", "policy.toml", "mcp-servers.json"):
+            self.assertEqual((self.home / name).stat().st_mode & 0o777, 0o600)
+        (self.home / "config.toml").write_text("[agent]\nmax_steps = 3\n")
+        self.assertIn("kept", self.run_command("init").output)
+        self.assertEqual(self.json("config", "show")["agent.max_steps"]["value"], 3)
+        self.assertEqual(self.run_command("policy", "check").exit_code, 0)
+
+
+class ConfigTests(CommandCase):
+    def test_every_value_says_where_it_came_from(self) -> None:
+        self.environ["IRONCURTAIN_ESCALATION_TIMEOUT_SECONDS"] = "60"
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { env = "MY_KEY" }\n')
+        self.environ["MY_KEY"] = "canary-of-a-key-that-nobody-prints"
+        shown = self.json("config", "show")
+        self.assertEqual(shown["escalation.timeout_seconds"]["value"], 60)
+        self.assertIn("IRONCURTAIN_ESCALATION_TIMEOUT_SECONDS", shown["escalation.timeout_seconds"]["from"])
+        self.assertEqual(shown["providers.anthropic.key.env"]["value"], "MY_KEY")
+        self.assertNotIn("canary", self.run_command("config", "show").output)
+
+
+class DoctorTests(CommandCase):
+    def states(self) -> dict[str, tuple[str, str]]:
+        return {finding["what"]: (finding["state"], finding["mend"]) for finding in self.json("doctor")}
+
+    def test_a_fresh_machine_is_told_what_to_do(self) -> None:
+        states = self.states()
+        self.assertEqual(states["home"], ("hint", "Make it with: ironcurtain init"))
+        self.assertEqual(states["model"], ("hint", "Set it: export ANTHROPIC_API_KEY=..."))
+        self.assertEqual(self.run_command("doctor").exit_code, 0)
+
+    def test_what_is_wrong_is_named_and_is_status_1(self) -> None:
+        self.run_command("init")
+        self.home.chmod(0o755)
+        (self.home / "config.toml").write_text("max_stpes = 1\n")
+        (self.home / "mcp-servers.json").write_text('{"mcpServers": {"a": {"command": "no-such-program"}}}')
+        states = self.states()
+        self.assertEqual(states["home"], ("wrong", f"Close it: chmod 700 {self.home}"))
+        self.assertEqual(states["settings"][0], "wrong")
+        self.assertEqual(states["MCP server a"][0], "wrong")
+        self.assertEqual(self.run_command("doctor").exit_code, 1)
+
+    def test_missing_bubblewrap_is_a_hint(self) -> None:
+        ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
+        environ = {**os.environ, **self.environ, "PATH": "/nowhere"}
+        done = subprocess.run([ironcurtain, "doctor"], env=environ, capture_output=True, text=True, check=False)
+        self.assertIn("bubblewrap is not installed", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class PolicyTests(CommandCase):
+    def test_a_verdict_is_explained(self) -> None:
+        answer = self.json("policy", "explain", "filesystem.read_text_file", "path=~/notes.txt")
+        self.assertEqual((answer["decision"], answer["rule"]), ("escalate", "read-home"))
+        answer = self.json("policy", "explain", "filesystem.read_text_file", '{"path": "~/.ssh/id_rsa"}')
+        self.assertEqual((answer["decision"], answer["rule"]), ("deny", "structural-protected-path"))
+        text = self.run_command("policy", "explain", "filesystem.write_file", "path=x", "content=1").output
+        self.assertIn("structural-sandbox-allow", text)
+
+    def test_what_an_agent_could_write_is_made_visible(self) -> None:
+        text = self.run_command("policy", "explain", "filesystem.read_text_file", "path=/etc/\x1b[31mred").output
+        self.assertNotIn("\x1b", text)
+
+    def test_mistakes_are_found_and_are_status_1(self) -> None:
+        policy = self.person / "policy.toml"
+        policy.write_text('[[rules]]\nname = "all"\nif = {}\nthen = "allow"\n')
+        result = self.run_command("policy", "check", "--policy", str(policy))
+        self.assertEqual(result.exit_code, 1)
+        self.assertIn("allows-everything", result.output)
+
+    def test_wrong_words_are_wrong_usage(self) -> None:
+        for words in (["read_file"], ["filesystem.read_file", "path"], ["filesystem.read_file", "{"]):
+            self.assertEqual(self.run_command("policy", "explain", *words).exit_code, 2, words)
+
+
+class NothingThereTests(CommandCase):
+    def test_sessions_and_escalations_of_an_empty_home(self) -> None:
+        ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
+        for words, status, said in (
+            (["sessions"], 0, "No sessions."),
+            (["escalations"], 0, "Nothing waits"),
+            (["approve", "7"], 69, "there is no escalation 7"),
+            (["stop", "7"], 69, "there is no session 7"),
+            (["logs"], 69, "there is no session last"),
+        ):
+            environ = {**os.environ, **self.environ}
+            done = subprocess.run([ironcurtain, *words], env=environ, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(said, done.stdout + done.stderr)
