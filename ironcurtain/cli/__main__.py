@@ -1,4 +1,5 @@
 """Run the command as ``python -m ironcurtain.cli``."""
+
 from __future__ import annotations
 
 from ironcurtain.cli import main

@@ -135,5 +135,3 @@ def _daemon(where: Home) -> Iterator[Finding]:
         yield Finding("daemon", OK, "runs")
     else:
         yield Finding("daemon", OK, "does not run; commands work alone (start it with: twistd ironcurtain)")
-
-

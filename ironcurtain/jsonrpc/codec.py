@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -22,7 +22,9 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 ID_LIMIT: Final = 4096
-"""Most bytes of an id, as JSON (our choice; ids are kept for each open request)."""
+"""Most characters of an id (our choice; ids are kept for each open request; Python limits integers to 4300 digits)."""
+
+_WRONG_ID: Final = f"id must be an integer, or a string of at most {ID_LIMIT} characters"
 
 Id = int | str
 """A request's id; type and exact value are kept (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
@@ -71,18 +73,24 @@ class InvalidMessage(ProtocolViolation):
         self.code_number, self.id = code, id
 
 
-class _Envelope(msgspec.Struct):
-    jsonrpc: msgspec.Raw = msgspec.Raw()
-    id: msgspec.Raw = msgspec.Raw()
-    method: msgspec.Raw = msgspec.Raw()
+class _Message(msgspec.Struct):
+    jsonrpc: Literal["2.0"]
+    id: int | str | msgspec.UnsetType | None = msgspec.UNSET
+    method: str | msgspec.UnsetType = msgspec.UNSET
     params: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
     error: msgspec.Raw = msgspec.Raw()
 
 
+class _Envelope(msgspec.Struct):
+    jsonrpc: msgspec.Raw = msgspec.Raw()
+    id: msgspec.Raw = msgspec.Raw()
+    method: msgspec.Raw = msgspec.Raw()
+
+
+_messages = msgspec.json.Decoder(_Message)
 _envelopes = msgspec.json.Decoder(_Envelope)
-_ids: msgspec.json.Decoder[Id] = msgspec.json.Decoder(Id)
-_strings = msgspec.json.Decoder(str)
+_ids = msgspec.json.Decoder(Id)
 _values = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
 
@@ -95,20 +103,29 @@ def parse(line: bytes) -> Message:
     :raises InvalidMessage: it is not JSON, not an object, a batch, or an object that is no JSON-RPC 2.0 message.
     """
     try:
-        envelope = _envelopes.decode(line)
+        message = _messages.decode(line)
         if not line.isascii():
             line.decode()  # raw members are not looked into, but are passed on: they must be UTF-8 too
     except (msgspec.ValidationError, RecursionError):
-        raise InvalidMessage(INVALID_REQUEST, _why_not_an_object(line)) from None
+        raise _why_no_message(line) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise InvalidMessage(PARSE_ERROR, f"not JSON: {e}", _rescued_identifier(line)) from None
-    method = bytes(envelope.method)
-    identifier = None if not method and bytes(envelope.id) == b"null" else _identifier(envelope.id)
-    if bytes(envelope.jsonrpc) != b'"2.0"':
-        raise InvalidMessage(INVALID_REQUEST, 'jsonrpc must be "2.0"', identifier)
-    if method:
-        return _call(method, identifier, bytes(envelope.params))
-    result, error = bytes(envelope.result), bytes(envelope.error)
+    identifier, method = message.id, message.method
+    if method is msgspec.UNSET:
+        return _answer(message, None if identifier is msgspec.UNSET else identifier)
+    params = bytes(message.params)
+    if identifier is None or (isinstance(identifier, str) and len(identifier) > ID_LIMIT):
+        raise InvalidMessage(INVALID_REQUEST, _WRONG_ID)
+    if params and params[:1] not in b"{[":
+        known = None if identifier is msgspec.UNSET else identifier
+        raise InvalidMessage(INVALID_REQUEST, "params must be an object", known)
+    if identifier is msgspec.UNSET:
+        return Notification(method, params or None)
+    return Request(identifier, method, params or None)
+
+
+def _answer(message: _Message, identifier: Id | None) -> Response:
+    result, error = bytes(message.result), bytes(message.error)
     if bool(result) == bool(error):
         raise InvalidMessage(INVALID_REQUEST, "neither a call nor an answer", identifier)
     if error and not error.startswith(b"{"):
@@ -116,28 +133,20 @@ def parse(line: bytes) -> Message:
     return Response(identifier, result or None, error or None)
 
 
-def _call(raw_method: bytes, identifier: Id | None, params: bytes) -> Request | Notification:
+def _why_no_message(line: bytes) -> InvalidMessage:
     try:
-        method = _strings.decode(raw_method)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise InvalidMessage(INVALID_REQUEST, "method must be a string", identifier) from None
-    if params and params[:1] not in b"{[":
-        raise InvalidMessage(INVALID_REQUEST, "params must be an object", identifier)
-    if identifier is None:
-        return Notification(method, params or None)
-    return Request(identifier, method, params or None)
-
-
-def _identifier(raw: msgspec.Raw) -> Id | None:
-    text = bytes(raw)
-    if not text:
-        return None
+        envelope = _envelopes.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        batch = line.lstrip()[:1] == b"["
+        detail = "batches are not supported" if batch else "not an object, or nested too deeply"
+        return InvalidMessage(INVALID_REQUEST, detail)
     try:
-        if len(text) > ID_LIMIT:
-            raise InvalidMessage(INVALID_REQUEST, f"id is longer than {ID_LIMIT} bytes")
-        return _ids.decode(text)
+        identifier = _ids.decode(bytes(envelope.id)) if bytes(envelope.id) else None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise InvalidMessage(INVALID_REQUEST, "id must be an integer or a string") from None
+        return InvalidMessage(INVALID_REQUEST, _WRONG_ID)
+    if bytes(envelope.jsonrpc) != b'"2.0"':
+        return InvalidMessage(INVALID_REQUEST, 'jsonrpc must be "2.0"', identifier)
+    return InvalidMessage(INVALID_REQUEST, "method must be a string", identifier)
 
 
 def _rescued_identifier(line: bytes) -> Id | None:
@@ -148,14 +157,10 @@ def _rescued_identifier(line: bytes) -> Id | None:
         identifier = message["id"]
         if type(identifier) not in (int, str):
             return None
-        return _ids.decode(encode(identifier))
+        known: Id = _ids.decode(encode(identifier))
+        return known
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-
-
-def _why_not_an_object(line: bytes) -> str:
-    first = line.lstrip()[:1]
-    return "batches are not supported" if first == b"[" else "not an object, or nested too deeply"
 
 
 def decode(raw: bytes) -> Any:
@@ -180,19 +185,31 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
-def request(id: Id, method: str, params: bytes | None = None) -> bytes:
-    """One request as a line, with its end."""
-    return b'{"jsonrpc":"2.0","id":%b,"method":%b%b}\n' % (encode(id), encode(method), _member(b"params", params))
+def request(id: Id, method: str, params: Any = None) -> bytes:
+    """
+    One request as a line, with its end.
+
+    :param params: values, or raw JSON.
+    """
+    if params is None:
+        return _encoder.encode({"jsonrpc": "2.0", "id": id, "method": method}) + b"\n"
+    return _encoder.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": _raw(params)}) + b"\n"
 
 
-def notification(method: str, params: bytes | None = None) -> bytes:
-    """One notification as a line, with its end."""
-    return b'{"jsonrpc":"2.0","method":%b%b}\n' % (encode(method), _member(b"params", params))
+def notification(method: str, params: Any = None) -> bytes:
+    """
+    One notification as a line, with its end.
+
+    :param params: values, or raw JSON.
+    """
+    if params is None:
+        return _encoder.encode({"jsonrpc": "2.0", "method": method}) + b"\n"
+    return _encoder.encode({"jsonrpc": "2.0", "method": method, "params": _raw(params)}) + b"\n"
 
 
 def result(id: Id, value: bytes) -> bytes:
     """One answer as a line, with its end; ``value`` is spliced in as it is."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(id), value)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encoder.encode(id), value)
 
 
 def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
@@ -205,8 +222,8 @@ def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
 
 def raw_error(id: Id | None, value: bytes) -> bytes:
     """One error answer around an error object that is already JSON."""
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(id), value)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (_encoder.encode(id), value)
 
 
-def _member(name: bytes, value: bytes | None) -> bytes:
-    return b"" if value is None else b',"%b":%b' % (name, value)
+def _raw(value: Any) -> Any:
+    return msgspec.Raw(value) if isinstance(value, bytes) else value

@@ -196,7 +196,7 @@ class Conversation(Generic[W]):
         if on_progress is not None:
             params = dict(params or {})
             params["_meta"] = {**params.get("_meta", {}), "progressToken": number}
-        line = codec.request(number, method, None if params is None else codec.encode(params))
+        line = codec.request(number, method, params)
         self._open[number] = _Open(waiter, on_progress)
         return number, line
 
@@ -204,7 +204,7 @@ class Conversation(Generic[W]):
         """:returns: the line that cancels a request, or ``None`` if it is answered already."""
         if self._open.pop(number, None) is None:
             return None
-        return codec.notification("notifications/cancelled", codec.encode({"requestId": number, "reason": reason}))
+        return codec.notification("notifications/cancelled", {"requestId": number, "reason": reason})
 
     def waiting(self) -> list[tuple[int, W]]:
         """:returns: the ids and waiters of the open requests, oldest first."""

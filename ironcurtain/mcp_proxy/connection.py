@@ -172,16 +172,16 @@ class AgentConnection(Protocol):
 
     def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
         """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it takes the question back."""
-        question, send = self._session.ask(method, params)
+        question, line = self._session.ask(method, params)
         answer: Deferred[bytes] = Deferred(lambda _: self._withdraw(question))
         self._asked[question] = answer
-        self._write(send.line)
+        self._write(line)
         return answer
 
     def _withdraw(self, question: int) -> None:
         self._asked.pop(question, None)
-        if (send := self._session.withdraw(question)) is not None:
-            self._write(send.line)
+        if (line := self._session.withdraw(question)) is not None:
+            self._write(line)
 
     def _answered(self, answered: Answered) -> None:
         question = self._asked.pop(answered.question)
@@ -209,11 +209,11 @@ class AgentConnection(Protocol):
             error = codec.encode({"code": codec.INTERNAL_ERROR, "message": "the request could not be handled"})
         self._finish(key, self._session.fail(key, error))
 
-    def _finish(self, key: int, answer: Send | None) -> None:
+    def _finish(self, key: int, answer: bytes | None) -> None:
         self._running.pop(key, None)
         self._waiting.discard(key)
         if answer is not None:
-            self._write(answer.line)
+            self._write(answer)
         if self._ended:
             self._close_if_done()
 

@@ -14,7 +14,6 @@ from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """The variables, besides ``LC_*``, that a server gets from us. Others may hold our keys."""
 
-
 CAUTIOUS = {
     "PYTHONSAFEPATH": "1",
     "GIT_CONFIG_COUNT": "3",
@@ -26,8 +25,8 @@ CAUTIOUS = {
     "GIT_CONFIG_VALUE_2": "never",
 }
 """
-Servers start in the workspace, where agents write: Python must not find modules there (``python -m`` looks), and git must
-not run what a repository's own settings name. A server's configured environment wins over these.
+Servers start in the workspace, where agents write: Python must not find modules there (``python -m`` looks), and git
+must not run what a repository's own settings name. A server's configured environment wins over these.
 """
 
 

@@ -94,7 +94,7 @@ class Link:
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell the server."""
-        self._child.write(codec.notification(method, None if params is None else codec.encode(params)))
+        self._child.write(codec.notification(method, params))
 
     def pause(self) -> None:
         """Read no more from the server for now."""

@@ -127,43 +127,43 @@ class AgentSession:
             return self._notification(message)
         return self._response(message)
 
-    def finish(self, key: int, result: bytes) -> Send | None:
-        """:returns: the answer to a request, or ``None`` if nobody waits for it any more."""
+    def finish(self, key: int, result: bytes) -> bytes | None:
+        """:returns: the line that answers a request, or ``None`` if nobody waits for it any more."""
         request = self._close(key)
         if request is None:
             return None
         self.answered = self.answered or request.method == INITIALIZE
-        return Send(codec.result(request.id, result))
+        return codec.result(request.id, result)
 
-    def fail(self, key: int, error: bytes) -> Send | None:
+    def fail(self, key: int, error: bytes) -> bytes | None:
         """
         :param error: a raw JSON error object.
-        :returns: the error answer to a request, or ``None`` if nobody waits for it any more.
+        :returns: the line that answers a request with an error, or ``None`` if nobody waits for it any more.
         """
         request = self._close(key)
         if request is None:
             return None
         if request.method == INITIALIZE:
             self.version, self.client = "", {}
-        return Send(codec.raw_error(request.id, error))
+        return codec.raw_error(request.id, error)
 
     def progress_token(self, key: int) -> codec.Id | None:
         """:returns: the token under which an open request wants to hear of its progress, if it does."""
         request = self._open.get(key)
         return None if request is None else request.token
 
-    def ask(self, method: str, params: bytes | None) -> tuple[int, Send]:
+    def ask(self, method: str, params: bytes | None) -> tuple[int, bytes]:
         """:returns: our number of a question to the agent, and the line that asks it."""
         self._asked += 1
         self._questions.add(self._asked)
-        return self._asked, Send(codec.request(self._asked, method, params))
+        return self._asked, codec.request(self._asked, method, params)
 
-    def withdraw(self, question: int) -> Send | None:
+    def withdraw(self, question: int) -> bytes | None:
         """:returns: the line that takes a question back, or ``None`` if it was answered."""
         if question not in self._questions:
             return None
         self._questions.discard(question)
-        return Send(codec.notification("notifications/cancelled", b'{"requestId":%d}' % question))
+        return codec.notification("notifications/cancelled", {"requestId": question})
 
     def _request(self, request: codec.Request) -> Command:
         if request.id in self._ids:

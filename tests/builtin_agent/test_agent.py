@@ -74,9 +74,7 @@ class AgentTests(SynchronousTestCase):
     def make(self, *replies: Any, limits: Limits | None = None, max_steps: int = 3) -> BuiltinAgent:
         self.clock, self.model, self.events = Clock(), Model(*replies), list[events.SessionEvent]()
         self.interpreter = Recorder(RunResult("1\n", None, None, False))
-        accounting = Accounting(
-            Budget(limits or Limits()), lambda tokens: 0.5, self.events.append, self.clock.seconds
-        )
+        accounting = Accounting(Budget(limits or Limits()), lambda tokens: 0.5, self.events.append, self.clock.seconds)
         agent = BuiltinAgent(
             provider=self.model,
             model="given-1",
@@ -132,7 +130,8 @@ class AgentTests(SynchronousTestCase):
         agent = self.make([TextBlock("Hello, Ada.")], [TextBlock("Ada.")])
         self.successResultOf(self.respond(agent, "I am Ada."))
         self.successResultOf(self.respond(agent, "Who am I?"))
-        said = [block.text for m in self.model.requests[1].messages for block in m.content if isinstance(block, TextBlock)]
+        blocks = [block for message in self.model.requests[1].messages for block in message.content]
+        said = [block.text for block in blocks if isinstance(block, TextBlock)]
         self.assertEqual(said, ["I am Ada.", "Hello, Ada.", "Who am I?"])
 
     def test_a_tool_that_does_not_exist_is_an_error_for_the_model_and_runs_nothing(self) -> None:

@@ -111,7 +111,7 @@ class ConversationTests(ProductCase):
         until(process.stdout, "All done.")
         late = self.product.run("deny", "1")
         self.assertIn("too late: escalation 1 was approved by local:", late.stderr)
-        out, err = process.communicate("/quit\n")
+        _, err = process.communicate("/quit\n")
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(self.product.json("sessions"), [])
 

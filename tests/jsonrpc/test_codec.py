@@ -81,6 +81,7 @@ class ParseTests(SynchronousTestCase):
     def test_the_id_is_known_where_it_could_be_read(self) -> None:
         self.assertEqual(self.refused(b'{"jsonrpc":"1.0","id":"a","method":"m"}'), (codec.INVALID_REQUEST, "a"))
         self.assertEqual(self.refused(b'{"jsonrpc":"2.0","id":3,"method":"m","params":1}'), (codec.INVALID_REQUEST, 3))
+        self.assertEqual(self.refused(b'{"jsonrpc":"2.0","id":0,"method":"m","params":1}'), (codec.INVALID_REQUEST, 0))
 
     def test_half_a_character_is_refused_with_the_id(self) -> None:
         line = b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"text":"\\ud83d"}}'

@@ -40,7 +40,7 @@ class CostTests(SynchronousTestCase):
 
 class SettingsTests(SynchronousTestCase):
     def test_prices_are_read(self) -> None:
-        text = '[prices.m]\ninput = 1\noutput = 2.5\n'
+        text = "[prices.m]\ninput = 1\noutput = 2.5\n"
         (price,) = load("config.toml", text, {}).settings.prices.values()
         self.assertEqual((price.input, price.output, price.cache_read), (1, 2.5, 0))
 

@@ -18,8 +18,8 @@ from typing import Any
 
 RECORD = os.environ.get("RECORD", "")
 PLAIN_TOOLS = """
-    echo sleep progress crash crash_midline garbage big badutf8 surrogate ask flood stubborn child error fail where stderr
-    environment silent deaf rename change unknown_notice not_an_object file overlong
+    echo sleep progress crash crash_midline garbage big badutf8 surrogate ask flood stubborn child error fail where
+    stderr environment silent deaf rename change unknown_notice not_an_object file overlong
 """
 TOOLS = [*PLAIN_TOOLS.split(), "odd result"]
 PAGE = int(os.environ.get("PAGE", "7"))

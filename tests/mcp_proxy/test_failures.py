@@ -12,7 +12,7 @@ from unittest import SkipTest
 from twisted.internet.defer import Deferred, gatherResults
 
 from ironcurtain import bubblewrap
-from ironcurtain.mcp_proxy import child, link, stdio_backend
+from ironcurtain.mcp_proxy import child, launch, link, stdio_backend
 from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
 from tests.mcp_proxy.support import fake_server, sleep, until
 from tests.mcp_proxy.test_calls import code, text
@@ -131,7 +131,7 @@ class ProcessTests(Base):
         self.assertEqual(found["group"], found["pid"])
         self.assertEqual(found["environment"]["MINE"], "1")
         self.assertEqual(found["environment"]["LC_ALL"], "C")
-        allowed = {"PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR", "MINE", "PWD"}
+        allowed = {"PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR", "MINE", "PWD", *launch.CAUTIOUS}
         names = {name for name in found["environment"] if not name.startswith("LC_")}
         self.assertLessEqual(names, allowed)
 

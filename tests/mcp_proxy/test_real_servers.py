@@ -69,7 +69,7 @@ class RealTests(Base):
                 answer = await client.call_tool("time__get_current_time", {"timezone": "UTC"})
                 resources = await client.list_resources()
                 prompts = await client.list_prompts()
-                assert [str(r.uri) for r in resources.resources][0] == "test://static"
+                assert str(resources.resources[0].uri) == "test://static"
                 assert [p.name for p in prompts.prompts] == ["fake__greet"]
                 return [tool.name for tool in tools.tools], answer
 

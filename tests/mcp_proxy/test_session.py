@@ -41,8 +41,9 @@ def request(identifier: Any, method: str, params: Any = None) -> bytes:
 
 def sent(command: object) -> dict[str, Any]:
     """:returns: the message that a command sends."""
-    assert isinstance(command, Send), command
-    return dict(json.loads(command.line))
+    line = command.line if isinstance(command, Send) else command
+    assert isinstance(line, bytes), command
+    return dict(json.loads(line))
 
 
 class Base(SynchronousTestCase):

@@ -182,9 +182,7 @@ class PromptSurface:
         tail = Window(FormattedTextControl(self._tail), dont_extend_height=True)
         status = Window(FormattedTextControl(self._status), height=1)
         control = BufferControl(self._buffer, input_processors=[BeforeInput(self.glyphs.prompt, style="class:key")])
-        line = Window(
-            control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True
-        )
+        line = Window(control, height=Dimension(min=1, max=INPUT_LINES), wrap_lines=True, dont_extend_height=True)
         has_tail = Condition(lambda: bool(self._live.tail))
         return Layout(HSplit([Window(height=1), ConditionalContainer(tail, has_tail), status, line]), line)
 

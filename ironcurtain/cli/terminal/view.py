@@ -157,9 +157,7 @@ class View:
             case _:
                 yield from self._remark(event, at)
 
-    def _turn(
-        self, event: events.StateChanged | events.TurnStarted | events.TurnFinished, at: float
-    ) -> Iterator[Item]:
+    def _turn(self, event: events.StateChanged | events.TurnStarted | events.TurnFinished, at: float) -> Iterator[Item]:
         match event:
             case events.StateChanged():
                 self.state, self.reason = event.state, event.reason
@@ -190,9 +188,7 @@ class View:
         if self._answers is Answers.WHOLE:
             yield Answer(paragraphs(text))
 
-    def _step(
-        self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float
-    ) -> Iterator[Item]:
+    def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float) -> Iterator[Item]:
         self._activity = ("running code" if isinstance(event, events.CodeStarted) else "thinking", at)
         match event:
             case events.CodeStarted():

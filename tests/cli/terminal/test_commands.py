@@ -120,5 +120,3 @@ def filled(*lines: str) -> LineQueue:
     for line in lines:
         queue.add(line)
     return queue
-
-

@@ -103,9 +103,7 @@ class ToolTests(SynchronousTestCase):
     def test_a_denied_call_says_by_which_rule(self) -> None:
         denied = events.ToolDecision(call_id="a", decision="deny", rule="protected-path", reason="never")
         lines = play(view(), call(), denied, events.ToolFinished(call_id="a", status="denied"))
-        self.assertEqual(
-            lines, ["x filesystem.read_text_file path=notes.txt", "  denied by protected-path: never"]
-        )
+        self.assertEqual(lines, ["x filesystem.read_text_file path=notes.txt", "  denied by protected-path: never"])
 
     def test_a_person_who_denied_is_named(self) -> None:
         denied = events.ToolDecision(call_id="a", decision="denied", by="alice")
