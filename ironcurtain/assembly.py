@@ -16,7 +16,7 @@ from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.control import server as control
 from ironcurtain.errors import SessionError
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home
+from ironcurtain.home import Home, read_configuration
 from ironcurtain.identity import hide_memory, identify
 from ironcurtain.lifecycle import Lifecycle
 from ironcurtain.locks import FileLock
@@ -46,8 +46,7 @@ class Application:
     ) -> None:
         hide_memory()
         home.prepare()
-        text = home.config.read_text(encoding="utf-8") if home.config.exists() else None
-        settings = load(str(home.config), text, environ).settings
+        settings = load(str(home.config), read_configuration(home.config), environ).settings
         self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None
         if self._lock is not None:

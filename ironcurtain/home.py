@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import ConfigurationError, UsageError
 
 SOCKET_PATH_LIMIT = 103
 """Most bytes of a UNIX socket's path that works everywhere (sun_path is 104 bytes on BSD and macOS, 108 on Linux)."""
@@ -208,6 +208,27 @@ def socket_path(path: Path) -> str:
     if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
         raise UsageError(f"{path} is over {SOCKET_PATH_LIMIT} bytes, too long for a UNIX socket: choose a shorter one")
     return str(path)
+
+
+def read_configuration(path: Path) -> str | None:
+    """
+    Read a file that the user writes.
+
+    :returns: its text; ``None`` if there is none.
+    :raises ConfigurationError: it is no regular file, cannot be read, or is not UTF-8.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO would keep us waiting
+        with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise ConfigurationError(str(path), "is no regular file")
+            return file.read().decode()
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(str(path), "is not UTF-8 text") from None
 
 
 def write_atomically(path: Path, data: bytes) -> None:

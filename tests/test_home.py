@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home import (
     RUN_LIMIT,
     SOCKET_PATH_LIMIT,
@@ -17,6 +17,7 @@ from ironcurtain.home import (
     find_home,
     private_directory,
     publish_once,
+    read_configuration,
     socket_path,
     write_atomically,
 )
@@ -87,6 +88,20 @@ class FilesTests(SynchronousTestCase):
             foreign.mkdir()
             os.chown(foreign, 65534, 65534)
             self.assertRaises(UsageError, private_directory, foreign)
+
+    def test_what_the_user_wrote(self) -> None:
+        path = self.directory / "config.toml"
+        self.assertIsNone(read_configuration(path))
+        path.write_bytes(b"x = 1\n")
+        self.assertEqual(read_configuration(path), "x = 1\n")
+        path.write_bytes(b"\xff")
+        self.assertRaises(ConfigurationError, read_configuration, path)
+        path.unlink()
+        path.mkdir()
+        self.assertRaises(ConfigurationError, read_configuration, path)
+        path.rmdir()
+        os.mkfifo(path)
+        self.assertRaises(ConfigurationError, read_configuration, path)
 
     def test_replaced_as_a_whole(self) -> None:
         self.addCleanup(os.umask, os.umask(0))

@@ -5,6 +5,7 @@ The ``ironcurtain`` command. Each command is a module of its own, loaded when it
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 
@@ -70,6 +71,7 @@ def main() -> None:
     """The entry point of the installed command."""
     from ironcurtain.errors import IronCurtainError
 
+    _complete_streams()
     try:
         status = commands.main(standalone_mode=False)
     except click.UsageError as e:
@@ -86,9 +88,24 @@ def main() -> None:
         status = e.exit_status
     except BrokenPipeError:
         status = 0
+    except OSError as e:
+        where = f"{e.filename}: " if e.filename else ""
+        click.echo(f"ironcurtain: {where}{e.strerror or e}", err=True)
+        status = 1
     except SystemExit as e:
         status = e.code
     _leave(status if isinstance(status, int) else 0)
+
+
+def _complete_streams() -> None:
+    # The number of a standard stream that is closed goes to the next file that is opened, such as an audit log.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115  # for this process
 
 
 def _leave(status: int) -> None:
@@ -97,8 +114,6 @@ def _leave(status: int) -> None:
     pool = sys.modules.get("ironcurtain.codemode.pool")
     if pool is None or not pool.ever_opened():
         sys.exit(status)
-    import os
-
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from ironcurtain.home import Home, find_home
+from ironcurtain.home import Home, find_home, read_configuration
 from ironcurtain.settings import Effective, load
 
 as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON, for programs.")
@@ -23,8 +23,7 @@ def home() -> Home:
 
 def settings(where: Home) -> Effective:
     """:returns: the settings in force."""
-    text = where.config.read_text(encoding="utf-8") if where.config.exists() else None
-    return load(str(where.config), text, os.environ)
+    return load(str(where.config), read_configuration(where.config), os.environ)
 
 
 def print_json(value: Any) -> None:

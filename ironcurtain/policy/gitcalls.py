@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
@@ -17,6 +17,9 @@ from ironcurtain.policy.verdict import Decision
 HISTORY_ROLES = ("write-history", "delete-history")
 """What such a tool does makes git look for hooks; so does a push."""
 
+NESTED_LIMIT = 100
+"""Most repositories inside a repository whose settings are read for one call (our choice; few have over ten)."""
+
 
 class GitCall:
     """
@@ -25,10 +28,10 @@ class GitCall:
     :param home: the user's home, for the user's own git settings.
     """
 
-    __slots__ = ("_judgement", "_places", "_protection", "_repositories", "_repository", "_value")
+    __slots__ = ("_home", "_judgement", "_places", "_protection", "_repositories", "_repository", "_value")
 
     def __init__(self, judgement: Judgement, places: Places, protection: Protection, home: str) -> None:
-        self._judgement, self._places, self._protection = judgement, places, protection
+        self._judgement, self._places, self._protection, self._home = judgement, places, protection, home
         plan = judgement.plan
         named = [value for role in plan.roles if role in REPOSITORY_ROLES for value in judgement.values.get(role, ())]
         values = {value.path: value for value in named if value.argument in plan.repositories}
@@ -62,13 +65,26 @@ class GitCall:
 
     def _check_repository(self, value: Value, repository: Repository) -> None:
         """The agent can write what is in the workspace, so what is there must lead to nothing else."""
-        if programs := repository.own.programs():
-            reason = f"the repository's own settings would run programs on this machine: {', '.join(programs)}"
-            raise Refusal("structural-git-config", reason)
+        for each in self._with_nested(repository):
+            if programs := each.programs():
+                reason = f"the repository's own settings may run programs on this machine: {', '.join(programs)}"
+                raise Refusal("structural-git-config", reason)
         for path in (*repository.git_directories, *repository.others):
             if not self._places.workspace.holds(path):
                 self._judgement.note("repository", "pass", f"git would work in {path}, which is judged too")
                 self._add_directory(value.argument, path)
+
+    def _with_nested(self, repository: Repository) -> Iterator[Repository]:
+        """:returns: the repository, and those inside it, which git goes into."""
+        seen: set[str] = set()
+        left = [repository]
+        while left:
+            yield (each := left.pop())
+            inside = set(each.nested) - seen
+            seen |= inside
+            if len(seen) > NESTED_LIMIT:
+                raise Refusal("structural-git-config", f"the repository has more than {NESTED_LIMIT} submodules")
+            left += [open_repository(path, self._home) for path in sorted(inside)]
 
     def _add_directory(self, argument: str, path: str) -> None:
         for role in self._judgement.plan.path_roles:
@@ -127,12 +143,20 @@ class GitCall:
             return ""
 
     def with_hooks(self, ruling: Ruling) -> Ruling:
-        """:returns: the ruling, but a person is asked first if git would run hooks that lie in the workspace."""
+        """
+        :returns: the ruling, but a person is asked first if git would run hooks that lie in the workspace, or fetch
+            on its own what is missing.
+        """
+        if ruling.decision is not Decision.ALLOW or self._judgement.call.server != "git":
+            return ruling
+        own = [found for value, found in self._repositories if self._in_workspace(value)]
+        if lazy := [name for found in own for name in found.own.lazy()]:
+            reason = f"git would fetch from another machine whatever is missing: {', '.join(lazy)}"
+            self._judgement.note("partial clone", "escalate", reason)
+            return Ruling(Decision.ESCALATE, "structural-git-fetches", reason)
         tool_roles = self._judgement.plan.roles
         runs_hooks = bool(self._judgement.plan.remotes) or any(role in tool_roles for role in HISTORY_ROLES)
-        if ruling.decision is not Decision.ALLOW or not runs_hooks:
-            return ruling
-        hooks = [hook for value, found in self._repositories if self._in_workspace(value) for hook in found.hooks()]
+        hooks = [hook for found in own for hook in found.hooks()] if runs_hooks else []
         if not hooks:
             return ruling
         reason = f"the repository has hooks, which would run on this machine: {', '.join(hooks)}"

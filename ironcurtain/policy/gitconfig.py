@@ -22,10 +22,37 @@ _PROGRAMS = {
     "filter": {"clean", "smudge", "process"},
     "remote": {"uploadpack", "receivepack", "vcs"},
     "credential": {"helper"},
+    "gc": {"recentobjectshook"},
+    "hook": {"command"},
+    "include": {"path"},
+    "includeif": {"path"},
+    "interactive": {"difffilter"},
+    "tar": {"command"},
+    "trailer": {"command", "cmd"},
 }
-"""Section to settings whose values git runs (git-config(1)); hooks are looked for by themselves."""
+"""
+Section to settings whose values git runs (git-config(1)); hooks are looked for by themselves. A file that is included
+may hold any of them, and may be another one when git reads it.
+"""
 
-_NOT_A_PROGRAM = {"core.fsmonitor": {"", "true", "false", "yes", "no", "on", "off", "1", "0"}}
+_NOT_A_PROGRAM = {
+    "core.fsmonitor": {"", "true", "false", "yes", "no", "on", "off", "1", "0"},
+    "diff.submodule": {"", "short", "log"},
+}
+"""Settings with values that run nothing; ``diff.submodule = diff`` follows the settings of other repositories."""
+
+_LAZY = {("remote", "promisor"), ("extensions", "partialclone")}
+
+_FILES = {
+    "blame": {"ignorerevsfile"},
+    "commit": {"template"},
+    "core": {"attributesfile", "excludesfile"},
+    "diff": {"orderfile"},
+    "format": {"signaturefile"},
+    "fsck": {"skiplist"},
+    "mailmap": {"file"},
+}
+"""Section to settings that name files whose lines can come back in output and error messages."""
 
 _MISLEADING = {"proxy", "sslverify", "sslcainfo", "sslcapath", "curloptresolve", "sslcert"}
 """``http.*`` settings by which an address may lead elsewhere than it says."""
@@ -234,6 +261,14 @@ class GitConfig:
         """:returns: the settings by which git would run a program, by name."""
         return [s.key for s in self.settings if _runs_program(s)]
 
+    def lazy(self) -> list[str]:
+        """:returns: the settings by which git fetches on its own what is missing (partial clones), by name."""
+        return [s.key for s in self.settings if (s.section, s.name) in _LAZY]
+
+    def files(self) -> list[str]:
+        """:returns: the files that git would read besides, and may quote."""
+        return [s.value for s in self.settings if s.name in _FILES.get(s.section, ()) and s.value]
+
     def doubts(self) -> list[str]:
         """:returns: the settings that may send git elsewhere than its remotes say, by name."""
         return [s.key for s in self.settings if _misleads(s)]
@@ -253,6 +288,8 @@ def _runs_program(setting: Setting) -> bool:
 def _misleads(setting: Setting) -> bool:
     if setting.section in ("include", "includeif"):
         return setting.name == "path"
+    if setting.section in ("submodule", "push", "fetch"):
+        return setting.name in ("recurse", "recursesubmodules")
     if setting.section == "extensions":
         return setting.name == "refstorage"
     return setting.section == "remotes" or (setting.section in ("http", "remote") and setting.name in _MISLEADING)

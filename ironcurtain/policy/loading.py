@@ -252,6 +252,8 @@ def _read_json(path: Path) -> tuple[_Source, Any]:
 
 def _read(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():  # a FIFO would keep us waiting
+            raise ConfigurationError(str(path), "is no regular file")
         return path.read_text(encoding="utf-8")
     except OSError as e:
         raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None

@@ -7,16 +7,22 @@ a size; and whatever is unusual is a doubt, with which no remote counts as known
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, Setting, parse
+from ironcurtain.policy.gitindex import GITLINK, MalformedIndex, gitlinks
 from ironcurtain.policy.paths import UnresolvablePath, real_path
 
 SIZE_LIMIT = 1024 * 1024
 """Most bytes of a file of git's that is read: 1 MiB (our choice; configurations have a few thousand)."""
+
+INDEX_LIMIT = 64 * 1024 * 1024
+"""Most bytes of an index that is read: 64 MiB (our choice; the Linux kernel's has 9)."""
 
 INCLUDE_LIMIT = 10
 """Most files that include each other (git's own limit)."""
@@ -39,6 +45,8 @@ class Repository:
     :param config: the user's settings and then its own.
     :param branch: the current branch, ``None`` if no branch is checked out.
     :param doubts: why it is not certain where its remotes lead.
+    :param unread: what of its own settings cannot be read, so that they may say anything.
+    :param nested: the working directories of repositories in it (submodules), whose settings git follows as well.
     """
 
     git_directories: tuple[str, ...] = ()
@@ -47,6 +55,12 @@ class Repository:
     config: GitConfig = field(default_factory=lambda: GitConfig(()))
     branch: str | None = None
     doubts: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    nested: tuple[str, ...] = ()
+
+    def programs(self) -> list[str]:
+        """:returns: what of its own settings runs programs, or may: settings by name, and why some cannot be read."""
+        return [*self.own.programs(), *self.unread]
 
     def hooks(self) -> list[str]:
         """:returns: the names of the hooks that git would run."""
@@ -107,35 +121,61 @@ def open_repository(directory: str | None, home: str) -> Repository:
     settings: list[Setting] = []
     for path in ("/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig"):
         settings += _user_settings(path, home, doubts)
-    found = _discover(directory) if directory is not None else None
-    if found is None:
+    discovered = _discover(directory) if directory is not None else None
+    if discovered is None:
         return Repository(config=GitConfig(settings), doubts=tuple(doubts))
+    found, tree = discovered
     try:
-        return _read(found, settings, doubts)
+        return _read(found, tree, settings, doubts)
     except (_Unreadable, UnresolvablePath) as e:
-        doubts.append(str(e))
-        return Repository((found,), config=GitConfig(settings), doubts=tuple(doubts))
+        return Repository((found,), config=GitConfig(settings), doubts=(*doubts, str(e)), unread=(str(e),))
 
 
-def _read(git_directory: str, user: list[Setting], doubts: list[str]) -> Repository:
+def _read(git_directory: str, tree: str, user: list[Setting], doubts: list[str]) -> Repository:
     common = _common_directory(git_directory)
-    own = GitConfig(_own_settings(common, git_directory, doubts))
-    doubts += own.doubts()
+    unread: list[str] = []
+    own = GitConfig(_own_settings(common, git_directory, unread))
+    if worktree := own.value("core", None, "worktree"):
+        tree = _from(worktree, git_directory)
+    nested = _nested(git_directory, tree, own, unread)
+    doubts += [*unread, *own.doubts()]
     head = (_read_text(f"{git_directory}/HEAD") or "").strip()
     return Repository(
         tuple(dict.fromkeys((git_directory, common))),
-        tuple(_others(git_directory, common, own)),
+        (tree, *_others(git_directory, common, tree, own)),
         own,
         GitConfig((*user, *own.settings)),
         head.removeprefix(_HEAD) if head.startswith(_HEAD) else None,
         tuple(doubts),
+        tuple(unread),
+        nested,
     )
 
 
-def _others(git_directory: str, common: str, own: GitConfig) -> Iterator[str]:
-    """:returns: a work tree elsewhere, and wherever else git would find objects and branches."""
-    if worktree := own.value("core", None, "worktree"):
-        yield _from(worktree, git_directory)
+def _nested(git_directory: str, tree: str, own: GitConfig, unread: list[str]) -> tuple[str, ...]:
+    """:returns: where the index has other repositories; if nobody can say where, that is added to ``unread``."""
+    sha256 = own.value("extensions", None, "objectformat") == "sha256"
+    try:
+        for shared in glob.iglob(f"{glob.escape(git_directory)}/sharedindex.*"):
+            if GITLINK in (_read_bytes(shared, INDEX_LIMIT) or b""):
+                raise MalformedIndex("it is split; undo that with git update-index --no-split-index")
+        paths = gitlinks(_read_bytes(f"{git_directory}/index", INDEX_LIMIT) or b"", sha256=sha256)
+    except (_Unreadable, MalformedIndex) as e:
+        unread.append(f"{git_directory}/index: {e}")
+        return ()
+    return tuple(real_path(os.fsdecode(path), tree) for path in paths)
+
+
+def _others(git_directory: str, common: str, tree: str, own: GitConfig) -> Iterator[str]:
+    """:returns: wherever else git would find objects and branches, and the other files that it reads."""
+    if git_directory == tree:  # GitPython runs git in the directory that holds a bare repository
+        yield os.path.dirname(tree) or "/"
+    if named := _read_text(f"{git_directory}/gitdir"):  # and takes this of a worktree's own directory for its place
+        yield os.path.dirname(_from(named.strip(), git_directory)) or "/"
+    for file in own.files():
+        if file.startswith(("~", "%")):
+            raise _Unreadable(f"{file}: a setting that names it must have its whole path")
+        yield _from(file, tree)
     for name in ("objects", "refs"):
         if (real := real_path(name, common)) != f"{common}/{name}":
             yield real
@@ -149,10 +189,8 @@ def _from(path: str, directory: str) -> str:
 
 
 def _own_settings(common: str, git_directory: str, doubts: list[str]) -> Iterator[Setting]:
-    settings = _settings(f"{common}/config", doubts)
-    yield from settings
-    if any((s.key, s.value.lower()) == ("extensions.worktreeconfig", "true") for s in settings):
-        yield from _settings(f"{git_directory}/config.worktree", doubts)
+    yield from _settings(f"{common}/config", doubts)
+    yield from _settings(f"{git_directory}/config.worktree", doubts)  # read by git only if a setting says so
 
 
 def _settings(path: str, doubts: list[str]) -> tuple[Setting, ...]:
@@ -184,40 +222,51 @@ def _user_settings(path: str, home: str, doubts: list[str], depth: int = 0) -> l
     return found
 
 
-def _discover(directory: str) -> str | None:
-    """:returns: git's own directory for a working directory: here or in the nearest parent that has one."""
-    here, damaged = directory, None
+def _discover(directory: str) -> tuple[str, str] | None:
+    """
+    :returns: git's own directory for a working directory, here or in the nearest parent that has one; and that parent.
+    """
+    here = directory
+    damaged: tuple[str, str] | None = None
     while True:
-        candidate = _candidate(here)
-        if candidate is not None and _is_git_directory(candidate):
-            return candidate
-        damaged = damaged or candidate
+        for candidate in _candidates(here):
+            if _is_git_directory(candidate):
+                return candidate, here
+            damaged = damaged or (candidate, here)
         if here in ("", "/"):
             return damaged
         here = here[: here.rfind("/")]
 
 
-def _candidate(directory: str) -> str | None:
-    """:returns: the real path that ``.git`` stands for, or the directory itself if it is a bare repository."""
+def _candidates(directory: str) -> Iterator[str]:
+    """:returns: the real path that ``.git`` stands for, and the directory itself, which may be a bare repository."""
     try:
         dot_git = real_path(".git", directory)
         if os.path.isdir(dot_git):
-            return dot_git
-        named = _read_text(dot_git)
-        if named is not None and named.startswith("gitdir: "):
-            target = named[8:].rstrip("\r\n")
-            return _from(target, directory)
+            yield dot_git
+        elif (named := _read_text(dot_git)) is not None and named.startswith("gitdir: "):
+            yield _from(named[8:].rstrip("\r\n"), directory)
     except (_Unreadable, UnresolvablePath):
-        return f"{directory}/.git"
-    return directory if _is_git_directory(directory) else None
+        yield f"{directory}/.git"
+    if _is_git_directory(directory):
+        yield directory
 
 
 def _is_git_directory(path: str) -> bool:
+    """Whether git takes a directory for its own: if not, it goes on to the next, and so must we."""
     try:
         common = _common_directory(path)
+        return _is_head(f"{path}/HEAD") and all(os.access(f"{common}/{name}", os.X_OK) for name in ("objects", "refs"))
     except (_Unreadable, UnresolvablePath):
         return False
-    return os.path.lexists(f"{path}/HEAD") and all(os.path.isdir(f"{common}/{name}") for name in ("objects", "refs"))
+
+
+def _is_head(path: str) -> bool:
+    if os.path.islink(path):
+        return os.readlink(path).startswith("refs/")
+    head = _read_text(path) or ""
+    named = head.startswith("ref:") and head[4:].lstrip(" \t\n\v\f\r").startswith("refs/")
+    return named or re.match("[0-9A-Fa-f]{40}", head) is not None
 
 
 def _common_directory(git_directory: str) -> str:
@@ -230,6 +279,11 @@ def _common_directory(git_directory: str) -> str:
 
 def _read_text(path: str) -> str | None:
     """:returns: the whole file, ``None`` if there is none."""
+    data = _read_bytes(path, SIZE_LIMIT)
+    return None if data is None else data.decode(errors="surrogateescape")
+
+
+def _read_bytes(path: str, limit: int) -> bytes | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -238,8 +292,8 @@ def _read_text(path: str) -> str | None:
         raise _Unreadable(f"{path}: {e}") from None
     try:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
             raise _Unreadable(f"{path}: no ordinary file of ordinary size")
-        return os.read(descriptor, SIZE_LIMIT + 1).decode(errors="surrogateescape")
+        return os.read(descriptor, limit + 1)
     finally:
         os.close(descriptor)

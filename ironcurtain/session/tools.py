@@ -13,7 +13,7 @@ import msgspec
 
 from ironcurtain.display import shorten
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import Home
+from ironcurtain.home import Home, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
@@ -62,13 +62,12 @@ class ToolFiles:
 
     def load_servers(self, workspace: str, user_home: str) -> tuple[ServerConfig, ...]:
         """:raises ConfigurationError: the file is wrong, or was named and is missing."""
-        try:
-            text = self.servers.read_bytes()
-        except FileNotFoundError:
+        text = read_configuration(self.servers)
+        if text is None:
             if self.servers_named:
-                raise ConfigurationError(str(self.servers), "there is no such file") from None
-            text = default_servers().encode()
-        return read_servers(text, str(self.servers), workspace=workspace, home=user_home)
+                raise ConfigurationError(str(self.servers), "there is no such file")
+            text = default_servers()
+        return read_servers(text.encode(), str(self.servers), workspace=workspace, home=user_home)
 
 
 def default_servers() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -45,16 +47,19 @@ class FramerTests(SynchronousTestCase):
         framer = Framer(1000)
         reports = [line for _ in range(1000) for line in framer.feed(b"x" * 1000)]
         self.assertEqual(reports, [TOO_LONG])
-        self.assertEqual(len(framer._held), 0)
+        self.assertEqual((framer._pieces, framer._joined), ([], []))
         self.assertTrue(framer.pending)
         self.assertEqual(framer.feed(b"x\nnext\n"), [b"next"])
         self.assertFalse(framer.pending)
 
     def test_small_pieces_cost_no_more_than_their_bytes(self) -> None:
-        framer = Framer(100_000)
-        for _ in range(50_000):
-            framer.feed(b"ab")
-        self.assertLess(framer._held.__sizeof__(), 150_000)
+        framer = Framer(200_000)
+        for number in range(50_000):
+            framer.feed(b"%04d" % (number % 10_000))
+        held = sum(map(sys.getsizeof, (*framer._pieces, *framer._joined)))
+        self.assertLess(held, 300_000)
+        (line,) = framer.feed(b"\n")
+        self.assertEqual(line, b"".join(b"%04d" % (number % 10_000) for number in range(50_000)))
 
     def test_an_unfinished_line_is_pending(self) -> None:
         framer = Framer(LIMIT)

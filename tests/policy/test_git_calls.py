@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy import ToolCall, Verdict
+from ironcurtain.policy.gitindex import GITLINK
 from tests.policy.worlds import CASES, World, rule
 
 POLICY = CASES["policies"]["git"]
@@ -48,11 +50,11 @@ class GitCallTests(SynchronousTestCase):
             ('[branch "main"]\n\tremote = .\n', ask),
             ('[url "https://evil.test/"]\n\tinsteadOf = https://github.com/\n', ask),
             ('[url "https://evil.test/"]\n\tpushInsteadOf = https://\n', ask),
-            ("[include]\n\tpath = more\n", ask),
+            ("[include]\n\tpath = more\n", "deny structural-git-config"),
             ('[core]\n\tx = # \\\n[branch "main"]\n\tremote = evil\n', ask),
             ('[remote ""]\n\tpushDefault = origin\n[remote]\n\tpushDefault = https://evil.test/\n', ask),
             ('[remote ""]\n\tpushDefault = https://evil.test/\n', good),
-            ("[oops\n", ask),
+            ("[oops\n", "deny structural-git-config"),
         ):
             self.configure(ORIGIN + more)
             self.assertVerdict(self.ask(), expected)
@@ -111,6 +113,74 @@ class GitCallTests(SynchronousTestCase):
         for more in ("[core]\n\tfsmonitor = ./x\n", "[core]\n\tsshCommand = x\n", '[filter "x"]\n\tclean = x\n'):
             self.configure(ORIGIN + more)
             self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+
+    def test_settings_that_cannot_be_read_deny_every_call(self) -> None:
+        config = Path(self.world.workspace, "repo", ".git", "config")
+        for text in (f"{ORIGIN}# \0\n", f"{ORIGIN}{'#' * 2**20}\n"):
+            config.write_text(text)
+            self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+        self.configure(f"{ORIGIN}[extensions]\n\tworktreeConfig = yes\n")
+        config.with_name("config.worktree").write_text('[filter "x"]\n\tclean = x\n')
+        self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+
+    def test_a_decoy_does_not_hide_the_repository_that_git_takes(self) -> None:
+        self.configure(f'{ORIGIN}[filter "x"]\n\tclean = x\n')
+        decoy = {"dirs": [f"$WORKSPACE/repo/in/.git/{name}" for name in ("objects", "refs")]}
+        self.world.add({**decoy, "files": {"$WORKSPACE/repo/in/.git/HEAD": "nothing\n"}})
+        self.assertVerdict(self.ask("git_status", path="/workspace/repo/in"), "deny structural-git-config")
+        Path(self.world.workspace, "repo", "in", ".git", "HEAD").write_text("ref:  refs/heads/main\n")
+        self.assertVerdict(self.ask("git_status", path="/workspace/repo/in"), "allow structural-sandbox-allow")
+
+    def test_a_bare_repository_beside_an_empty_one(self) -> None:
+        bare = {"dirs": [f"$WORKSPACE/b/{name}" for name in (".git", "c", "objects", "refs")]}
+        files = {"$WORKSPACE/b/HEAD": "ref: refs/heads/main\n", "$WORKSPACE/b/config": "[core]\n\tpager = x\n"}
+        self.world.add({**bare, "files": files})
+        self.assertVerdict(self.ask("git_status", path="/workspace/b"), "deny structural-git-config")
+
+    def test_settings_of_submodules_count(self) -> None:
+        """Git looks into them, and theirs into their own."""
+        for outer, inner in (("repo", "repo/sub"), ("repo/sub", "repo/sub/deep")):
+            place = Path(self.world.workspace, inner, ".git")
+            for name in ("objects", "refs"):
+                (place / name).mkdir(parents=True)
+            (place / "HEAD").write_text("ref: refs/heads/main\n")
+            entry = bytes(24) + GITLINK + bytes(32) + b"\0\x04" + Path(inner).name.encode()
+            padded = entry.ljust((len(entry) + 8) // 8 * 8, b"\0")
+            index = Path(self.world.workspace, outer, ".git", "index")
+            index.write_bytes(b"DIRC" + pack(">II", 2, 1) + padded + bytes(20))
+        self.assertVerdict(self.ask("git_status"), "allow structural-sandbox-allow")
+        self.configure("[core]\n\tpager = x\n", "repo/sub/deep")
+        self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+        self.configure("", "repo/sub/deep")
+        index.write_bytes(b"DIRC" + pack(">II", 4, 1) + padded + bytes(20))
+        self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+
+    def test_a_partial_clone_may_fetch_at_any_time(self) -> None:
+        for more in ('[remote "origin"]\n\tpromisor = true\n', "[extensions]\n\tpartialClone = origin\n"):
+            self.configure(ORIGIN + more)
+            self.assertVerdict(self.ask("git_status"), "escalate structural-git-fetches")
+
+    def test_files_that_git_would_quote_are_judged(self) -> None:
+        outside = f"{self.world.root}/outside/x"
+        for path in (outside, "../../outside/x"):
+            self.configure(f"{ORIGIN}[blame]\n\tignoreRevsFile = {path}\n")
+            self.assertVerdict(self.ask("git_status"), "deny default-deny")
+        self.configure(f"{ORIGIN}[blame]\n\tignoreRevsFile = {self.world.home}/vault/x\n")
+        self.assertVerdict(self.ask("git_status"), "deny structural-protected-path")
+        self.configure(f"{ORIGIN}[blame]\n\tignoreRevsFile = .ignored\n")
+        self.assertVerdict(self.ask("git_status"), "allow structural-sandbox-allow")
+        self.configure(f"{ORIGIN}[blame]\n\tignoreRevsFile = ~/x\n")
+        self.assertVerdict(self.ask("git_status"), "deny structural-git-config")
+
+    def test_where_gitpython_would_work_is_judged(self) -> None:
+        """It runs git where a bare repository lies, and where a worktree's own directory says."""
+        bare = {"dirs": ["$WORKSPACE/objects", "$WORKSPACE/refs"]}
+        self.world.add({**bare, "files": {"$WORKSPACE/HEAD": "ref: refs/heads/main\n"}})
+        self.assertVerdict(self.ask("git_status", path="/workspace"), "deny default-deny")
+        Path(self.world.workspace, "HEAD").unlink()
+        named = Path(self.world.workspace, "repo", ".git", "gitdir")
+        named.write_text(f"{self.world.root}/outside/.git\n")
+        self.assertVerdict(self.ask("git_status"), "deny default-deny")
 
     def test_hooks_are_shown_to_a_person(self) -> None:
         hook = Path(self.world.workspace, "repo", ".git", "hooks", "pre-push")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import SkipTest
 
@@ -86,7 +87,9 @@ class InstalledServerTests(SynchronousTestCase):
     def check(self, server: str, created: Any) -> None:
         """:param created: the server's own object."""
         table = default_annotations().table()
-        for tool in asyncio.run(created.list_tools()):
+        with ThreadPoolExecutor(1) as other:  # in this thread the reactor's event loop would be taken away
+            tools = other.submit(asyncio.run, created.list_tools()).result()
+        for tool in tools:
             schema = tool.model_dump(by_alias=True)["inputSchema"]
             self.assertEqual(set(schema["properties"]) - set(table[server, tool.name].args), set(), tool.name)
 
