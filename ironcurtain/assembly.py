@@ -16,7 +16,7 @@ from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.control import server as control
 from ironcurtain.errors import SessionError
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home, read_configuration
+from ironcurtain.home import Home, person_home, read_configuration
 from ironcurtain.identity import hide_memory, identify
 from ironcurtain.lifecycle import Lifecycle
 from ironcurtain.locks import FileLock
@@ -62,8 +62,8 @@ class Application:
             redactor=Redactor(),
             control_socket=str(socket),
         )
-        user_home = environ.get("HOME", "/")
-        protected = protected_paths(home, user_home, ToolFiles.chosen(home, {}))
+        user_home = person_home(environ, os.geteuid())
+        protected = protected_paths(home, user_home, ToolFiles.chosen(home, {}), settings)
         self.manager = SessionManager(
             _kinds(reactor, environ),
             services,

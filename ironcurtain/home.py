@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
@@ -180,6 +181,19 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     base = environ.get("XDG_RUNTIME_DIR", "")
     runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")
     return Home(path, runtime)
+
+
+def account_home(uid: int) -> str:
+    """:returns: the home directory that the system has for a user, whatever the environment says."""
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"
+
+
+def person_home(environ: Mapping[str, str], uid: int) -> str:
+    """:returns: what ``~`` means: ``HOME``, or where that is not set, the account's home."""
+    return environ.get("HOME") or account_home(uid)
 
 
 def private_directory(path: Path) -> Path:

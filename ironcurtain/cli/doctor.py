@@ -90,9 +90,11 @@ def _policy(where: Home) -> Iterator[Finding]:
 
 
 def _servers(where: Home) -> Iterator[Finding]:
+    from ironcurtain.home import person_home
     from ironcurtain.session.tools import ToolFiles
 
-    for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), os.environ.get("HOME", "/")):
+    user_home = person_home(os.environ, os.geteuid())
+    for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), user_home):
         if shutil.which(server.command) is None:
             mend = f"Install it, or mend its command in {where.mcp_servers}"
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, home, print_json, settings
 
 if TYPE_CHECKING:
     from ironcurtain.session.tools import ToolFiles
@@ -76,13 +76,14 @@ def explain(
     The tool is taken to exist, with the arguments that its annotations name.
     """
     from ironcurtain.display import paragraphs
+    from ironcurtain.home import person_home
     from ironcurtain.pathmap import PathMap
     from ironcurtain.policy import PolicyEngine, ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.session.tools import protected_paths
 
-    files, user_home = tool_files(policy_file), os.environ.get("HOME", "/")
+    files, user_home = tool_files(policy_file), person_home(os.environ, os.geteuid())
     server, dot, name = tool.partition(".")
     if not dot or not name:
         raise click.UsageError(f"{tool} must be server.tool, such as filesystem.read_text_file")
@@ -92,7 +93,7 @@ def explain(
         default_annotations(),
         paths=PathMap(str((workspace or Path()).resolve())),
         home=user_home,
-        protected=protected_paths(home(), user_home, files),
+        protected=protected_paths(home(), user_home, files, settings(home()).settings),
     )
     annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
     names = annotation.args if annotation is not None else {}

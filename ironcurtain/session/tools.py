@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ import msgspec
 
 from ironcurtain.display import shorten
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import Home, read_configuration
+from ironcurtain.home import Home, account_home, person_home, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
@@ -27,6 +28,7 @@ from ironcurtain.policy.protected import always_protected
 from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
+from ironcurtain.settings import Settings
 
 ARGUMENTS_SHOWN = 200
 """Most characters of a call's arguments in an event."""
@@ -79,9 +81,14 @@ def default_servers() -> str:
     ).decode()
 
 
-def protected_paths(home: Home, user_home: str, files: ToolFiles) -> tuple[str, ...]:
+def protected_paths(home: Home, user_home: str, files: ToolFiles, settings: Settings) -> tuple[str, ...]:
     """:returns: the paths that no agent of this home may touch."""
-    return always_protected(user_home, str(home.path), str(home.run), str(files.servers), str(files.policy))
+    keys = (os.path.expanduser(provider.key.file) for provider in settings.providers.values() if provider.key.file)
+    chosen = always_protected(user_home, str(home.path), str(home.run), str(files.servers), str(files.policy), *keys)
+    # HOME may be another directory than the account's, where ssh and others keep their keys all the same.
+    account = account_home(os.geteuid())
+    stores = always_protected(account, str(home.path)) if os.access(account, os.X_OK) else ()
+    return tuple(dict.fromkeys((*chosen, *stores)))
 
 
 def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
@@ -90,7 +97,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
 
     :raises ConfigurationError: the policy or the list of servers is wrong.
     """
-    services, user_home = core.services, environ.get("HOME", "/")
+    services, user_home = core.services, person_home(environ, os.geteuid())
     files = ToolFiles.chosen(services.home, core.request.options)
     paths = PathMap(str(core.workspace.resolve()))
     servers = files.load_servers(paths.host, user_home)
@@ -99,7 +106,10 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         default_annotations(),
         paths=paths,
         home=user_home,
-        protected=(*protected_paths(services.home, user_home, files), str(core.paths.directory)),
+        protected=(
+            *protected_paths(services.home, user_home, files, services.settings),
+            str(core.paths.directory),
+        ),
         server_domains={s.name: s.sandbox.domains for s in servers if s.sandbox is not None and s.sandbox.domains},
     )
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])

@@ -139,6 +139,7 @@ class GitCallTests(SynchronousTestCase):
 
     def test_settings_of_submodules_count(self) -> None:
         """Git looks into them, and theirs into their own."""
+        index, padded = Path(), b""
         for outer, inner in (("repo", "repo/sub"), ("repo/sub", "repo/sub/deep")):
             place = Path(self.world.workspace, inner, ".git")
             for name in ("objects", "refs"):

@@ -1,0 +1,38 @@
+"""What the agents of a session may never touch."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.home import find_home, person_home
+from ironcurtain.session.tools import ToolFiles, protected_paths
+from ironcurtain.settings import load
+
+
+class ProtectedTests(SynchronousTestCase):
+    """:func:`protected_paths`"""
+
+    def protected(self, config: str = "") -> tuple[str, ...]:
+        home = find_home({"IRONCURTAIN_HOME": "/x/home"}, 7)
+        settings = load("config.toml", config, {}).settings
+        return protected_paths(home, "/x/person", ToolFiles.chosen(home, {}), settings)
+
+    def test_the_credentials_of_the_account_whatever_home_says(self) -> None:
+        account = pwd.getpwuid(os.geteuid()).pw_dir
+        for path in ("/x/home", "/x/person/.ssh", f"{account}/.ssh"):
+            self.assertIn(path, self.protected())
+
+    def test_the_file_of_a_key(self) -> None:
+        self.assertIn("/x/key", self.protected('[providers.anthropic]\nkey = { file = "/x/key" }\n'))
+        inside = self.protected('[providers.anthropic]\nkey = { file = "~/key" }\n')
+        self.assertIn(str(Path("~/key").expanduser()), inside)
+
+    def test_home_is_the_accounts_where_it_is_not_set(self) -> None:
+        for environ in ({}, {"HOME": ""}):
+            self.assertEqual(person_home(environ, os.geteuid()), pwd.getpwuid(os.geteuid()).pw_dir)
+        self.assertEqual(person_home({"HOME": "/x"}, 7), "/x")
+        self.assertEqual(person_home({}, 2**31 - 2), "/")
