@@ -198,6 +198,15 @@ class EscalationTests(Base):
         written[0].callback(None)
         self.assertIn("result", await answer)
 
+    async def test_an_approval_under_another_policy_permits_nothing(self) -> None:
+        agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"])
+        answer = Deferred.fromCoroutine(agent.call("fake__echo"))
+        await self.top.pending()
+        self.top.engine.policy_version = "another"
+        await self.top.decide(Outcome.APPROVED)
+        self.assertEqual(code(await answer), "expired")
+        self.assertNotIn("tools/call", [message["method"] for message in self.top.seen_by_server()])
+
     async def test_the_agent_hears_that_its_call_waits(self) -> None:
         self.patch(admission, "REMINDER_SECONDS", 0.05)
         agent = await self.agent(escalate=["progress"])
