@@ -152,11 +152,6 @@ class Home:
         """The files of a session, whether it exists or not."""
         return SessionPaths(self.sessions / session_id)
 
-    def sockets(self, session_id: str) -> tuple[Path, Path]:
-        """:returns: the directories of a session's sockets: the one an agent may see, and the host's."""
-        base = self.run / hashlib.sha256(session_id.encode()).hexdigest()[:12]
-        return base / "agent", base / "host"
-
     def prepare(self) -> None:
         """
         Make the directories that every process needs.

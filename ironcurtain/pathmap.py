@@ -64,16 +64,6 @@ class PathMap:
         text = self._host_in_uri.sub(lambda _: f"file://{quote(self.agent)}", text)
         return self._host_in_text.sub(lambda _: self.agent, text)
 
-    def uri_to_host(self, uri: str) -> str:
-        """:returns: a ``file:`` URI with the host's path; other URIs stay."""
-        path = file_path(uri)
-        return uri if path is None else f"file://{quote(self.to_host(path))}"
-
-    def uri_to_agent(self, uri: str) -> str:
-        """:returns: a ``file:`` URI with the agent's path; other URIs stay."""
-        path = file_path(uri)
-        return uri if path is None else f"file://{quote(self.to_agent(path))}"
-
 
 def file_path(uri: str) -> str | None:
     """

@@ -45,13 +45,6 @@ class FindTests(SynchronousTestCase):
         self.assertRaises(UsageError, socket_path, Path("/" + "ä" * 52))
         self.assertEqual(len(socket_path(Path("/" + "x" * (SOCKET_PATH_LIMIT - 1)))), SOCKET_PATH_LIMIT)
 
-    def test_sockets_of_a_session(self) -> None:
-        home = find_home({"IRONCURTAIN_HOME": "/" + "x" * (RUN_LIMIT - 5)}, 7)
-        agent, host = home.sockets("session")
-        self.assertEqual((agent.parent, agent.name, host.name), (host.parent, "agent", "host"))
-        self.assertNotEqual(agent, home.sockets("session2")[0])
-        socket_path(agent / "mitm-proxy.sock")
-
 
 class FilesTests(SynchronousTestCase):
     def setUp(self) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import string
-from urllib.parse import quote
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -99,21 +98,6 @@ class UriTests(SynchronousTestCase):
             ("/workspace/a", None),
         ):
             self.assertEqual(file_path(uri), path, uri)
-
-    def test_mapping(self) -> None:
-        self.assertEqual(PATHS.uri_to_host("file:///workspace/a%20b"), "file:///home/me/work/a%20b")
-        self.assertEqual(PATHS.uri_to_agent("file:///home/me/work/a%20b"), "file:///workspace/a%20b")
-        for same in ("https://host/workspace", "file://elsewhere/workspace/a", "memo:x"):
-            self.assertEqual((PATHS.uri_to_host(same), PATHS.uri_to_agent(same)), (same, same))
-
-    @given(HOSTS, RELATIVE)
-    def test_there_and_back(self, host: str, relative: str) -> None:
-        assume(not host.startswith("/workspace"))
-        paths = PathMap(host)
-        uri = f"file://{quote(f'/workspace/{relative}')}"
-        self.assertEqual(file_path(paths.uri_to_host(uri)), f"{host}/{relative}")
-        self.assertEqual(paths.uri_to_agent(paths.uri_to_host(uri)), uri)
-        self.assertEqual(paths.to_agent_text(f"at {paths.uri_to_host(uri)}"), f"at {uri}")
 
     @given(st.text(max_size=30))
     def test_any_text_is_taken(self, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -116,10 +115,6 @@ class Operations:
                 decided = session.escalations.decide(number, outcome, who.name, digest)
                 return view(decided, session.number, session.label)
         raise NotFound(f"there is no escalation {number} here: see 'ironcurtain escalations'")
-
-    def audit_file(self, who: Principal, name: Name) -> Path:
-        """:returns: a session's audit log."""
-        return self._find(who, Role.VIEW, name).paths.audit
 
     def _find(self, who: Principal, role: Role, name: Name) -> Session:
         who.require(role)

@@ -18,12 +18,12 @@ class History:
     """
     The turns of one session.
 
-    :param path: the file; made with the first turn.
+    :param path: the file; made with the first turn, continued if it is there.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.turns: list[Turn] = []
+        self.turns = read_turns(path)
         self._torn = b""
 
     def append(self, turn: Turn) -> None:

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.errors import AuditUnavailable, StaleDecision
+from ironcurtain.errors import StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy import admission
 from ironcurtain.mcp_proxy.calls import CallDecided, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets import Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, sleep, the_reactor, until
 from tests.mcp_proxy.test_protocol import Base
 
@@ -300,6 +300,16 @@ class CancelTests(Base):
         self.assertEqual(agent.messages, [])
         self.assertEqual(self.top.escalations.pending(), [])
 
+    async def test_what_waits_for_a_person_ends_with_the_agents_input(self) -> None:
+        agent = await self.agent(escalate=["file"])
+        for number, tool in enumerate(("file", "silent")):
+            params = {"name": f"fake__{tool}"}
+            agent.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        await self.top.pending()
+        agent.transport.loseWriteConnection()  # type: ignore[union-attr]
+        await until(lambda: not self.top.escalations.pending(), "the withdrawal", 2)
+        self.assertEqual(agent.messages, [])
+
 
 class HeldTests(Base):
     """Definitions that change or hide something need a person."""
@@ -339,51 +349,3 @@ class HeldTests(Base):
         tool = (await agent.request("tools/list"))["result"]["tools"][0]
         self.assertEqual(tool["description"], "hidden \\u202e text\\x1b[2J")
         self.assertEqual({t["held"] for r in self.top.records("tools") for t in r["tools"]}, {"hidden-text"})
-
-
-class AuditTests(Base):
-    """What cannot be recorded is not done."""
-
-    async def test_a_call_that_cannot_be_recorded_is_not_made(self) -> None:
-        agent = await self.agent(fake_server(RECORD="record"))
-        self.break_audit()
-        self.assertEqual(code(await agent.call("fake__echo")), "audit-unavailable")
-        read = await agent.request("resources/read", {"uri": "test://static"})
-        self.assertEqual(read["error"]["data"]["ironcurtain/code"], "audit-unavailable")
-        methods = [message["method"] for message in self.top.seen_by_server()]
-        self.assertFalse({"tools/call", "resources/read"} & set(methods))
-
-    async def test_an_outcome_that_cannot_be_recorded_is_not_given_out(self) -> None:
-        agent = await self.agent()
-        answer = Deferred.fromCoroutine(agent.call("fake__sleep", {"seconds": 0.2}))
-        await until(lambda: bool(self.top.records("call")))
-        self.break_audit()
-        self.assertEqual(code(await answer), "audit-unavailable")
-
-    async def test_a_decision_that_is_not_on_disk_permits_nothing(self) -> None:
-        def audit(path: Path, redactor: Redactor) -> AuditLog:
-            error = OSError(5, "Input/output error")
-            return AuditLog(path, SESSION, redactor, the_reactor, lambda: 0.0, lambda work: fail(error))
-
-        agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"], audit=audit)
-        answer = Deferred.fromCoroutine(agent.call("fake__echo"))
-        await self.top.decide(Outcome.APPROVED)
-        self.assertEqual(code(await answer), "audit-unavailable")
-        self.assertNotIn("tools/call", [message["method"] for message in self.top.seen_by_server()])
-
-    async def test_every_call_can_wait_for_the_disk(self) -> None:
-        agent = await self.agent(limits=Limits(durable=True))
-        self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
-        self.assertGreaterEqual(self.top.audit._synced, self.top.records("call")[0]["sequence"])
-
-    async def test_secrets_of_servers_are_not_recorded(self) -> None:
-        agent = await self.agent(fake_server(command={"KEY": "show"}))
-        environment = json.loads(text(await agent.call("fake__environment")))["environment"]
-        self.assertEqual(environment["KEY"], "secret of show")
-        await agent.call("fake__echo", {"text": "the secret of show leaks"})
-        self.assertEqual(self.top.records("call")[-1]["arguments"], {"text": "the [redacted] leaks"})
-        self.assertNotIn(Secret("secret of show").reveal(), self.top.audit.path.read_text())
-
-    def break_audit(self) -> None:
-        """From now on, nothing can be recorded."""
-        self.top.audit._broken = AuditUnavailable("the disk is full")

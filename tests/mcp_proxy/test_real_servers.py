@@ -120,7 +120,9 @@ class RealTests(Base):
         node = shutil.which("node")
         if node is None or not INSPECTOR.exists():
             raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed the inspector")
-        everything, files = (str(NODE / f"server-{name}" / "dist" / "index.js") for name in ("everything", "filesystem"))
+        everything, files = (
+            str(NODE / f"server-{name}" / "dist" / "index.js") for name in ("everything", "filesystem")
+        )
         bench = await self.real(
             program("mcp-server-time"),
             fake_server(),

@@ -30,7 +30,6 @@ NEEDED = {
     "watch": Role.VIEW,
     "escalations": Role.VIEW,
     "decide": Role.APPROVE,
-    "audit_file": Role.VIEW,
 }
 """The one role that each operation asks for."""
 
@@ -107,7 +106,7 @@ class RoleTests(OperationsTestCase):
 
 class NotFoundTests(OperationsTestCase):
     def test_every_operation_on_a_session(self) -> None:
-        for name in ("session", "send", "cancel", "history", "events", "watch", "audit_file"):
+        for name in ("session", "send", "cancel", "history", "events", "watch"):
             with self.assertRaisesRegex(NotFound, "no session 99", msg=name):
                 self.call(name, OWNER, 99)
         self.failureResultOf(self.call("stop", OWNER, 99), NotFound)

@@ -27,6 +27,13 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.path.read_bytes().count(b"\n"), 3)
         self.assertEqual(self.path.stat().st_mode & 0o7777, 0o600)
 
+    def test_it_goes_on_where_it_was(self) -> None:
+        History(self.path).append(make_turn(1))
+        history = History(self.path)
+        history.append(make_turn(2))
+        self.assertEqual([turn.number for turn in history.turns], [1, 2])
+        self.assertEqual(read_turns(self.path), history.turns)
+
     def test_no_file_is_no_turns(self) -> None:
         self.assertEqual(read_turns(self.path), [])
 
