@@ -152,7 +152,7 @@ def teller(
             emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))
             emit(
                 events.ToolDecision(
-                    call_id=event.call_id, decision=event.decision, rule=event.rule, reason=event.reason
+                    call_id=event.call_id, decision=event.decision, rule=event.rule, reason=redactor.text(event.reason)
                 )
             )
             if event.rule == BREAKER_RULE:

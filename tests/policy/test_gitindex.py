@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import given
@@ -47,5 +47,5 @@ class IndexTests(SynchronousTestCase):
     @given(st.binary(max_size=200), st.binary(max_size=200))
     def test_nothing_else_is_ever_raised(self, before: bytes, after: bytes) -> None:
         for index in (before + GITLINK + after, b"DIRC\0\0\0\x02\0\0\0\x02" + before + GITLINK + after):
-            with suppress(MalformedIndex):
+            with contextlib.suppress(MalformedIndex):
                 gitlinks(index)

@@ -1,4 +1,4 @@
-"""What the agents of a session may never touch."""
+"""What the agents of a session may never touch, and what is told of their calls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,24 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home import find_home, person_home
-from ironcurtain.session.tools import ToolFiles, protected_paths
+from ironcurtain.mcp_proxy.calls import CallRaised
+from ironcurtain.pathmap import PathMap
+from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.session import events
+from ironcurtain.session.tools import ToolFiles, protected_paths, teller
 from ironcurtain.settings import load
+
+
+class TellerTests(SynchronousTestCase):
+    """:func:`teller`"""
+
+    def test_no_part_of_an_event_has_a_secret(self) -> None:
+        told: list[events.SessionEvent] = []
+        tell = teller(told.append, Redactor([Secret("a-key-of-ours")]), PathMap("/x/work"))
+        path, rule = "/a-key-of-ours", "default-deny"
+        tell(CallRaised("1", "filesystem", "read_file", {"path": path}, "deny", rule, f"no rule allows {path}"))
+        self.assertEqual(len(told), 2)
+        self.assertNotIn("a-key-of-ours", repr(told))
 
 
 class ProtectedTests(SynchronousTestCase):
