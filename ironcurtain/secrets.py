@@ -63,13 +63,16 @@ _NUMBERS = re.compile(
     r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)"  # a card's; digits beside letters are part of something else
     r"|(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])"  # a social security number
 )
+_WORDS = {needle for _, needles, _ in _PATTERNS for needle in needles} | {"passphrase", "api-key", "authorization"}
 _NEEDLES = tuple(
-    {needle for _, needles, _ in _PATTERNS for needle in needles}
-    | {"secret", "token", "passw", "passphrase", "apikey", "api_key", "api-key", "authorization"}
+    word for word in _WORDS | {"key", "pass"} if not any(stem in word for stem in ("key", "pass") if stem != word)
 )
-"""If none of these stands in a text in lower case, none of the patterns fits it, nor is a key the name of a secret."""
+"""
+If none of these stands in a text in lower case, none of the patterns fits it, nor is a key the name of a secret: all their
+words, where those with a common part are represented by it.
+"""
 
-_DIGITS = re.compile(r"\d(?:[ -]?\d){12}|\d{3}-\d\d-\d{4}")
+_DIGITS = re.compile(r"\d(?:(?:[ -]?\d){12}|\d\d-\d\d-\d{4})")
 """Faster than :data:`_NUMBERS`, and found wherever that is."""
 _encoder = msgspec.json.Encoder()
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
@@ -131,10 +134,13 @@ class Redactor:
         longest_first = sorted(self._forms, key=len, reverse=True)
         self._exact = re.compile("|".join(map(re.escape, longest_first)))
 
+    def live(self, text: str) -> str:
+        """:returns: the text with the live secrets replaced, and nothing that only resembles one."""
+        return text if self._exact is None else self._exact.sub("[redacted]", text)
+
     def text(self, text: str) -> str:
         """:returns: the text with every secret replaced."""
-        if self._exact is not None:
-            text = self._exact.sub("[redacted]", text)
+        text = self.live(text)
         if len(text) < SHORTEST_EXACT:
             return text
         lower = text.lower()

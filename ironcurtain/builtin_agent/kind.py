@@ -25,6 +25,7 @@ from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.pathmap import AGENT_WORKSPACE
 from ironcurtain.secrets import Secret
+from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 from ironcurtain.settings import Provider
 
@@ -54,7 +55,7 @@ def make_builtin_agent(
         max_tokens=settings.model.max_tokens,
         max_steps=settings.agent.max_steps,
         workspace=AGENT_WORKSPACE,
-        tools=lambda: _tools(proxy.gate),
+        tools=lambda: _tools(proxy.gate, core),
         call=lambda server, tool, arguments: Deferred.fromCoroutine(_call(proxy.gate, server, tool, arguments)),
         make_interpreter=make_interpreter,
         describe=lambda tools: prompt.tools(offered(tools)),
@@ -81,8 +82,10 @@ def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Chosen:
     return provider_for(backend, model or settings.model.name or None, tables, surroundings)
 
 
-async def _tools(gate: Gate) -> Sequence[Tool]:
+async def _tools(gate: Gate, core: Core) -> Sequence[Tool]:
     await gate.settled(SERVERS_SECONDS)
+    for server in gate.down():
+        core.emit(events.ServerDown(server=server))
     return [
         Tool(tool.server, tool.name, str(tool.definition.get("description") or ""), tool.schema)
         for tool in gate.tools()

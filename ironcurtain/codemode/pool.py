@@ -14,6 +14,7 @@ import shutil
 import sysconfig
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,8 +162,9 @@ def _sweep() -> None:
     """Remove the directories of processes that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{DIRECTORY}{os.geteuid()}-*"):
         pid = path.name.removeprefix(DIRECTORY).split("-")[1]
-        if path.lstat().st_uid == os.geteuid() and pid.isdigit() and not identify(int(pid)).alive:
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process sweeps too
+            if path.lstat().st_uid == os.geteuid() and pid.isdigit() and not identify(int(pid)).alive:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _interpreter() -> str:

@@ -15,6 +15,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError, NotAllowed
 from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, arguments_digest
 from ironcurtain.escalation.grant import Binding
+from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.policy import Decision, Verdict
 
@@ -129,7 +130,7 @@ class Admission:
             server=call.server,
             tool=call.tool,
             arguments=verdict.arguments,
-            reason=verdict.reason,
+            reason=_told(verdict),
             rule=verdict.rule,
             policy_version=version,
             digest=digest,
@@ -186,3 +187,10 @@ class Admission:
         finally:
             if reminder.running:
                 reminder.stop()
+
+
+def _told(verdict: Verdict) -> str:
+    """:returns: why a person is asked, with what the arguments do not say themselves, such as a remote's address."""
+    written = codec.encode(verdict.arguments).decode()
+    meant = [f"{r.argument or r.role} means {r.value}" for r in verdict.resources if r.value not in written]
+    return "; ".join([verdict.reason, *meant])

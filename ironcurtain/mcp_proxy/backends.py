@@ -96,6 +96,10 @@ class Backends:
                 names = ", ".join(sorted(self._unsettled))
                 self.log.info("going on without MCP servers that are not up yet: {names}", names=names)
 
+    def down(self) -> list[str]:
+        """:returns: the servers that are not up."""
+        return [name for name, backend in self._backends.items() if backend.introduction is None]
+
     def get(self, server: str) -> Backend:
         """:raises BackendFailed: there is no such server."""
         if (backend := self._backends.get(server)) is None:

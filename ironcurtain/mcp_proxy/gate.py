@@ -79,6 +79,10 @@ class Gate:
         """:returns: what can be called now."""
         return self._backends.tools()
 
+    def down(self) -> list[str]:
+        """:returns: the servers that are not up now, whose tools cannot be called."""
+        return self._backends.down()
+
     async def settled(self, seconds: float) -> None:
         """Wait until every server is up or has failed to start, but not longer than ``seconds``."""
         await self._backends.settled(seconds)
@@ -110,6 +114,7 @@ class Gate:
             sequence = self._admission.record(call, verdict)
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress)
+                self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
                 self._approved(definition)
             elif self._limits.durable:
                 await self._admission.durable(sequence)
@@ -144,6 +149,7 @@ class Gate:
             sequence = self._admission.record(call, verdict)
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress)
+                self._unchanged(verdict, self._judge_request(server, method, subject))
             elif self._limits.durable:
                 await self._admission.durable(sequence)
             sent = {**passed, **verdict.arguments}
@@ -162,11 +168,7 @@ class Gate:
         except (TypeError, ValueError, RecursionError, OverflowError):
             return Verdict(Decision.DENY, "invalid-arguments", "the arguments are no JSON values", {})
         try:
-            verdict = self._engine.evaluate(
-                ToolCall(call.server, call.tool, arguments),
-                None if tool is None else tool.schema,
-                git_directory=self._git_directories.get(call.server),
-            )
+            verdict = self._evaluate(call.server, call.tool, arguments, tool)
         except Exception:
             return self._unjudged(call.server, call.tool, arguments)
         if verdict.decision is Decision.DENY:
@@ -177,6 +179,20 @@ class Gate:
             repeated = f"the same call more than {self._limits.repeats} times within {self._limits.window:.0f} s"
             return replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=repeated)
         return verdict if tool.held is None else _held(verdict, tool.held)
+
+    def _evaluate(self, server: str, tool: str, arguments: dict[str, Any], known: ToolDefinition | None) -> Verdict:
+        return self._engine.evaluate(
+            ToolCall(server, tool, arguments),
+            None if known is None else known.schema,
+            git_directory=self._git_directories.get(server),
+        )
+
+    def _unchanged(self, shown: Verdict, now: Verdict) -> None:
+        # Links and settings of repositories may have been changed while a person decided.
+        same = (now.arguments, now.resources) == (shown.arguments, shown.resources)
+        if not same or now.decision is Decision.DENY:
+            text = "ESCALATION DENIED: what this call would touch was changed while a person decided; nothing was done"
+            raise Refused("denied", "changed-meanwhile", f"{text}: call again", shown.rule)
 
     def _judge_request(self, server: str, method: str, params: dict[str, Any]) -> Verdict:
         if method not in ("resources/read", "resources/subscribe"):

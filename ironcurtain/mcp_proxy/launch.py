@@ -16,6 +16,7 @@ INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 
 CAUTIOUS = {
     "PYTHONSAFEPATH": "1",
+    "GIT_NO_LAZY_FETCH": "1",
     "GIT_CONFIG_COUNT": "3",
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": "/dev/null",

@@ -134,6 +134,7 @@ class StdioBackend:
                 break
             if self._reactor.seconds() - started >= STEADY_SECONDS:
                 delay = FIRST_DELAY
+            self._log_line(self.name, why)
             self.log.warn("MCP server {name} {why}; next start in {delay} s", name=self.name, why=why, delay=delay)
             await deferLater(self._reactor, delay)
             delay = min(2 * delay, LONGEST_DELAY)

@@ -118,6 +118,12 @@ class BudgetExhausted(Event, frozen=True, tag="budget_exhausted"):
     message: str
 
 
+class ServerDown(Event, frozen=True, tag="server_down"):
+    """An MCP server is not up: the agent goes without its tools. Why stands in the session's log."""
+
+    server: str
+
+
 class LoopDetected(Event, frozen=True, tag="loop_detection"):
     """The same call came too often and is refused for a while."""
 
@@ -176,6 +182,7 @@ SessionEvent = (
     | BudgetWarning
     | BudgetExhausted
     | LoopDetected
+    | ServerDown
     | ResultTruncated
     | EscalationRaised
     | EscalationClosed

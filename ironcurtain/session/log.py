@@ -85,6 +85,8 @@ def describe(event: events.SessionEvent) -> str:
             return f"the model is asked again in {event.delay:.0f} s: {event.reason}"
         case events.BudgetWarning() | events.BudgetExhausted():
             return event.message
+        case events.ServerDown():
+            return f"the MCP server {event.server} is not up: its tools cannot be called"
         case events.LoopDetected():
             return f"the same call to {event.server}.{event.tool} came too often"
         case events.CodeFinished() if event.error:

@@ -224,12 +224,13 @@ class Session:
 
     async def _turn(self, agent: Agent, message: str) -> Reply:
         number, began = len(self.history.turns) + 1, timestamp(self._services.now())
-        self._emit(events.TurnStarted(turn=number, message=message))
+        redactor = self._services.redactor
+        self._emit(events.TurnStarted(turn=number, message=redactor.live(message)))
         text, error, code = "", "", ""
         try:
             reply = await agent.respond(message)
-            text = reply.text
-            return reply
+            text = redactor.live(reply.text)
+            return Reply(text, reply.usage)
         except CancelledError:
             error, code = "cancelled", "CANCELLED"
             raise SessionError("MESSAGE_FAILED", "the message was cancelled") from None
@@ -243,10 +244,20 @@ class Session:
         finally:
             self._message = None
             self.escalations.withdraw_all()
-            turn = Turn(number=number, message=message, answer=text, usage=agent.usage(), timestamp=began, error=error)
-            self._finish(turn, code)
+            self._finish(
+                Turn(
+                    number=number,
+                    message=redactor.text(message),
+                    answer=redactor.text(text),
+                    usage=agent.usage(),
+                    timestamp=began,
+                    error=redactor.text(error),
+                ),
+                text,
+                code,
+            )
 
-    def _finish(self, turn: Turn, code: str) -> None:
+    def _finish(self, turn: Turn, answer: str, code: str) -> None:
         try:
             self.history.append(turn)
         except OSError as e:
@@ -256,7 +267,7 @@ class Session:
                 number=self.number,
                 error=e,
             )
-        self._emit(events.TurnFinished(turn=turn.number, answer=turn.answer, error=turn.error, code=code))
+        self._emit(events.TurnFinished(turn=turn.number, answer=answer, error=turn.error, code=code))
         if self.state is State.PROCESSING:
             self._enter(State.READY)
 
@@ -306,6 +317,8 @@ class Session:
         write_atomically(self.paths.snapshot, msgspec.json.encode(self.info) + b"\n")
 
     def _emit(self, event: events.SessionEvent) -> None:
+        if isinstance(event, events.AgentText):
+            event = events.AgentText(text=self._services.redactor.live(event.text))
         if text := describe(event):
             self._log_file.write("session", text)
         self.events.emit(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
@@ -51,6 +52,15 @@ class SingleShotTests(ProductCase):
         done = self.product.run("start", "--backend", self.product.script(LIST), "do it")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("a further one was asked for", done.stderr)
+
+    def test_a_server_that_does_not_start_is_told(self) -> None:
+        self.product.home.mkdir(mode=0o700)
+        servers = {"mcpServers": {"absent": {"command": "no-such-program"}}}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
+        done = self.product.run("start", "--backend", self.product.script(DONE), "do it")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the MCP server absent is not up", done.stderr)
+        self.assertIn("no-such-program", self.product.run("logs").stdout)
 
     def test_a_missing_key_is_named_with_what_to_do(self) -> None:
         done = self.product.run("start", "do it")

@@ -155,6 +155,24 @@ class EscalationTests(Base):
         self.assertEqual((decision["outcome"], decision["by"], decision["number"]), ("approved", "tester", 1))
         self.assertIn(CallDecided(decision["callId"], 1, "approved", "tester"), self.top.events)
 
+    async def test_an_approval_is_void_when_the_call_means_something_else_now(self) -> None:
+        annotate = {"file": {"path": ("read-path",)}}
+        agent = await self.agent(fake_server(RECORD="record"), escalate=["file"], annotate=annotate)
+        outside = self.top.workspace.parent / "outside"
+        outside.mkdir()
+        link = self.top.workspace / "link"
+        for name in ("one", "two"):
+            (outside / name).write_text(name)
+        link.symlink_to(outside / "one")
+        answer = Deferred.fromCoroutine(agent.call("fake__file", {"path": "link"}))
+        escalation = await self.top.pending()
+        self.assertEqual(escalation.request.arguments["path"], str(outside.resolve() / "one"))
+        link.unlink()
+        link.symlink_to(outside / "two")
+        await self.top.decide(Outcome.APPROVED)
+        self.assertEqual(code(await answer), "changed-meanwhile")
+        self.assertNotIn("tools/call", [message["method"] for message in self.top.seen_by_server()])
+
     async def test_each_way_to_be_refused_has_its_code(self) -> None:
         agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"])
         answer = Deferred.fromCoroutine(agent.call("fake__echo"))

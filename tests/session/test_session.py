@@ -252,6 +252,15 @@ class FileTests(SessionTestCase):
         self.assertIn("message 1: my key is [redacted api-key], mind\\x1b[2J", lines[2])
         self.assertNotIn("correct horse", "".join(lines))
 
+    def test_no_live_secret_is_told_or_kept(self) -> None:
+        self.world.services.redactor.add(Secret("correct horse battery"))
+        self.successResultOf(self.session.send("say correct horse battery"))
+        core = self.world.agents[0].core
+        assert core is not None
+        core.emit(events.AgentText(text="correct horse battery"))
+        self.assertNotIn("correct horse", self.session.paths.history.read_text())
+        self.assertNotIn("correct horse", repr(self.session.events.after(0)))
+
     def test_the_description_on_disk_follows(self) -> None:
         self.assertEqual(json.loads(self.session.paths.snapshot.read_bytes())["state"], "ready")
 

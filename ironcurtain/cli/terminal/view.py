@@ -229,6 +229,9 @@ class View:
                 again = f"asked again in {event.delay:.0f} s"
                 self._activity = (f"the model is {again}", at)
                 yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
+            case events.ServerDown():
+                name = one_line(event.server, REMARK_LIMIT)
+                yield from self._warn(f"the MCP server {name} is not up: /logs or 'ironcurtain logs' may say why")
             case events.BudgetWarning() | events.BudgetExhausted():
                 yield from self._warn(one_line(event.message, REMARK_LIMIT))
             case events.LoopDetected():
