@@ -68,8 +68,8 @@ _NEEDLES = tuple(
     word for word in _WORDS | {"key", "pass"} if not any(stem in word for stem in ("key", "pass") if stem != word)
 )
 """
-If none of these stands in a text in lower case, none of the patterns fits it, nor is a key the name of a secret: all their
-words, where those with a common part are represented by it.
+If none of these stands in a text in lower case, none of the patterns fits it, nor is a key the name of a secret: all
+their words, where those with a common part are represented by it.
 """
 
 _DIGITS = re.compile(r"\d(?:(?:[ -]?\d){12}|\d\d-\d\d-\d{4})")

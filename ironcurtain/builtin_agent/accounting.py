@@ -39,7 +39,10 @@ class Accounting:
         """:raises SessionError: a limit of the budget is reached."""
         self._time()
         if notice := self._budget.exhausted:
-            raise SessionError("MESSAGE_FAILED", f"{notice}: raise [budget] {notice.dimension} to go on")
+            raise SessionError(
+                "MESSAGE_FAILED",
+                f"{notice}: start a new session, after raising [budget] {notice.dimension} if it was too low",
+            )
 
     def step(self, number: int, tokens: Tokens) -> None:
         """Count one model request and tell about it."""

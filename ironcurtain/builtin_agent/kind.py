@@ -78,7 +78,7 @@ def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Chosen:
         scripted = settings.model.backend == "scripted"
         backend = f"scripted:{settings.model.script}" if scripted else settings.model.backend
     tables = {name: msgspec.to_builtins(table) for name, table in settings.providers.items()}
-    surroundings = Surroundings(reactor, core.services.clock, random.random, key_for)
+    surroundings = Surroundings(reactor, core.services.clock, random.random, key_for, settings.model.stall_seconds)
     return provider_for(backend, model or settings.model.name or None, tables, surroundings)
 
 

@@ -12,7 +12,7 @@ version = 1
 
 [model]
 # backend = "anthropic"
-# name = "claude-sonnet-5-5"
+# name = "claude-opus-5-5"
 
 [escalation]
 # How long you have to answer, in seconds.

@@ -8,8 +8,8 @@ import click
 
 from ironcurtain.cli.output import home, settings
 
-BUILTIN = "builtin"
-"""The agent that needs nothing but a key."""
+AGENTS = ("builtin",)
+"""What ``--agent`` accepts; the first is the default."""
 
 
 @click.command()
@@ -56,7 +56,9 @@ def choose_agent(asked: str | None, default: str) -> tuple[str, str]:
     :param asked: what ``--agent`` said.
     :param default: the setting ``default_agent``.
     :returns: the agent, and why this one.
+    :raises click.UsageError: there is no such agent.
     """
-    if asked:
-        return asked, "--agent"
-    return (default, "default_agent") if default else (BUILTIN, "the default")
+    agent, why = (asked, "--agent") if asked else (default, "default_agent") if default else (AGENTS[0], "the default")
+    if agent not in AGENTS:
+        raise click.UsageError(f"there is no agent {agent!r} ({why}): choose one of {', '.join(AGENTS)}")
+    return agent, why

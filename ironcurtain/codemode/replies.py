@@ -8,7 +8,9 @@ import msgspec
 
 from ironcurtain.codemode.model import ToolReply
 
-DENIED_CODES = frozenset({"denied-by-rule", "denied-by-person", "expired", "withdrawn", "nobody-to-ask", "changed-meanwhile"})
+DENIED_CODES = frozenset(
+    {"denied-by-rule", "denied-by-person", "expired", "withdrawn", "nobody-to-ask", "changed-meanwhile"}
+)
 """Values of ``_meta["ironcurtain/code"]`` that mean: not permitted."""
 
 _WRAPPERS = ("content", "result")

@@ -52,6 +52,7 @@ class Surroundings:
     :ivar reactor: for connections.
     :ivar clock: for time; the reactor, or a ``Clock``.
     :ivar random: gives numbers from 0 to 1.
+    :ivar stall: seconds of a server's silence after which its answer is given up.
     :ivar key_for: gives the real key of the provider so named; called only for a provider that is about to be used.
         Raises :class:`ConfigurationError` when there is none.
     """
@@ -60,6 +61,7 @@ class Surroundings:
     clock: IReactorTime
     random: Callable[[], float]
     key_for: Callable[[str], Secret]
+    stall: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def provider_for(
         reactor=surroundings.reactor,
         clock=surroundings.clock,
         random=surroundings.random,
+        stall=surroundings.stall,
     )
     return Chosen(provider, model or table.model or dialect.default_model)
 

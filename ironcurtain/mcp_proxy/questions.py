@@ -103,10 +103,11 @@ class Questions:
         question = codec.decode(params or b"{}")
         if self._elicit is None or not isinstance(question, dict):
             answer: Mapping[str, Any] = {"action": "decline"}
+            by = "nobody"
         else:
-            answer = await self._elicit(server, question)
+            answer, by = await self._elicit(server, question), "person"
         action = str(answer.get("action"))
-        self._audit.append("question", server=server, method="elicitation/create", answeredBy="person", action=action)
+        self._audit.append("question", server=server, method="elicitation/create", answeredBy=by, action=action)
         return codec.encode(answer)
 
 

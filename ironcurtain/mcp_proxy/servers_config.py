@@ -116,7 +116,7 @@ def _server(name: str, server: _Server, source: str, variables: Mapping[str, str
             field=place,
         )
     if server.url is not None or server.type not in (None, "stdio"):
-        detail = "HTTP backends need ironcurtain[http], not built in this version"
+        detail = "servers reached by HTTP are not supported in this version: run one as a command"
         raise ConfigurationError(source, detail, field=f"{place}.url")
     if not server.command:
         raise ConfigurationError(source, "needs a command", field=place)

@@ -72,7 +72,8 @@ def describe(event: events.SessionEvent) -> str:
             return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
         case events.ToolDecision():
             by = f" by {event.by}" if event.by else ""
-            return f"call {event.call_id} {event.decision}{by} [{event.rule}] {event.reason}".rstrip()
+            rule = f" [{event.rule}] {event.reason}" if event.rule else ""
+            return f"call {event.call_id} {event.decision}{by}{rule}"
         case events.ToolFinished():
             return f"call {event.call_id} ended: {event.status} after {event.duration_ms:.0f} ms, {event.size} bytes"
         case events.StepFinished():

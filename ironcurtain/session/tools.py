@@ -108,7 +108,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         home=user_home,
         protected=(
             *protected_paths(services.home, user_home, files, services.settings),
-            str(core.paths.directory),
+            *([str(core.paths.directory)] if core.request.directory is not None else []),
         ),
         server_domains={s.name: s.sandbox.domains for s in servers if s.sandbox is not None and s.sandbox.domains},
     )

@@ -142,7 +142,7 @@ class ProcessTests(TestCase):
             where = json.loads(await process.line)
             clock = Clock()
             table = {"base_url": where["url"], "ca_file": where["ca"]}
-            around = Surroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["key"]))
+            around = Surroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["key"]), 9.0)
             chosen = provider_for("anthropic", None, {"anthropic": table}, around)
             asked = ModelRequest("", (Message("user", (TextBlock("Hi"),)),), (), chosen.model, 10)
             reply = await chosen.provider.converse(asked, lambda _: _later(clock))

@@ -22,7 +22,7 @@ class ProviderForTests(SynchronousTestCase):
 
     def choose(self, backend: str | None, model: str | None = None, **tables: Mapping[str, Any]) -> Chosen:
         clock = Clock()
-        return provider_for(backend, model, tables, Surroundings(clock, clock, lambda: 0.5, self.key_for))
+        return provider_for(backend, model, tables, Surroundings(clock, clock, lambda: 0.5, self.key_for, 9.0))
 
     def test_the_backend_decides(self) -> None:
         chosen = self.choose("anthropic", "some-model")

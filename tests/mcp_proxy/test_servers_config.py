@@ -64,7 +64,7 @@ class ReadTests(SynchronousTestCase):
     def test_http_backends_are_refused_clearly(self) -> None:
         for server in ({"url": "https://example.com/mcp", "headers": {"A": "b"}}, {"type": "http", "command": "x"}):
             message = self.refused({"remote": server})
-            self.assertIn("HTTP backends need ironcurtain[http], not built in this version", message)
+            self.assertIn("servers reached by HTTP are not supported in this version", message)
             self.assertIn("remote", message)
 
     def test_names_are_checked(self) -> None:
