@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
+from ironcurtain.policy.engine import RESOURCE_TOOL
 from ironcurtain.policy.hosts import parse_host
 from ironcurtain.policy.lists import expand
 from ironcurtain.policy.matching import irrelevance
@@ -59,6 +60,8 @@ class _Checker:
         self._policy = policy
         self._tools = {key: _roles(tool) for key, tool in annotations.table().items()}
         self._servers = {server for server, _ in self._tools}
+        # Every server may have resources: of a file, of an address, or of a kind that has no role.
+        self._tools |= {(server, RESOURCE_TOOL): frozenset(("read-path", "fetch-url")) for server in self._servers}
 
     def names(self) -> Iterator[Finding]:
         """Two rules of one name: a verdict would not tell which."""
@@ -80,7 +83,7 @@ class _Checker:
         yield from self._empty(rule)
         yield from self._broad(rule)
         concerned = self._concerned(rule.conditions)
-        if not concerned:
+        if not concerned and RESOURCE_TOOL not in (rule.conditions.tool or ()):
             yield Finding("error", "never-matches", rule.name, "no tool that has annotations fits its conditions")
             return
         for earlier in self._policy.rules[:index]:

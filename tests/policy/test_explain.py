@@ -89,6 +89,8 @@ class CheckTests(SynchronousTestCase):
             ([rule("a", "deny", server=["git"], tool=["push"])], ["unknown-tool", "never-matches"]),
             ([rule("a", "deny", server=["fetch"], paths={**near, "roles": ["delete-path"]})], ["never-matches"]),
             ([rule("a", "deny", tool=[])], ["empty-condition", "never-matches"]),
+            ([rule("a", "escalate", server=["git"], tool=["resources/read"])], []),
+            ([rule("a", "escalate", server=["tickets"], tool=["resources/read"])], ["unknown-server"]),
             ([rule("a", "allow", paths=far), rule("b", "deny", paths=near)], ["shadowed"]),
             ([rule("a", "deny", paths=near), rule("b", "allow", paths=far)], []),
             ([rule("a", "deny", domains=web)], ["missing-list", "empty-list"]),
