@@ -140,6 +140,11 @@ class PatternTests(SynchronousTestCase):
         self.assertEqual(Redactor().text(f"a\n{key}\nb"), "a\n[redacted private-key]\nb")
         self.assertEqual(Redactor().text(f"a\n{key[:-40]}"), "a\n[redacted private-key]")
 
+    def test_numbers_after_a_line_end_in_a_value(self) -> None:
+        for before in ("\n", "\t", "a\r\n", "\x00"):
+            for number in ("4111 1111 1111 1111", "123-45-6789"):
+                self.assertIn("redacted", Redactor().value({"text": f"{before}{number}"})["text"], repr(before))
+
     def test_what_stays_around_a_credential(self) -> None:
         redactor = Redactor()
         self.assertEqual(redactor.text("https://me:pass@host/x"), "https://[redacted password-in-url]@host/x")
