@@ -16,10 +16,8 @@ from twisted.internet.protocol import ServerFactory
 from twisted.internet.stdio import StandardIO
 
 from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home import SOCKET_PATH_LIMIT
 from ironcurtain.mcp_proxy.connection import AgentConnection
-
-PATH_LIMIT = 103
-"""Most bytes of a UNIX socket's path: ``sun_path`` has 108 on Linux and 104 on macOS, with the zero at its end."""
 
 PROBE_SECONDS = 1.0
 """How long a socket that is there may take to accept, before it counts as in use."""
@@ -45,8 +43,8 @@ async def listen_unix(
     :raises ConfigurationError: the path is too long.
     :raises Unavailable: others could replace the socket, or something else is in the way.
     """
-    if len(os.fsencode(path)) > PATH_LIMIT:
-        raise ConfigurationError(str(path), f"a socket's path has at most {PATH_LIMIT} bytes: use a shorter one")
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise ConfigurationError(str(path), f"a socket's path has at most {SOCKET_PATH_LIMIT} bytes: use a shorter one")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_directory(path.parent, owner)
     _remove_stale(path)

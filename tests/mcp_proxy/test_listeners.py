@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.mcp_proxy.listeners import PATH_LIMIT
+from ironcurtain.home import SOCKET_PATH_LIMIT
 from tests.mcp_proxy.support import HELLO, until
 from tests.mcp_proxy.test_protocol import Base
 
@@ -43,7 +43,7 @@ class UnixTests(Base):
 
     async def test_a_long_path_is_named(self) -> None:
         bench = await self.bench()
-        path = bench.top / ("x" * PATH_LIMIT)
+        path = bench.top / ("x" * SOCKET_PATH_LIMIT)
         with self.assertRaises(ConfigurationError) as caught:
             await bench.proxy.listen(path)
         self.assertIn(str(path), str(caught.exception))
