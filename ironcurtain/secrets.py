@@ -23,6 +23,9 @@ SHORTEST_EXACT = 8
 LONG_NUMBER = 10**12
 """Integers from here on can be card numbers, which have 13 digits or more (ISO/IEC 7812)."""
 
+REMEMBERED_LENGTH, REMEMBERED = 160, 1024
+"""Texts up to this many characters are remembered once they were found to be without a secret, so many of them."""
+
 CUT_MARGIN = 4096
 """Characters beyond a cut that are searched for secrets all the same."""
 
@@ -123,6 +126,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._forms: set[str] = set()
         self._exact: re.Pattern[str] | None = None
+        self._plain: set[str] = set()
         for secret in secrets:
             self.add(secret)
 
@@ -130,6 +134,7 @@ class Redactor:
         """Search for this secret too, in every form in which it could appear."""
         if len(secret.reveal()) < SHORTEST_EXACT:
             return
+        self._plain.clear()
         self._forms |= _forms(secret.reveal())
         longest_first = sorted(self._forms, key=len, reverse=True)
         self._exact = re.compile("|".join(map(re.escape, longest_first)))
@@ -148,6 +153,23 @@ class Redactor:
             if any(needle in lower for needle in needles):
                 text = pattern.sub(partial(_credential, name), text)
         return _NUMBERS.sub(_number, text) if _DIGITS.search(text) else text
+
+    def is_plain(self, value: object) -> bool:
+        """
+        For words that come again and again, such as the names of tools and rules.
+
+        :returns: whether a value is a short text without any secret; quick if it was asked before.
+        """
+        if type(value) is not str or len(value) > REMEMBERED_LENGTH:
+            return False
+        if value in self._plain:
+            return True
+        if self.text(value) != value:
+            return False
+        if len(self._plain) >= REMEMBERED:
+            self._plain.clear()
+        self._plain.add(value)
+        return True
 
     def value(self, value: Any, limit: int | None = None) -> Any:
         """

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.secrets import SHORTEST_EXACT, Redactor, Secret
+from ironcurtain.secrets import REMEMBERED, REMEMBERED_LENGTH, SHORTEST_EXACT, Redactor, Secret
 
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=SHORTEST_EXACT + 4, max_size=40).map(
     lambda text: f"Zq{text}"
@@ -116,6 +116,22 @@ class ExactValueTests(SynchronousTestCase):
         shown = Redactor([Secret(value), Secret(value + tail)]).text(f"x {value}{tail} y {value} z")
         self.assertNotIn(value, shown)
         self.assertNotIn(tail, shown)
+
+    def test_a_text_that_was_plain_is_looked_at_again_once_a_secret_is_added(self) -> None:
+        redactor = Redactor()
+        self.assertTrue(redactor.is_plain("correct horse"))
+        redactor.add(Secret("correct horse"))
+        self.assertFalse(redactor.is_plain("correct horse"))
+
+    def test_only_short_texts_without_secrets_are_plain(self) -> None:
+        for value in ("x" * (REMEMBERED_LENGTH + 1), 1, None, ["a"], "sk-ant-api03-abcdefghijklmnop"):
+            self.assertFalse(Redactor().is_plain(value), value)
+
+    def test_what_is_remembered_is_bounded(self) -> None:
+        redactor = Redactor()
+        for number in range(3 * REMEMBERED):
+            redactor.is_plain(f"text {number}")
+        self.assertLessEqual(len(redactor._plain), REMEMBERED)
 
     def test_secrets_added_later_count(self) -> None:
         redactor = Redactor()

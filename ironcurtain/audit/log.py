@@ -92,7 +92,8 @@ class AuditLog:
         """
         if self._broken is not None:
             raise self._broken
-        if foreign := {name: fields[name] for name in fields.keys() - OURS}:
+        plain = self._redactor.is_plain
+        if foreign := {name: fields[name] for name in fields.keys() - OURS if not plain(fields[name])}:
             fields.update(self._redactor.value(foreign, TEXT_LIMIT))
         return self._record(kind, fields)
 

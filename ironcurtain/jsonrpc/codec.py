@@ -8,7 +8,6 @@ so that members which we do not know survive and large results are not parsed at
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
@@ -30,8 +29,7 @@ Id = int | str
 """A request's id; type and exact value are kept (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A call that wants an answer."""
 
     id: Id
@@ -40,16 +38,14 @@ class Request:
     """Raw JSON of an object or array, or ``None`` when there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(msgspec.Struct, frozen=True):
     """A call that wants no answer."""
 
     method: str
     params: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """An answer: exactly one of ``result`` and ``error`` is set."""
 
     id: Id | None

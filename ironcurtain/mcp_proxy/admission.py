@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import NamedTuple
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.errors import IronCurtainError, NotAllowed
+from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
 from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, arguments_digest
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.jsonrpc import codec
@@ -47,8 +49,7 @@ class Refused(IronCurtainError):
         self.status, self.why, self.rule = status, why, rule
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCall:
+class OpenCall(msgspec.Struct, frozen=True):
     """
     A call that is under way.
 
@@ -59,6 +60,14 @@ class OpenCall:
     server: str
     tool: str
     started: float
+
+
+class _Over(NamedTuple):
+    call: OpenCall
+    status: str
+    result: bytes
+    error: str
+    duration: float
 
 
 class Admission:
@@ -83,6 +92,7 @@ class Admission:
     ) -> None:
         self._session_id, self._audit, self._escalations, self._clock = session_id, audit, escalations, clock
         self._new_id, self._policy_version, self._events = new_id, policy_version, events
+        self._over: list[_Over] = []
 
     def open(self, server: str, tool: str) -> OpenCall:
         """:returns: a new call."""
@@ -96,6 +106,8 @@ class Admission:
         :raises Refused: the policy denies the call.
         :raises AuditUnavailable: it cannot be recorded, so it must not be made.
         """
+        if self._over:
+            self.flush()
         arguments, decision, rule, reason = verdict.arguments, verdict.decision, verdict.rule, verdict.reason
         sequence = self._audit.append(
             "call",
@@ -156,20 +168,33 @@ class Admission:
 
     def close(self, call: OpenCall, status: str, result: bytes = b"", error: str = "") -> None:
         """
-        Record how a call ended.
+        A call is over. That is recorded as soon as its caller has the result: before the next call, and in the
+        reactor's next turn at the latest.
 
         :param status: success, error, denied, withdrawn, cancelled or failed.
         :param result: as the server gave it; only its size and digest are recorded.
-        :raises AuditUnavailable: it cannot be recorded.
         """
-        duration = self._clock.seconds() - call.started
-        fields: dict[str, object] = {"callId": call.id, "status": status, "durationMs": round(duration * 1000)}
-        if result:
-            fields |= {"size": len(result), "digest": hashlib.sha256(result).hexdigest()}
-        if error:
-            fields["error"] = error
-        self._audit.append("outcome", **fields)
-        self._events(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
+        if not self._over:
+            self._clock.callLater(0, self.flush)
+        self._over.append(_Over(call, status, result, error, self._clock.seconds() - call.started))
+
+    def flush(self) -> None:
+        """Record all calls that are over. One that cannot be recorded is lost, but no call follows it."""
+        over, self._over = self._over, []
+        for end in over:
+            call = end.call
+            fields: dict[str, object] = {
+                "callId": call.id,
+                "status": end.status,
+                "durationMs": round(end.duration * 1000),
+            }
+            if end.result:
+                fields |= {"size": len(end.result), "digest": hashlib.sha256(end.result).hexdigest()}
+            if end.error:
+                fields["error"] = end.error
+            with suppress(AuditUnavailable):  # the log says so itself, and lets nothing through any more
+                self._audit.append("outcome", **fields)
+            self._events(CallFinished(call.id, call.server, call.tool, end.status, end.duration, len(end.result)))
 
     async def _answer(
         self, call: OpenCall, request: EscalationRequest, progress: Callable[[str], None] | None

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import TooLong
@@ -120,8 +122,7 @@ class BackendOwner(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[W]):
+class Answer(msgspec.Struct, Generic[W], frozen=True):
     """The server answered: whoever waited, and the raw result or the raw error."""
 
     waiter: W

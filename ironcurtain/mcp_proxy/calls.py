@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.jsonrpc import codec
 
@@ -15,8 +16,7 @@ RULE = "ironcurtain/rule"
 """The member of a refusal's ``_meta`` that names the rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(msgspec.Struct, frozen=True):
     """
     What came of a call. A refusal is one too: its ``_meta`` has :data:`CODE`.
 
@@ -29,8 +29,7 @@ class CallResult:
     error: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallRaised:
+class CallRaised(msgspec.Struct, frozen=True):
     """
     A call was judged and recorded.
 
@@ -47,8 +46,7 @@ class CallRaised:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallDecided:
+class CallDecided(msgspec.Struct, frozen=True):
     """
     A person's decision on a call came, or came not.
 
@@ -62,8 +60,7 @@ class CallDecided:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallFinished:
+class CallFinished(msgspec.Struct, frozen=True):
     """
     A call is over.
 

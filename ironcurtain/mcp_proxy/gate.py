@@ -8,9 +8,10 @@ afresh; what comes back passes as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -242,18 +243,15 @@ class Gate:
         :returns: what to tell its caller.
         :raises CancelledError: nobody is there to be told.
         """
-        try:
-            if isinstance(error, AuditUnavailable):
-                raise error
-            if isinstance(error, CancelledError):
-                self._admission.close(call, "cancelled")
-                raise error
-            if isinstance(error, Refused):
-                self._admission.close(call, error.status, error=error.why)
-                return refusal(self._outward.text(str(error)), error.why, error.rule)
-            self._admission.close(call, "failed" if not isinstance(error, RpcError) else "error", error=_words(error))
-        except AuditUnavailable as e:
-            return refusal(f"AUDIT UNAVAILABLE: {e}; nothing is done any more", "audit-unavailable")
+        if isinstance(error, AuditUnavailable):
+            return refusal(f"AUDIT UNAVAILABLE: {error}; nothing is done any more", "audit-unavailable")
+        if isinstance(error, CancelledError):
+            self._admission.close(call, "cancelled")
+            raise error
+        if isinstance(error, Refused):
+            self._admission.close(call, error.status, error=error.why)
+            return refusal(self._outward.text(str(error)), error.why, error.rule)
+        self._admission.close(call, "failed" if not isinstance(error, RpcError) else "error", error=_words(error))
         if isinstance(error, RpcError):
             result = refusal(self._outward.text(_words(error)), "backend-error")
             return replace(result, error=self._outward.raw(error.raw))

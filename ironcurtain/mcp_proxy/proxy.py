@@ -95,7 +95,7 @@ class McpProxy:
         self._backends = Backends(
             [self._backend(server) for server in servers], questions, audit=audit, outward=outward, clock=reactor
         )
-        admission = Admission(
+        self._admission = Admission(
             session_id=session_id,
             audit=audit,
             escalations=escalations,
@@ -106,7 +106,7 @@ class McpProxy:
         )
         self.gate = Gate(
             engine=engine,
-            admission=admission,
+            admission=self._admission,
             backends=self._backends,
             outward=outward,
             clock=reactor,
@@ -149,6 +149,7 @@ class McpProxy:
             path.unlink(missing_ok=True)
         await self._connections.close()
         await self._backends.stop()
+        self._admission.flush()
 
     def _connection(self, gone: Callable[[AgentConnection], bool]) -> AgentConnection:
         return AgentConnection(self._router, self._connections, self._around.reactor, gone)

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, TooLong
 
@@ -36,8 +38,7 @@ class Send:
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """
     Handle a request; give what comes of it to :meth:`AgentSession.finish` or :meth:`AgentSession.fail`.
 
@@ -77,8 +78,7 @@ class Answered:
 Command = Send | Start | Cancel | Initialized | Answered
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(msgspec.Struct, frozen=True):
     id: codec.Id
     method: str
     size: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.matching import ReadyRule, Value
@@ -23,8 +24,7 @@ VALUES_LIMIT = 10_000
 """Most values of one argument: judging them takes about a tenth of a second (our choice; a hundred files are many)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(msgspec.Struct, frozen=True):
     """What one check or one rule says."""
 
     decision: Decision

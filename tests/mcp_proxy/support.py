@@ -246,6 +246,7 @@ class Bench:
 
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:
         """:returns: the audit log's records, of one kind if given."""
+        self.proxy._admission.flush()
         lines = self.audit.path.read_text().splitlines()
         return [record for record in map(json.loads, lines) if kind in (None, record["kind"])]
 

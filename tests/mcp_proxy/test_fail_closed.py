@@ -50,12 +50,20 @@ class AuditTests(Base):
         methods = [message["method"] for message in self.top.seen_by_server()]
         self.assertFalse({"tools/call", "resources/read"} & set(methods))
 
-    async def test_an_outcome_that_cannot_be_recorded_is_not_given_out(self) -> None:
-        agent = await self.agent()
+    async def test_nothing_follows_an_outcome_that_cannot_be_recorded(self) -> None:
+        agent = await self.agent(fake_server(RECORD="record"))
         answer = Deferred.fromCoroutine(agent.call("fake__sleep", {"seconds": 0.2}))
         await until(lambda: bool(self.top.records("call")))
         self.break_audit()
-        self.assertEqual(code(await answer), "audit-unavailable")
+        self.assertNotIn("isError", (await answer)["result"])
+        self.assertEqual(code(await agent.call("fake__echo")), "audit-unavailable")
+        names = [m["params"]["name"] for m in self.top.seen_by_server() if m["method"] == "tools/call"]
+        self.assertEqual(names, ["sleep"])
+
+    async def test_an_outcome_is_recorded_without_another_call(self) -> None:
+        agent = await self.agent()
+        await agent.call("fake__echo")
+        await until(lambda: b'"outcome"' in self.top.audit.path.read_bytes())
 
     async def test_a_decision_that_is_not_on_disk_permits_nothing(self) -> None:
         def audit(path: Path, redactor: Redactor) -> AuditLog:
