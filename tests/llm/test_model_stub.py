@@ -1,4 +1,4 @@
-"""The stub is strict where the real API is, so that a passing test means something; and it runs on its own."""
+"""The stub is strict where the real APIs are, so that a passing test means something; and it runs on its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ironcurtain.llm.registry import Surroundings, provider_for
 from ironcurtain.secrets import Secret
 from tests.llm.files import written
 from tests.model_stub.anthropic import Invalid, check_body, check_headers
+from tests.model_stub.replies import Dropped, Refusal, parse_replies
 
 ROOT = Path(__file__).parents[2]
 TOOL = {"name": "t", "input_schema": {"type": "object"}}
@@ -104,6 +105,23 @@ class RulesTests(SynchronousTestCase):
             self.assertEqual(caught.exception.status, status)
 
 
+class ScriptTests(SynchronousTestCase):
+    def test_an_entry_may_stand_for_several(self) -> None:
+        script = {"replies": [{"status": 500, "times": 2}, {"drop": True}]}
+        self.assertEqual(parse_replies(json.dumps(script)), [Refusal(500), Refusal(500), Dropped()])
+
+    def test_what_is_wrong_in_it_is_said(self) -> None:
+        for entry, named in (
+            ({"status": 500, "colour": "red"}, "colour"),
+            ({"content": [{"type": "noise"}]}, "noise"),
+            ({"drop": False}, "drop"),
+            ({"status": 500, "times": "2"}, "int"),
+        ):
+            with self.assertRaises(ValueError) as caught:
+                parse_replies(json.dumps({"replies": [entry]}))
+            self.assertIn(named, str(caught.exception))
+
+
 class _Process(ProcessProtocol):
     def __init__(self) -> None:
         self.line: Deferred[bytes] = Deferred()
@@ -142,7 +160,7 @@ class ProcessTests(TestCase):
             where = json.loads(await process.line)
             clock = Clock()
             table = {"base_url": where["url"], "ca_file": where["ca"]}
-            around = Surroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["key"]), 9.0)
+            around = Surroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["keys"][name]), 9.0)
             chosen = provider_for("anthropic", None, {"anthropic": table}, around)
             asked = ModelRequest("", (Message("user", (TextBlock("Hi"),)),), (), chosen.model, 10)
             reply = await chosen.provider.converse(asked, lambda _: _later(clock))
