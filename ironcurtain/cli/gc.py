@@ -1,0 +1,42 @@
+"""``ironcurtain gc``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_json
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@as_json
+def gc(dry_run: bool, json_output: bool) -> None:
+    """
+    Remove containers that dead processes left behind.
+
+    Whatever starts sessions does this by itself; this does it by hand. Only containers of this home are looked at, and
+    only those are removed whose owner has died: the labels of a container name that process, with its start time.
+    Sandboxes and all other files stay.
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.sweep import leftovers, sweep
+
+    where = home()
+
+    async def collect(reactor: Any) -> Any:
+        engine = Engine.find(reactor, os.environ)
+        return await (leftovers if dry_run else sweep)(engine, where.path)
+
+    found = run(collect)
+    if json_output:
+        print_json(found)
+        return
+    for leftover in found:
+        did = "Would remove" if dry_run else "Removed"
+        click.echo(f"{did} {leftover.name} (session {leftover.session}): its owner, process {leftover.pid}, is gone.")
+    if not found:
+        click.echo("Nothing is left behind.")

@@ -1,0 +1,157 @@
+"""The container of a session: started and proved closed, watched, and removed in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from twisted.internet.defer import CancelledError, Deferred
+
+from ironcurtain.container import execution
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
+from ironcurtain.container.execution import Sink
+from ironcurtain.container.findings import Finding
+from ironcurtain.container.probe import probe
+from ironcurtain.container.shielding import shielded
+from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.state import State
+
+STOP_SECONDS = 5
+"""How long the main program has after SIGTERM before all is killed (our choice; half of a lifecycle's time limit)."""
+
+LAST_LINES = 5
+"""How many lines of the main program's output explain why a container ended (our choice)."""
+
+COUNT_MEMORY_KILLS = """
+for path in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+  [ ! -r "$path" ] || while read -r name value; do [ "$name" != oom_kill ] || echo "$value"; done <"$path"
+done
+"""
+"""How many processes the kernel has ended for memory: the Engine tells it of the main program only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """
+    How a program in a container ended.
+
+    :param status: its exit status.
+    :param out_of_memory: whether something in the container was ended meanwhile because the memory was used up.
+    """
+
+    status: int
+    out_of_memory: bool
+
+
+class Container:
+    """
+    One container.
+
+    :param on_death: told once, and why, if the container ends without :meth:`stop`.
+    :ivar id: its full id, once it is made.
+    """
+
+    def __init__(self, engine: Engine, spec: ContainerSpec, on_death: Callable[[ContainerDied], None]) -> None:
+        self._engine, self._spec, self._on_death = engine, spec, on_death
+        self._watching: Deferred[None] | None = None
+        self._memory_kills = 0
+        self.id = ""
+
+    async def start(self) -> tuple[Finding, ...]:
+        """
+        Create, start and probe it. If that fails or is cancelled, nothing of it is left.
+
+        :returns: what the probe found, for the record.
+        :raises ProbeFailed: it is not closed.
+        :raises ContainerDied: it ended at once.
+        """
+        creating = Deferred.fromCoroutine(self._create())
+        try:
+            await shielded(creating)
+            await self._engine.start(self.id)
+            findings = await self._probe()
+        except Exception:  # a cancellation among them
+            await shielded(Deferred.fromCoroutine(self._discard(creating)))
+            raise
+        self._watching = Deferred.fromCoroutine(self._watch())
+        return findings
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes, stdout: Sink, stderr: Sink, environment: Mapping[str, str]
+    ) -> Ended:
+        """Run a program inside: see :func:`ironcurtain.container.execution.run`."""
+        status = await execution.run(
+            self._engine, self.id, argv, stdin=stdin, stdout=stdout, stderr=stderr, environment=environment
+        )
+        before = self._memory_kills
+        if status:
+            self._memory_kills = await self._count_memory_kills()
+        return Ended(status, self._memory_kills > before)
+
+    async def stop(self) -> None:
+        """End it and all in it, and remove it; harmless if it has ended or is gone."""
+        if self._watching is not None:
+            self._watching.cancel()
+        await shielded(Deferred.fromCoroutine(self._stop()))
+
+    async def _create(self) -> None:
+        self.id = await self._engine.create(self._spec)
+
+    async def _probe(self) -> tuple[Finding, ...]:
+        try:
+            return await probe(self._engine, self.id, self._spec)
+        except ContainerDied:
+            raise await self._death() from None
+
+    async def _watch(self) -> None:
+        try:
+            with suppress(EngineError):  # it is gone already
+                await self._engine.wait(self.id)
+            self._on_death(await self._death())
+        except EngineUnavailable as e:
+            self._on_death(ContainerDied(f"the container is out of sight: {e}"))
+        except CancelledError:
+            return
+
+    async def _death(self) -> ContainerDied:
+        """:returns: why it ended, with its last words if it has any."""
+        try:
+            state = State.of(await self._engine.inspect(self.id))
+            said = "" if self._spec.tty else await self._engine.output(self.id, LAST_LINES)
+        except EngineError as e:
+            return ContainerDied(f"the container was removed by somebody else ({e.message})")
+        last_words = " | ".join(line.strip() for line in said.splitlines() if line.strip())
+        return ContainerDied(f"the container ended: {state.reason}" + (f", saying: {last_words}" if last_words else ""))
+
+    async def _count_memory_kills(self) -> int:
+        said = bytearray()
+        await execution.run(
+            self._engine,
+            self.id,
+            ("/bin/sh", "-c", COUNT_MEMORY_KILLS),
+            stdin=b"",
+            stdout=said.extend,
+            stderr=lambda _: None,
+            environment={},
+        )
+        return sum(int(line) for line in said.split() if line.isdigit())
+
+    async def _discard(self, creating: Deferred[None]) -> None:
+        if not creating.called:  # or we may have been called by it
+            await creating
+        if self.id:
+            await self._remove()
+
+    async def _stop(self) -> None:
+        with suppress(EngineError):  # whatever it is, removing ends it
+            await self._engine.stop(self.id, STOP_SECONDS)
+        await self._remove()
+
+    async def _remove(self) -> None:
+        try:
+            await self._engine.remove(self.id)
+        except EngineError as e:
+            if e.status not in (404, 409):  # it is gone, or going
+                raise

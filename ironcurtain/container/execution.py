@@ -1,0 +1,165 @@
+"""Run a program in a running container, and end it with everything that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+
+from twisted.internet.defer import Deferred, DeferredList, TimeoutError
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
+from ironcurtain.container.shielding import shielded
+from ironcurtain.container.state import KILLED, State
+from ironcurtain.container.wire import STDOUT, Demultiplexer
+
+GRACE_SECONDS = 5
+"""How long programs have after SIGTERM before SIGKILL comes (our choice; real agents took up to 2 s)."""
+
+END_SECONDS = 10.0
+"""How long the ending may take beyond the grace, before the container itself is killed (our choice)."""
+
+POLL_SECONDS = 0.05
+"""How often the Engine is asked whether a program whose streams are closed has ended (our choice; mostly it has)."""
+
+SETTLE_POLLS = 100
+"""How often it is asked before it counts as broken (our choice)."""
+
+DYING_POLLS = 10
+"""How often the container is looked at after a SIGKILL, which may have come from the end of all of it (our choice)."""
+
+Sink = Callable[[bytes], Deferred[None] | None]
+"""Gets output as it comes. If it returns a Deferred, the program has to wait until that fires."""
+
+_log = Logger()
+
+
+async def run(
+    engine: Engine,
+    container: str,
+    argv: Sequence[str],
+    *,
+    stdin: bytes,
+    stdout: Sink,
+    stderr: Sink,
+    environment: Mapping[str, str],
+) -> int:
+    """
+    Run a program until it ends.
+
+    If this is cancelled, everything that was started in the container after its main program is ended (see
+    :func:`end`) before the cancellation takes effect.
+
+    :param container: id of a running one.
+    :param argv: an absolute path, or a name that is looked up in the image's ``PATH``.
+    :param stdin: all of its input; empty: it has none.
+    :param environment: besides what the container has.
+    :returns: its exit status; 126 or 127 if it cannot be run, with the reason on one of the sinks.
+    :raises ContainerDied: the container ended meanwhile.
+    """
+    try:
+        return await _run(engine, container, argv, stdin, (stdout, stderr), environment)
+    except ContainerDied:
+        raise
+    except Exception:  # a cancellation among them
+        await shielded(Deferred.fromCoroutine(end(engine, container, GRACE_SECONDS)))
+        raise
+
+
+async def end(engine: Engine, container: str, grace: int) -> None:
+    """
+    End everything in a container but its main program and that one's own children.
+
+    SIGTERM, ``grace`` seconds, SIGKILL; also for programs that left their session or their parents. If it is not
+    certain that all is gone (they multiply too fast, or no further process fits in), the container is killed.
+    """
+    said = bytearray()
+    script = resources.files("ironcurtain.container").joinpath("data/end.sh").read_text()
+    line = ("/bin/sh", "-c", script, "end", str(grace))
+    ending = Deferred.fromCoroutine(_run(engine, container, line, b"", (said.extend, said.extend), {}))
+    try:
+        status = await ending.addTimeout(grace + END_SECONDS, engine.clock)
+        if status == 0:
+            return
+        problem = said.decode("utf-8", "replace").strip() or f"status {status}"
+    except ContainerDied:
+        return
+    except (EngineError, EngineUnavailable, TimeoutError) as e:
+        problem = str(e)
+    _log.warn("{container} is killed, since not all in it ended: {problem}", container=container, problem=problem)
+    await kill(engine, container)
+
+
+async def kill(engine: Engine, container: str) -> None:
+    """Kill a container and all in it; harmless if it has ended or is gone."""
+    try:
+        await engine.kill(container)
+    except EngineError as e:
+        if e.status not in (404, 409):
+            raise
+
+
+async def _run(
+    engine: Engine,
+    container: str,
+    argv: Sequence[str],
+    stdin: bytes,
+    sinks: tuple[Sink, Sink],
+    environment: Mapping[str, str],
+) -> int:
+    try:
+        name = await engine.create_exec(container, argv, environment, bool(stdin))
+        stream = await engine.start_exec(name, _receiver(sinks))
+        try:
+            if stdin:
+                stream.write(stdin)
+                stream.end_input()
+            await stream.ended
+        finally:
+            stream.abort()
+        return await _exit_status(engine, container, name)
+    except EngineError as e:
+        if e.status in (404, 409):
+            await _check_alive(engine, container)
+        raise
+
+
+def _receiver(sinks: tuple[Sink, Sink]) -> Callable[[bytes], Deferred[None] | None]:
+    frames = Demultiplexer()
+
+    def receive(data: bytes) -> Deferred[None] | None:
+        waits = [sinks[stream != STDOUT](piece) for stream, piece in frames.feed(data)]
+        pending = [wait for wait in waits if wait is not None]
+        return DeferredList(pending).addCallback(lambda _: None) if pending else None
+
+    return receive
+
+
+async def _exit_status(engine: Engine, container: str, name: str) -> int:
+    for _ in range(SETTLE_POLLS):
+        answer = await engine.inspect_exec(name)
+        if not answer["Running"]:
+            break
+        await _check_alive(engine, container)
+        await deferLater(engine.clock, POLL_SECONDS)
+    else:
+        raise EngineUnavailable(engine.address, "it does not say how a program ended")
+    if answer["ExitCode"] == KILLED:
+        for _ in range(DYING_POLLS):
+            await _check_alive(engine, container)
+            await deferLater(engine.clock, POLL_SECONDS)
+    return int(answer["ExitCode"])
+
+
+async def _check_alive(engine: Engine, container: str) -> None:
+    """:raises ContainerDied: the container has ended, or is gone."""
+    try:
+        state = State.of(await engine.inspect(container))
+    except EngineError as e:
+        if e.status != 404:
+            raise
+        raise ContainerDied("the container was removed by somebody else") from None
+    if not state.running:
+        raise ContainerDied(f"the container ended: {state.reason}")

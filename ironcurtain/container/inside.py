@@ -1,0 +1,209 @@
+"""
+What a container looks like from the inside: the output of the probe, and what is wrong with it. Pure.
+
+Whatever the probe did not say counts as wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ironcurtain.container.findings import Finding, judged
+from ironcurtain.container.layout import SOCKET_NAMES, SOCKETS
+from ironcurtain.container.spec import MIB, ContainerSpec
+
+CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+
+SECCOMP_FILTER = "2"
+"""proc(5), ``Seccomp``: system calls are filtered."""
+
+DEVICES = frozenset(f"/dev/{name}" for name in ("console", "full", "null", "random", "tty", "urandom", "zero"))
+"""What every container has; none of it leads anywhere. Terminals below ``/dev/pts`` are its own."""
+
+KERNEL_FILE_SYSTEMS = frozenset(("cgroup", "cgroup2", "devpts", "mqueue", "proc", "sysfs", "tmpfs"))
+"""What the Engine mounts at and below ``/dev``, ``/proc`` and ``/sys``."""
+
+ENGINE_FILES = frozenset(("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"))
+"""Files that the Engine mounts, read-only, into every container."""
+
+INIT = frozenset(f"{place}/docker-init" for place in ("/sbin", "/usr/sbin", "/usr/bin"))
+"""Where the Engine mounts the first process: at ``/sbin``, which may be a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class MountPoint:
+    """One line of ``/proc/self/mountinfo`` (proc(5)), as far as it matters."""
+
+    target: str
+    read_only: bool
+    file_system: str
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the probe said."""
+
+    status: dict[str, str] = field(default_factory=dict)
+    mounts: list[MountPoint] = field(default_factory=list)
+    interfaces: list[str] = field(default_factory=list)
+    routes: list[str] = field(default_factory=list)
+    devices: list[str] = field(default_factory=list)
+    sockets: list[str] = field(default_factory=list)
+    writes: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, str] = field(default_factory=dict)
+    namespaces: str = ""
+    complete: bool = False
+
+
+def parse(output: str) -> Facts:
+    """
+    Read the probe's output.
+
+    :returns: what could be understood of it; lines that could not are left out, and so will be missed.
+    """
+    facts = Facts()
+    for line in output.split("\n"):
+        word, _, value = line.partition(" ")
+        name, _, rest = value.partition(" ")
+        match word:
+            case "status":
+                facts.status[name] = " ".join(rest.split())
+            case "mount":
+                facts.mounts.extend(_mount(value))
+            case "interface":
+                facts.interfaces.append(value)
+            case "route":
+                facts.routes.append(value)
+            case "device":
+                facts.devices.append(value)
+            case "socket":
+                facts.sockets.append(value)
+            case "write":
+                facts.writes[name] = rest
+            case "limit":
+                facts.limits[name] = rest
+            case "namespaces":
+                facts.namespaces = value
+            case "end":
+                facts.complete = True
+    return facts
+
+
+def judge_inside(facts: Facts, spec: ContainerSpec) -> tuple[Finding, ...]:
+    """:returns: one finding for each thing that is looked at, in a fixed order."""
+    return (
+        judged("probe", () if facts.complete else ("the probe did not come to its end",)),
+        judged("user", _user(facts, spec)),
+        judged("capabilities", _capabilities(facts)),
+        judged("privileges", _privileges(facts)),
+        judged("namespaces", () if facts.namespaces in ("refused", "unknown") else ("it can make namespaces",)),
+        judged("network", _network(facts)),
+        judged("root file system", _root(facts)),
+        judged("mounts", _mounts(facts, spec)),
+        judged("devices", _devices(facts)),
+        judged("sockets", _sockets(facts)),
+        judged("limits", _limits(facts, spec)),
+    )
+
+
+def _mount(line: str) -> Iterator[MountPoint]:
+    fields, _, source = line.partition(" - ")
+    parts, behind = fields.split(" "), source.split(" ")
+    if len(parts) >= 6 and len(behind) >= 2:
+        yield MountPoint(_unescaped(parts[4]), "ro" in parts[5].split(","), behind[0])
+
+
+def _unescaped(path: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        path = path.replace(code, character)
+    return path
+
+
+def _user(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
+    for name, number in (("Uid", spec.uid), ("Gid", spec.gid)):
+        found = facts.status.get(name, "")
+        if found.split() != [str(number)] * 4:
+            yield f"its {name.lower()} is {found or 'unknown'}, not {number}"
+    groups = set(facts.status.get("Groups", "unknown").split())
+    if groups - {str(spec.gid)}:
+        yield f"it is in other groups: {' '.join(sorted(groups))}"
+
+
+def _capabilities(facts: Facts) -> Iterator[str]:
+    for name in CAPABILITY_SETS:
+        found = facts.status.get(name, "")
+        if not found or found.strip("0"):
+            yield f"{name} is {found or 'unknown'}, not empty"
+
+
+def _privileges(facts: Facts) -> Iterator[str]:
+    if facts.status.get("NoNewPrivs") != "1":
+        yield "programs can gain privileges (no-new-privileges is off)"
+    if facts.status.get("Seccomp") != SECCOMP_FILTER:
+        yield "system calls are not filtered (seccomp is off)"
+
+
+def _network(facts: Facts) -> Iterator[str]:
+    if facts.interfaces != ["lo"]:
+        yield f"it has network interfaces: {' '.join(facts.interfaces) or 'unknown'}"
+    if routes := sorted(set(facts.routes) - {"lo"}):
+        yield f"it has routes over {' '.join(routes)}"
+
+
+def _root(facts: Facts) -> Iterator[str]:
+    roots = [mount for mount in facts.mounts if mount.target == "/"]
+    if len(roots) != 1 or not roots[0].read_only:
+        yield "the root file system is not mounted read-only"
+    if "/" not in facts.writes:
+        yield "writing to it was not tried"
+    for directory, answer in facts.writes.items():
+        if "read-only file system" not in answer.lower():
+            yield f"writing to {directory} ended with: {answer}"
+
+
+def _mounts(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
+    ordered = {mount.target: mount for mount in spec.mounts}
+    for mount in facts.mounts:
+        if mount.target in ordered:
+            if ordered.pop(mount.target).read_only and not mount.read_only:
+                yield f"{mount.target} can be written"
+        elif not _of_the_engine(mount):
+            yield f"something is mounted at {mount.target} in a way that was not ordered"
+    for target in ordered:
+        yield f"nothing is mounted at {target}"
+
+
+def _of_the_engine(mount: MountPoint) -> bool:
+    place = f"/{mount.target.split('/')[1]}"
+    if place == "/":
+        return True
+    if mount.target in ENGINE_FILES | INIT:
+        return mount.read_only
+    if mount.target in DEVICES:  # an Engine without all rights mounts them one by one
+        return True
+    if mount.file_system not in KERNEL_FILE_SYSTEMS:
+        return False
+    if place == "/sys":  # a tmpfs holds the mount points of cgroups version 1, and belongs to root
+        return mount.read_only or mount.file_system == "tmpfs"
+    return place in ("/dev", "/proc") or mount.target == "/tmp"
+
+
+def _devices(facts: Facts) -> Iterator[str]:
+    others = [path for path in facts.devices if path not in DEVICES and not path.startswith("/dev/pts/")]
+    if others or not facts.devices:
+        yield f"it has devices: {' '.join(others[:10]) or 'unknown'}"
+
+
+def _sockets(facts: Facts) -> Iterator[str]:
+    ours = {f"{SOCKETS}/{name}" for name in SOCKET_NAMES}
+    for path in facts.sockets:
+        if path not in ours:
+            yield f"there is a socket {path}"
+
+
+def _limits(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
+    for name, wanted in (("memory", spec.memory_mb * MIB), ("pids", spec.pids)):
+        found = facts.limits.get(name, "unknown")
+        if not found.isdigit() or int(found) > wanted:
+            yield f"the limit of {name} is {found}, not {wanted}"

@@ -1,0 +1,234 @@
+"""
+A Docker Engine for tests: one that is there already, or one that is started for this process and ended with it.
+
+:func:`engine` gives the socket, :func:`image` an image to run. Where that cannot be, both
+skip the test with the reason, which is a failure under CI.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import http.client
+import io
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from twisted.trial.unittest import SkipTest
+
+START_SECONDS = 60.0
+"""How long dockerd may take until it serves (it took 2 s)."""
+
+STOP_SECONDS = 30.0
+"""How long it may take to end (it took 1 s)."""
+
+LABEL = "ironcurtain.test"
+"""On every image of ours."""
+
+
+@cache
+def _found() -> str | SkipTest:
+    """:returns: the socket, or why there is none; the answer holds for the whole test run."""
+    try:
+        return next(filter(_answers, _usual_sockets()), "") or _Daemon().socket
+    except SkipTest as e:
+        return e
+
+
+def engine() -> str:
+    """:returns: the path of an Engine's socket."""
+    found = _found()
+    if isinstance(found, SkipTest):
+        raise found
+    return found
+
+
+def environment() -> dict[str, str]:
+    """:returns: what tells programs which Engine to use."""
+    return {"DOCKER_HOST": f"unix://{engine()}"}
+
+
+@cache
+def image() -> str:
+    """:returns: a small image with BusyBox (sh, sleep, setsid and some 300 others) and nothing else."""
+    engine()
+    busybox = _busybox()
+    name = f"ironcurtain-test:busybox-{os.getpid()}"
+    query = urlencode({"fromSrc": "-", "repo": name.partition(":")[0], "tag": name.partition(":")[2]})
+    changes = urlencode([("changes", f"LABEL {LABEL}=1"), ("changes", "ENV PATH=/bin")])
+    call("POST", f"/images/create?{query}&{changes}", _root_file_system(busybox), "application/x-tar")
+    atexit.register(call, "DELETE", f"/images/{name}?force=1")
+    return name
+
+
+def call(method: str, path: str, body: bytes | None = None, content_type: str = "application/json") -> Any:
+    """
+    Make a call without the client that is tested.
+
+    :returns: the answer's JSON; the lines' where it has several.
+    """
+    return _call(engine(), method, path, body, content_type)
+
+
+def _call(socket: str, method: str, path: str, body: bytes | None = None, content_type: str = "") -> Any:
+    connection = _Connection(socket)
+    connection.request(method, path, body, {"Content-Type": content_type})
+    answer = connection.getresponse()
+    content = answer.read().decode()
+    connection.close()
+    if answer.status >= 400:
+        raise AssertionError(f"{method} {path}: {answer.status} {content}")
+    return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("docker", timeout=START_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect with the socket in place of a host."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _usual_sockets() -> Iterator[str]:
+    if named := os.environ.get("DOCKER_HOST"):
+        yield named.removeprefix("unix://")
+        return
+    yield "/var/run/docker.sock"
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        yield f"{runtime}/docker.sock"
+
+
+def _answers(path: str) -> bool:
+    connection = _Connection(path)
+    try:
+        connection.request("GET", "/_ping")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+class _Daemon:
+    """
+    dockerd with directories of its own, without a bridge, ended when this process ends, in whatever way.
+
+    What it stores is kept for the next run, so that agents' images are built once; a second one at the same time stores
+    elsewhere.
+    """
+
+    def __init__(self) -> None:
+        if os.environ.get("DOCKER_HOST"):
+            raise SkipTest(f"no Docker Engine answers at {os.environ['DOCKER_HOST']}")
+        dockerd = shutil.which("dockerd", path=f"{os.environ['PATH']}:/usr/sbin")
+        if dockerd is None or os.geteuid() != 0:
+            raise SkipTest("no Docker Engine runs, and only root with dockerd (Debian: docker.io) can start one")
+        self._directory = Path(tempfile.mkdtemp(prefix="ic-docker-"))
+        self._data = self._kept() or self._directory / "data"
+        self.socket = str(self._directory / "docker.sock")
+        with (self._directory / "log").open("wb") as log, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+            ready.bind(str(self._directory / "ready"))
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", dockerd, *self._options()],
+                env={**os.environ, "NOTIFY_SOCKET": str(self._directory / "ready")},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+            atexit.register(self.stop)
+            self._wait(ready)
+        [containers] = _call(self.socket, "GET", "/containers/json?all=1")
+        for left in containers:
+            _call(self.socket, "DELETE", f"/containers/{left['Id']}?force=1")  # of a run that was killed
+
+    def _options(self) -> list[str]:
+        own = {
+            "--host": f"unix://{self.socket}",
+            "--data-root": self._data,
+            "--exec-root": self._directory / "exec",
+            "--pidfile": self._directory / "pid",
+            "--bridge": "none",
+            "--iptables": "false",
+        }
+        return [f"{name}={value}" for name, value in own.items()]
+
+    def _kept(self) -> Path | None:
+        """:returns: the directory that outlives this process, if no other one uses it; locked until this one ends."""
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ironcurtain-tests")
+        cache.mkdir(parents=True, exist_ok=True)
+        self._lock = (cache / "docker.lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        return cache / "docker"
+
+    def _wait(self, ready: socket.socket) -> None:
+        """Until it says that it serves (sd_notify(3)), or ends."""
+        ended = os.pidfd_open(self._process.pid)
+        try:
+            while True:
+                readable, _, _ = select.select([ready.fileno(), ended], [], [], START_SECONDS)
+                if ready.fileno() not in readable:
+                    log = (self._directory / "log").read_text().splitlines()
+                    raise SkipTest("dockerd does not start: " + " | ".join(log[-3:]))
+                if b"READY=1" in ready.recv(4096):
+                    return
+        finally:
+            os.close(ended)
+
+    def stop(self) -> None:
+        """End it, with its containers, and remove its files."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for line in Path("/proc/self/mounts").read_text().splitlines():  # network namespaces stay mounted
+            if (target := line.split()[1]).startswith(f"{self._directory}/"):
+                subprocess.run(["umount", "--lazy", target], check=False)
+        shutil.rmtree(self._directory)
+
+
+def _busybox() -> bytes:
+    """:returns: the program, which must need no library."""
+    for name in ("busybox", "busybox.static"):
+        if path := shutil.which(name):
+            program = Path(path).read_bytes()
+            if b"/ld-linux" not in program[:4096]:  # the head of a program names the loader of its libraries
+                return program
+    raise SkipTest("there is no static BusyBox (Debian: busybox-static)")
+
+
+def _root_file_system(busybox: bytes) -> bytes:
+    listed = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, mode in (("bin", 0o755), ("etc", 0o755), ("tmp", 0o1777), ("var", 0o755), ("var/tmp", 0o1777)):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, mode
+            archive.addfile(entry)
+        program = tarfile.TarInfo("bin/busybox")
+        program.mode, program.size = 0o755, len(busybox)
+        archive.addfile(program, io.BytesIO(busybox))
+        for name in sorted(set(listed) - {"busybox"}):
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            archive.addfile(link)
+    return buffer.getvalue()
