@@ -1,0 +1,56 @@
+"""An agent that is a shell: each message is a script, and what the script prints is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
+from ironcurtain.agents.output import failure
+
+START = """\
+# Read before each message.
+cd "$(cat ~/.directory 2>/dev/null || echo /workspace)"
+trap 'pwd >~/.directory' EXIT
+"""
+
+
+class ShellAgent:
+    """The shell that every image has."""
+
+    id = "shell-agent"
+    display_name = "Shell agent"
+    image = "codex"
+    providers = ()
+    supports_pty = True
+
+    def environment(self, facts: Facts) -> Mapping[str, str]:
+        """:returns: which file a shell reads first."""
+        return {"ENV": "/etc/ironcurtain/start.sh"}
+
+    def files(self, facts: Facts) -> Sequence[File]:
+        """:returns: that file; and what a person may read about the place."""
+        return (
+            File("orientation", "start.sh", START),
+            File("orientation", "orientation.md", facts.orientation),
+            File("home", "notes.txt", "The agent's own notes.\n", replace=False),
+        )
+
+    def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: a shell that reads its script, the message, from standard input."""
+        return ("sh", "-eu", "-c", '. "$ENV"; eval "$(cat)"')
+
+    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: a shell for a terminal."""
+        return ("sh", "-i")
+
+    def answer(self, outcome: TurnOutcome) -> Answer:
+        """:raises TurnFailed: the script failed, or printed nothing."""
+        text = outcome.stdout.decode("utf-8", "replace").strip()
+        if outcome.exit_code != 0:
+            raise failure(self.display_name, outcome)
+        if not text:
+            raise failure(self.display_name, outcome, kind="empty")
+        return Answer(text)
+
+
+AGENT = ShellAgent()

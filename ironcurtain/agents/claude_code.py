@@ -1,0 +1,143 @@
+"""
+Claude Code, known from running version 2.1.329. Pure.
+
+It keeps its conversation below ``~/.claude`` and takes ``--continue`` also where there is none yet; in its full-screen
+interface only where there is one. Of the token counts that it reports, ``modelUsage`` and ``total_cost_usd`` grow from
+turn to turn; ``model_usage_since_last_result`` is the turn's own, with what subagents used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
+from ironcurtain.agents.generated import json_text
+from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.output import count_at, dig, failure, objects, status_at, text_at
+from ironcurtain.agents.surroundings import MCP_COMMAND, ORIENTATION, SERVER, WORKSPACE
+from ironcurtain.llm.model import Usage
+
+KEY_SUFFIX = 20
+"""How many characters of an API key Claude Code remembers that key by."""
+
+KEEP_DAYS = 36_500
+"""After how many days Claude Code may delete a conversation; it would after 30, and sessions are resumed later."""
+
+_NO_NETWORK = ("WebFetch", "WebSearch")
+"""Tools of its own that cannot work without a network."""
+
+_MCP_FILE = "claude-mcp.json"
+_ORIENTATION_FILE = "orientation.md"
+
+
+class ClaudeCode:
+    """Claude Code of Anthropic."""
+
+    id = "claude-code"
+    display_name = "Claude Code"
+    image = "claude-code"
+    providers = ("anthropic",)
+    supports_pty = True
+
+    def environment(self, facts: Facts) -> Mapping[str, str]:
+        """:returns: the key; no telemetry, no updates; and tools that the model sees from the start."""
+        return {
+            "ANTHROPIC_API_KEY": fake_key(facts, "anthropic", self.display_name),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            # Else the model has to search for the tools of MCP servers before it can call them.
+            "ENABLE_TOOL_SEARCH": "false",
+        }
+
+    def files(self, facts: Facts) -> Sequence[File]:
+        """:returns: the MCP server and the orientation, out of the agent's reach; and all first questions answered."""
+        return (
+            File("orientation", _MCP_FILE, json_text({"mcpServers": {SERVER: _server(facts)}})),
+            File("orientation", _ORIENTATION_FILE, facts.orientation),
+            File("home", ".claude.json", json_text(self._answers(facts))),
+            File("home", ".claude/settings.json", json_text(_SETTINGS)),
+        )
+
+    def _answers(self, facts: Facts) -> dict[str, Any]:
+        key = fake_key(facts, "anthropic", self.display_name)
+        return {
+            "hasCompletedOnboarding": True,
+            "customApiKeyResponses": {"approved": [key[-KEY_SUFFIX:]], "rejected": []},
+            "projects": {WORKSPACE: {"hasTrustDialogAccepted": True}},
+        }
+
+    def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the command, which prints one JSON object a line."""
+        return (*_start(facts), "--continue", "--output-format", "stream-json", "--verbose", "--print")
+
+    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the command of the full-screen interface."""
+        return (*_start(facts), *(() if first else ("--continue",)))
+
+    def answer(self, outcome: TurnOutcome) -> Answer:
+        """
+        Find the result, the last thing that is printed; what is printed first says whether the MCP server was there.
+
+        :raises TurnFailed: there is no answer.
+        """
+        events = list(objects(outcome.stdout))
+        result = next((event for event in reversed(events) if event.get("type") == "result"), None)
+        if any(_lost_tools(event) for event in events):
+            raise failure(self.display_name, outcome, text_at(result, "result"), kind="mcp-down")
+        if result is None or result.get("is_error") or outcome.exit_code != 0:
+            reason, status = _reason(result), status_at(result, "api_error_status")
+            raise failure(self.display_name, outcome, reason, status=status)
+        text = text_at(result, "result")
+        if not text.strip():
+            raise failure(self.display_name, outcome, kind="empty")
+        return Answer(text, _usage(result))
+
+
+_SETTINGS = {
+    # The command line says that nothing is asked. A default mode would make the full-screen interface offer another.
+    "permissions": {"deny": list(_NO_NETWORK), "disableAutoMode": "disable"},
+    "skipDangerousModePermissionPrompt": True,
+    "cleanupPeriodDays": KEEP_DAYS,
+}
+
+
+def _server(facts: Facts) -> dict[str, Any]:
+    program, *arguments = MCP_COMMAND
+    return {"command": program, "args": arguments, "timeout": facts.tool_seconds * 1000}
+
+
+def _start(facts: Facts) -> tuple[str, ...]:
+    # --strict-mcp-config: what the workspace's own .mcp.json names is not started.
+    return (
+        *("claude", "--dangerously-skip-permissions"),
+        *("--mcp-config", f"{ORIENTATION}/{_MCP_FILE}", "--strict-mcp-config"),
+        *("--append-system-prompt-file", f"{ORIENTATION}/{_ORIENTATION_FILE}"),
+        # Else it goes on with the orientation that the conversation began with.
+        *(("--system-prompt-snapshot", "off") if facts.resumed else ()),
+        *(("--model", facts.model) if facts.model else ()),
+    )
+
+
+def _lost_tools(event: dict[str, Any]) -> bool:
+    if event.get("type") != "system" or event.get("subtype") != "init":
+        return False
+    servers = event.get("mcp_servers")
+    named = [s for s in servers if text_at(s, "name") == SERVER] if isinstance(servers, list) else []
+    return not any(text_at(server, "status") in ("connected", "pending") for server in named)
+
+
+def _reason(result: dict[str, Any] | None) -> str:
+    errors = dig(result, "errors")
+    told = "; ".join(e for e in errors if isinstance(e, str)) if isinstance(errors, list) else ""
+    return text_at(result, "result") or told
+
+
+def _usage(result: dict[str, Any]) -> Usage:
+    models = result.get("model_usage_since_last_result")
+    used = Usage()
+    for counts in models.values() if isinstance(models, dict) else ():
+        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+        used += Usage(*(count_at(counts, name) for name in names))
+    return used

@@ -1,0 +1,122 @@
+"""
+Codex, known from running version 0.169.0. Pure.
+
+It keeps its conversation below ``~/.codex``; ``resume --last`` starts a new one where there is none. The token counts
+it reports are those of the whole conversation, so they say nothing about a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
+from ironcurtain.agents.generated import toml_string
+from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.output import failure, objects, text_at
+from ironcurtain.agents.surroundings import MCP_COMMAND, SERVER, WORKSPACE
+
+START_SECONDS = 120
+"""How long Codex waits for the MCP server at its start (our choice; 10 of its own are short while backends start)."""
+
+_TOOLS_LOST = "required MCP servers failed to initialize"
+
+_CONFIGURATION = """\
+# The built-in provider would speak over WebSockets, and with other hosts.
+model_provider = "openai-http"
+check_for_update_on_startup = false
+web_search = "disabled"
+
+[model_providers.openai-http]
+name = "OpenAI"
+base_url = "https://api.openai.com/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+supports_websockets = false
+
+[analytics]
+enabled = false
+
+[features]
+plugins = false
+apps = false
+
+# A script of the model's gives a tool up after half a minute; called by itself, a tool can wait for a person.
+[features.code_mode]
+direct_only_tool_namespaces = [{namespace}]
+
+[projects.{workspace}]
+trust_level = "trusted"
+
+[mcp_servers.{server}]
+command = {program}
+args = [{arguments}]
+required = true
+startup_timeout_sec = {start}
+tool_timeout_sec = {tool}
+"""
+
+
+class Codex:
+    """Codex of OpenAI."""
+
+    id = "codex"
+    display_name = "Codex"
+    image = "codex"
+    providers = ("openai",)
+    supports_pty = True
+
+    def environment(self, facts: Facts) -> Mapping[str, str]:
+        """:returns: the key."""
+        return {"OPENAI_API_KEY": fake_key(facts, "openai", self.display_name)}
+
+    def files(self, facts: Facts) -> Sequence[File]:
+        """
+        :returns: the configuration, and the orientation as instructions for all projects: unlike those in the
+            configuration, they are read anew when a conversation goes on.
+        """
+        program, *arguments = MCP_COMMAND
+        text = _CONFIGURATION.format(
+            workspace=toml_string(WORKSPACE),
+            namespace=toml_string(f"mcp__{SERVER}"),
+            server=SERVER,
+            program=toml_string(program),
+            arguments=", ".join(map(toml_string, arguments)),
+            start=START_SECONDS,
+            tool=facts.tool_seconds,
+        )
+        return (File("home", ".codex/config.toml", text), File("home", ".codex/AGENTS.md", facts.orientation))
+
+    def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the command, which prints one JSON object a line."""
+        return (*("codex", "exec", *_options(facts), "--skip-git-repo-check"), *("--json", "resume", "--last", "-"))
+
+    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the command of the full-screen interface."""
+        return ("codex", *(() if first else ("resume", "--last")), *_options(facts))
+
+    def answer(self, outcome: TurnOutcome) -> Answer:
+        """
+        Find the last message of the agent.
+
+        :raises TurnFailed: there is no answer.
+        """
+        if _TOOLS_LOST.encode() in outcome.stderr:
+            raise failure(self.display_name, outcome, kind="mcp-down")
+        events = list(objects(outcome.stdout))
+        finished = any(event.get("type") == "turn.completed" for event in events)
+        if outcome.exit_code != 0 or not finished:
+            said = [text_at(event, "error", "message") for event in events if event.get("type") == "turn.failed"]
+            raise failure(self.display_name, outcome, said[-1] if said else "")
+        messages = [
+            text_at(event, "item", "text")
+            for event in events
+            if event.get("type") == "item.completed" and text_at(event, "item", "type") == "agent_message"
+        ]
+        text = next((message for message in reversed(messages) if message.strip()), "")
+        if not text:
+            raise failure(self.display_name, outcome, kind="empty")
+        return Answer(text)
+
+
+def _options(facts: Facts) -> tuple[str, ...]:
+    return ("--dangerously-bypass-approvals-and-sandbox", *(("--model", facts.model) if facts.model else ()))

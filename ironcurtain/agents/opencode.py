@@ -1,0 +1,118 @@
+"""
+OpenCode, known from running version 1.18.33. Pure.
+
+It keeps its conversation in a database below ``~/.local/share/opencode``, and takes ``--continue`` also where there is
+none yet. It says nowhere but in its log that it lost the MCP server, so the log is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
+from ironcurtain.agents.generated import json_text
+from ironcurtain.agents.keys import KEY_VARIABLES, provider_and_model
+from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
+from ironcurtain.agents.surroundings import MCP_COMMAND, ORIENTATION, SERVER
+from ironcurtain.errors import UsageError
+from ironcurtain.llm.model import Usage
+
+_KEY_VARIABLES = {**KEY_VARIABLES, "google": "GOOGLE_GENERATIVE_AI_API_KEY"}
+_CONFIG_FILE = "opencode.json"
+_ORIENTATION_FILE = "orientation.md"
+_TOOLS_LOST = f'message="server unavailable" key={SERVER} '.encode()
+
+
+class OpenCode:
+    """OpenCode of SST."""
+
+    id = "opencode"
+    display_name = "OpenCode"
+    image = "opencode"
+    providers = ("anthropic", "openai", "google")
+    supports_pty = True
+
+    def environment(self, facts: Facts) -> Mapping[str, str]:
+        """:returns: the keys; nothing downloaded, shared or updated."""
+        self._model(facts)
+        keys = {_KEY_VARIABLES[name]: key for name, key in facts.fake_keys.items() if name in self.providers}
+        off = ("AUTOUPDATE", "LSP_DOWNLOAD", "MODELS_FETCH", "SHARE")
+        switches = {f"OPENCODE_DISABLE_{what}": "1" for what in off}
+        return {**keys, **switches, "OPENCODE_CONFIG": f"{ORIENTATION}/{_CONFIG_FILE}"}
+
+    def files(self, facts: Facts) -> Sequence[File]:
+        """:returns: the configuration and the orientation, out of the agent's reach."""
+        server = {"type": "local", "command": list(MCP_COMMAND), "enabled": True, "timeout": facts.tool_seconds * 1000}
+        configuration = {
+            **self._model(facts),
+            "mcp": {SERVER: server},
+            "instructions": [f"{ORIENTATION}/{_ORIENTATION_FILE}"],
+            # The container is the limit; what fetches from the network by itself could only fail.
+            "permission": {"*": "allow", "webfetch": "deny", "websearch": "deny"},
+            # Else each session makes one more request to the model, for a title that nobody sees.
+            "agent": {"title": {"disable": True}},
+            "autoupdate": False,
+            "share": "disabled",
+        }
+        return (
+            File("orientation", _CONFIG_FILE, json_text(configuration)),
+            File("orientation", _ORIENTATION_FILE, facts.orientation),
+        )
+
+    def _model(self, facts: Facts) -> dict[str, Any]:
+        provider, model = provider_and_model(facts, self.providers, self.display_name)
+        if model:
+            return {"model": f"{provider}/{model}"}
+        if provider == "google":
+            example = "--model google/gemini-2.5-pro"
+            raise UsageError(f"OpenCode's own choice for google is a model for images: name one, such as {example}")
+        return {"disabled_providers": ["google"]}  # it would be chosen before that of openai
+
+    def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the command, which prints one JSON object a line."""
+        return ("opencode", "run", "--continue", "--format", "json", "--print-logs", "--log-level", "WARN")
+
+    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the command of the full-screen interface."""
+        return ("opencode", *(() if first else ("--continue",)))
+
+    def answer(self, outcome: TurnOutcome) -> Answer:
+        """
+        Put the texts of the last message that has any together, and add up what its steps used.
+
+        :raises TurnFailed: there is no answer.
+        """
+        if _TOOLS_LOST in outcome.stderr:
+            raise failure(self.display_name, outcome, kind="mcp-down")
+        events = list(objects(outcome.stdout))
+        errors = [event for event in events if event.get("type") == "error"]
+        if errors or outcome.exit_code != 0:
+            error = errors[-1].get("error") if errors else None
+            reason = text_at(error, "data", "message") or text_at(error, "name")
+            raise failure(self.display_name, outcome, reason, status=status_at(error, "data", "statusCode"))
+        text = _last_text(events)
+        if not text:
+            raise failure(self.display_name, outcome, kind="empty")
+        return Answer(text, _usage(events))
+
+
+def _last_text(events: list[dict[str, Any]]) -> str:
+    texts = [event for event in events if event.get("type") == "text" and text_at(event, "part", "text").strip()]
+    if not texts:
+        return ""
+    message = text_at(texts[-1], "part", "messageID")
+    return "".join(text_at(text, "part", "text") for text in texts if text_at(text, "part", "messageID") == message)
+
+
+def _usage(events: list[dict[str, Any]]) -> Usage:
+    used = Usage()
+    for event in events:
+        if event.get("type") == "step_finish":
+            used += Usage(
+                count_at(event, "part", "tokens", "input"),
+                count_at(event, "part", "tokens", "output") + count_at(event, "part", "tokens", "reasoning"),
+                count_at(event, "part", "tokens", "cache", "read"),
+                count_at(event, "part", "tokens", "cache", "write"),
+            )
+    return used

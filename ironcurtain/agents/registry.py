@@ -1,0 +1,133 @@
+"""
+The agents that there are: those that come with IronCurtain, and those that other packages bring. Pure.
+
+A package brings one by an entry point of the group :data:`GROUP`: its name is the agent's id, its object the adapter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata
+
+from ironcurtain.agents.adapter import Adapter
+from ironcurtain.agents.claude_code import ClaudeCode
+from ironcurtain.agents.codex import Codex
+from ironcurtain.agents.gemini import Gemini
+from ironcurtain.agents.goose import Goose
+from ironcurtain.agents.opencode import OpenCode
+from ironcurtain.errors import ConfigurationError, UsageError
+
+GROUP = "ironcurtain.agents"
+"""Group of the entry points."""
+
+BUILT_IN: tuple[Adapter, ...] = (ClaudeCode(), Codex(), Gemini(), Goose(), OpenCode())
+"""The agents that come with IronCurtain."""
+
+_ID = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_TEXTS = ("id", "display_name", "image")
+_METHODS = ("environment", "files", "turn", "screen", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """
+    One agent, for a list that people read.
+
+    :ivar problem: why it cannot be used, empty if it can; then only the id is known.
+    """
+
+    id: str
+    display_name: str = ""
+    providers: tuple[str, ...] = ()
+    image: str = ""
+    supports_pty: bool = False
+    problem: str = ""
+
+
+class Registry:
+    """
+    All agents by id. What another package brings is imported only when it is wanted.
+
+    :param entry_points: of the group :data:`GROUP`.
+    :raises ConfigurationError: an id is there twice: nobody may put another program in the place of one that is known.
+    """
+
+    def __init__(self, entry_points: Iterable[metadata.EntryPoint] = ()) -> None:
+        self._built_in = {adapter.id: adapter for adapter in BUILT_IN}
+        self._brought: dict[str, metadata.EntryPoint] = {}
+        for entry in entry_points:
+            if entry.name in self._built_in or entry.name in self._brought:
+                first = self._brought.get(entry.name)
+                owner = _source(first) if first else "IronCurtain itself"
+                raise ConfigurationError(_source(entry), f"the agent {entry.name} is there already, from {owner}")
+            self._brought[entry.name] = entry
+
+    @property
+    def names(self) -> list[str]:
+        """The ids of all agents, sorted."""
+        return sorted((*self._built_in, *self._brought))
+
+    def find(self, name: str) -> Adapter:
+        """
+        :raises UsageError: there is no such agent; the message names those that there are.
+        :raises ConfigurationError: another package brings it, and it is no adapter.
+        """
+        if name in self._built_in:
+            return self._built_in[name]
+        if name not in self._brought:
+            raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names)}")
+        return _load(self._brought[name])
+
+    def listing(self) -> list[Listed]:
+        """:returns: every agent, also those that cannot be used."""
+        return [self._listed(name) for name in self.names]
+
+    def _listed(self, name: str) -> Listed:
+        try:
+            a = self.find(name)
+        except ConfigurationError as e:
+            return Listed(name, problem=str(e))
+        return Listed(a.id, a.display_name, a.providers, a.image, a.supports_pty)
+
+
+def installed() -> Registry:
+    """
+    :returns: the agents of this installation.
+    :raises ConfigurationError: an id is there twice.
+    """
+    return Registry(metadata.entry_points(group=GROUP))
+
+
+def _source(entry: metadata.EntryPoint) -> str:
+    return f"{entry.dist.name if entry.dist else entry.value} ({GROUP}: {entry.name} = {entry.value})"
+
+
+def _load(entry: metadata.EntryPoint) -> Adapter:
+    try:
+        adapter = entry.load()
+    except Exception as e:
+        # Code of somebody else runs here, at its import: anything may come out.
+        raise ConfigurationError(_source(entry), f"cannot be imported: {type(e).__name__}: {e}") from e
+    if problem := _problem(adapter, entry.name):
+        raise ConfigurationError(_source(entry), problem)
+    return adapter  # type: ignore[no-any-return]
+
+
+def _problem(adapter: object, name: str) -> str:
+    """:returns: what is wrong with an adapter from elsewhere, empty if nothing is."""
+    if isinstance(adapter, type):
+        return "is a class: name an object of it"
+    wrong = [member for member in _TEXTS if not isinstance(getattr(adapter, member, None), str)]
+    wrong += [member for member in _METHODS if not callable(getattr(adapter, member, None))]
+    providers = getattr(adapter, "providers", None)
+    if not isinstance(providers, tuple) or not all(isinstance(provider, str) for provider in providers):
+        wrong.append("providers")
+    if not isinstance(getattr(adapter, "supports_pty", None), bool):
+        wrong.append("supports_pty")
+    if wrong:
+        return f"is no adapter: wrong or missing: {', '.join(wrong)}"
+    if getattr(adapter, "id", "") != name:
+        return f"calls itself {getattr(adapter, 'id', '')!r}, not {name!r}"
+    return "" if _ID.fullmatch(name) else "its id must be small letters, digits and -, at most 40"
