@@ -1,0 +1,159 @@
+"""``ironcurtain mitm-proxy``."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ironcurtain.cli.output import as_json, home
+
+if TYPE_CHECKING:
+    from ironcurtain.mitm_proxy.authority import Authority
+    from ironcurtain.mitm_proxy.proxy import MitmProxy
+    from ironcurtain.secrets import Secret
+    from ironcurtain.settings import Provider
+
+USUAL = "anthropic"
+"""The provider that is served if no file names any."""
+
+
+@click.command()
+@click.option("--socket", type=click.Path(path_type=Path), required=True, help="Let agents in at this UNIX socket.")
+@click.option("--providers", type=click.Path(path_type=Path), help="The providers (default: config.toml at home).")
+@click.option("--session-dir", type=click.Path(path_type=Path), help="Where the audit log is kept.")
+@as_json
+def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, json_output: bool) -> None:
+    """
+    Stand between an agent and its model provider, with the real key.
+
+    Prints what the agent has to be given: a fake key for each provider, and the certificate to trust. It runs until
+    Ctrl-C or SIGTERM. An agent that wants a proxy with a port reaches the socket by:
+
+    \b
+      socat TCP-LISTEN:18080,bind=127.0.0.1,fork,reuseaddr,nodelay UNIX-CONNECT:SOCKET
+      HTTPS_PROXY=http://127.0.0.1:18080 ...
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.identity import hide_memory
+
+    hide_memory()
+    where, session_id = home(), str(uuid.uuid4())
+    directory = session_dir.expanduser().absolute() if session_dir is not None else where.session(session_id).directory
+    source = providers.expanduser().absolute() if providers is not None else where.config
+    serving = _Serving(
+        session_id, socket.expanduser().absolute(), directory, where.authority, str(source), _tables(source, providers)
+    )
+    run(lambda reactor: serving.run(reactor, json_output))
+
+
+@dataclass(frozen=True)
+class _Serving:
+    session_id: str
+    socket: Path
+    directory: Path
+    authority: Path
+    source: str
+    tables: Mapping[str, Provider]
+
+    async def run(self, reactor: Any, json_output: bool) -> None:
+        """Serve until cancelled, or until agents cannot come in any more."""
+        from twisted.internet.defer import Deferred
+        from twisted.internet.task import deferLater
+        from twisted.internet.threads import deferToThreadPool
+        from twisted.python.failure import Failure
+
+        from ironcurtain.audit import AuditLog
+        from ironcurtain.errors import Unavailable
+        from ironcurtain.home import private_directory
+        from ironcurtain.mitm_proxy.authority import Authority
+        from ironcurtain.secrets import Redactor
+
+        await deferLater(reactor, 0)  # signals are taken care of from then on: whoever is told below may send one
+        down: Deferred[None] = Deferred()
+        redactor, authority = Redactor(), Authority.load_or_make(self.authority, time.time)
+        audit = AuditLog(
+            private_directory(self.directory) / "audit.jsonl",
+            self.session_id,
+            redactor,
+            reactor,
+            time.time,
+            lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+        )
+        try:
+            proxy = self._proxy(
+                reactor, authority, audit, redactor, lambda why: down.errback(Failure(Unavailable(why)))
+            )
+            try:
+                await proxy.start()
+                await proxy.listen(self.socket)
+                self._tell(proxy, authority, json_output)
+                await down
+            finally:
+                await proxy.stop()
+        finally:
+            await audit.close()
+
+    def _proxy(
+        self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
+    ) -> MitmProxy:
+        from ironcurtain.credentials import real_key
+        from ironcurtain.mitm_proxy.providers import provider_rules
+        from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+
+        async def key(name: str) -> Secret:
+            return await real_key(name, self.tables[name].key, os.environ, reactor)
+
+        return MitmProxy(
+            session_id=self.session_id,
+            rules=provider_rules(self.tables, self.tables, source=self.source),
+            real_key=key,
+            authority=authority,
+            audit=audit,
+            redactor=redactor,
+            surroundings=Surroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            events=lambda event: None,
+            down=down,
+        )
+
+    def _tell(self, proxy: MitmProxy, authority: Authority, json_output: bool) -> None:
+        certificate, audit = str(authority.certificate_path), str(self.directory / "audit.jsonl")
+        keys = {name: key.reveal() for name, key in proxy.fake_keys.items()}
+        if json_output:
+            facts = {"socket": str(self.socket), "certificate": certificate, "keys": keys, "audit": audit}
+            click.echo(json.dumps(facts))
+            return
+        for name, key in keys.items():
+            click.echo(f"{self._variable(name)}={key}")
+        for variable in ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"):
+            click.echo(f"{variable}={certificate}")
+        click.echo(f"Agents come in at {self.socket}; {audit} records what they ask. Ctrl-C ends it.", err=True)
+
+    def _variable(self, name: str) -> str:
+        from ironcurtain.credentials import DEFAULT_VARIABLES
+
+        made = "".join(char if char.isalnum() else "_" for char in name.upper())
+        return self.tables[name].key.env or DEFAULT_VARIABLES.get(name) or f"{made}_API_KEY"
+
+
+def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
+    """
+    :param named: the file that the person named, if so; then it has to hold something.
+    :raises ConfigurationError: it cannot be read, or holds no provider.
+    """
+    from ironcurtain.errors import ConfigurationError
+    from ironcurtain.home import read_configuration
+    from ironcurtain.settings import Provider, load
+
+    text = read_configuration(source)
+    tables = load(str(source), text, {}).settings.providers
+    if named is not None and not tables:
+        raise ConfigurationError(str(source), f"names no provider: write a table [providers.{USUAL}] there")
+    return tables or {USUAL: Provider()}

@@ -1,0 +1,98 @@
+"""Whether a request inside a tunnel may pass, with the record of it, before anything is sent."""
+
+from __future__ import annotations
+
+from ironcurtain.errors import AuditUnavailable
+from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.mitm_proxy.exchange import Client, Exchange, Outgoing
+from ironcurtain.mitm_proxy.head import Request
+from ironcurtain.mitm_proxy.judgement import Forward, judge
+from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.scrub import Scrubber
+from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.usage import UsageReader
+
+UNRECORDED = Refusal(503, "audit-unavailable", "the audit log cannot be written: no request is made any more")
+"""What is answered to every request once nothing can be recorded."""
+
+
+_WITHOUT_BODY = frozenset(("GET", "HEAD"))
+
+
+class Admission:
+    """
+    :param destination: the provider whose host the tunnel was asked for.
+    :param name: the host that the client named in its TLS handshake.
+    """
+
+    def __init__(self, shared: Shared, destination: Destination, name: str) -> None:
+        self._shared, self._destination, self._name = shared, destination, name
+        self._scrubber = Scrubber(destination.credentials.real)
+
+    def judge(self, request: Request) -> Forward | Refusal:
+        """Decide on a request by its head. The hosts named on the three layers must be one."""
+        rule = self._destination.credentials.rule
+        if self._name != rule.host or request.host not in (rule.host, f"{rule.host}:{rule.port}"):
+            why = "the CONNECT request, the TLS handshake and the Host header name different hosts"
+            return Refusal(403, "host-mismatch", why)
+        if why := self._shared.exhausted():
+            return Refusal(403, "budget-exhausted", why)
+        return judge(request.head, self._destination.credentials)
+
+    def denied(self, request: Request | None, refusal: Refusal) -> Refusal:
+        """
+        Record a refusal.
+
+        :param request: ``None`` if it could not be read.
+        :returns: what to answer.
+        """
+        rule = self._destination.credentials.rule
+        method, path, host = ("", "", "") if request is None else (request.head.method, request.head.path, request.host)
+        named = {"serverName": self._name, "hostHeader": host} if refusal.code == "host-mismatch" else {}
+        try:
+            self._shared.recorder.request(
+                "deny",
+                provider=rule.name,
+                host=rule.host,
+                method=method,
+                path=path,
+                rule=refusal.code,
+                reason=refusal.reason,
+                **named,
+            )
+        except AuditUnavailable:
+            return UNRECORDED
+        return refusal
+
+    def start(self, client: Client, request: Request, forward: Forward, length: int | None) -> Exchange | Refusal:
+        """
+        Record a request that may pass; from here on it is the exchange's.
+
+        :param length: bytes of the body, ``None`` if it comes in chunks.
+        """
+        credentials, head = self._destination.credentials, request.head
+        rule = credentials.rule
+        try:
+            request_id = self._shared.recorder.request(
+                "allow",
+                provider=rule.name,
+                host=rule.host,
+                method=head.method,
+                path=head.path,
+                rule=str(forward.endpoint),
+            )
+        except AuditUnavailable:
+            return UNRECORDED
+        outgoing = Outgoing(request_id, _head(head.method, forward, length), length is None)
+        answer = Answer(head.method, self._scrubber, UsageReader(rule.dialect), request.last)
+        return Exchange(client, outgoing, answer, self._destination.pool, self._shared.recorder, rule)
+
+
+def _head(method: str, forward: Forward, length: int | None) -> bytes:
+    lines = [f"{method} {forward.target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in forward.headers]
+    if length is None:
+        lines.append("transfer-encoding: chunked")
+    elif length or method not in _WITHOUT_BODY:
+        lines.append(f"content-length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")

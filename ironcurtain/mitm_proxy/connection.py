@@ -1,0 +1,124 @@
+"""An agent's connection before it is a tunnel: one CONNECT request, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import AuditUnavailable, ProtocolViolation
+from ironcurtain.mitm_proxy.admission import UNRECORDED
+from ironcurtain.mitm_proxy.connect import ConnectReader, ConnectRequest, OtherMethod
+from ironcurtain.mitm_proxy.refusals import Refusal, response
+from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.tunnel import Tunnel
+
+ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+class AgentConnection(Protocol):
+    """:param shared: what all connections of the session share."""
+
+    transport: Any
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared, self._reader = shared, ConnectReader()
+        self._until = shared.recorder.now() + shared.limits.head_seconds
+        self._refused = False
+
+    def connectionMade(self) -> None:
+        connections, limits = self._shared.connections, self._shared.limits
+        connections.add(self)
+        if len(connections) > limits.connections:
+            self._refuse(Refusal(503, "too-many-connections", f"at most {limits.connections} connections at a time"))
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._refused:
+            return
+        try:
+            asked = self._reader.feed(data)
+        except OtherMethod as e:
+            self._deny("", Refusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
+        except ProtocolViolation as e:
+            self._deny("", Refusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
+        else:
+            if asked is not None:
+                self._decide(asked)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._shared.connections.remove(self)
+
+    def check(self, now: float) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        if now < self._until:
+            return
+        if self._refused:
+            self.abort()
+        else:
+            self._deny("", Refusal(408, "too-slow", "the CONNECT request did not come in time"))
+
+    def abort(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        self.transport.abortConnection()
+
+    def _decide(self, asked: ConnectRequest) -> None:
+        where = f"{asked.host}:{asked.port}"
+        destination = self._shared.destinations.get((asked.host, asked.port))
+        if not asked.consistent:
+            refusal = Refusal(403, "host-mismatch", "the CONNECT request and its Host header name different hosts")
+            self._deny(where, refusal, hostHeader=asked.named)
+        elif destination is None:
+            allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations) or "none"
+            self._deny(where, Refusal(403, "host-not-allowed", f"{where} may not be reached; allowed here: {allowed}"))
+        else:
+            self._open(destination, asked.rest)
+
+    def _open(self, destination: Destination, rest: bytes) -> None:
+        self.transport.write(ESTABLISHED)
+        destination.pool.prepare()  # while the client is busy with its handshake
+        tunnel = Tunnel(self._shared, destination)
+        tls = destination.side.wrap(tunnel)
+        self._shared.connections.replace(self, tunnel)
+        # From here on the transport talks to TLS. What it calls are these two.
+        self.dataReceived = tls.dataReceived  # type: ignore[method-assign]
+        self.connectionLost = tls.connectionLost  # type: ignore[method-assign, assignment]
+        tls.makeConnection(self.transport)
+        if rest:
+            tls.dataReceived(rest)
+
+    def _deny(self, where: str, refusal: Refusal, **more: str) -> None:
+        host, _, _ = where.rpartition(":")
+        try:
+            self._shared.recorder.request(
+                "deny",
+                provider="",
+                host=host,
+                method="CONNECT",
+                path=where,
+                rule=refusal.code,
+                reason=refusal.reason,
+                **more,
+            )
+        except AuditUnavailable:
+            refusal = UNRECORDED
+        self._refuse(refusal)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._refused = True
+        self._until = self._shared.recorder.now() + self._shared.limits.linger_seconds
+        self.transport.write(response(refusal, "other", close=True))
+        self.transport.loseConnection()
+
+
+class ConnectionFactory(ServerFactory):
+    """Makes a session's connections."""
+
+    noisy = False
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    def buildProtocol(self, addr: IAddress | None) -> Protocol:
+        return AgentConnection(self._shared)

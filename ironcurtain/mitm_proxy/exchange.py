@@ -1,0 +1,206 @@
+"""One request that may be passed on, and its answer."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass, field
+
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.mitm_proxy.dialling import explain
+from ironcurtain.mitm_proxy.pool import Pool
+from ironcurtain.mitm_proxy.providers import ProviderRule
+from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
+from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.upstream import Upstream
+
+
+class Client(typing.Protocol):
+    """The agent's side, as an exchange sees it."""
+
+    choked: bool
+    """Whether the agent does not read fast enough."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes of the answer."""
+
+    def hold(self, held: bool) -> None:
+        """Stop reading the body of the request, or go on."""
+
+    def over(self) -> None:
+        """The whole answer has been written."""
+
+    def refuse(self, refusal: Refusal) -> None:
+        """There is no answer, and none has begun."""
+
+    def broken(self) -> None:
+        """The answer that has begun does not go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """
+    A request as it goes to the provider, with the real key.
+
+    :param head: whole, with the blank line at its end.
+    :param chunked: whether the body is sent in chunks.
+    """
+
+    request_id: str
+    head: bytes = field(repr=False)
+    chunked: bool
+
+
+class Exchange:
+    """Get a connection, send the request, pass the answer on."""
+
+    def __init__(
+        self, client: Client, outgoing: Outgoing, answer: Answer, pool: Pool, recorder: Recorder, rule: ProviderRule
+    ) -> None:
+        self._client, self._outgoing, self._answer, self._pool = client, outgoing, answer, pool
+        self._recorder, self._rule = recorder, rule
+        self._upstream: Upstream | None = None
+        self._unsent: list[bytes] = [outgoing.head]
+        self._asked = self._sent_all = self._over = False
+        self._began, self._size = recorder.now(), 0
+        self.active = True
+        """Set whenever something comes from the provider or goes to it; whoever watches for silence clears it."""
+
+    @property
+    def began(self) -> float:
+        """When it began; seconds of the clock."""
+        return self._began
+
+    def send(self, payload: bytes, last: bool) -> None:
+        """
+        Pass on part of the request's body, or all of it.
+
+        :param last: whether this is its end.
+        """
+        self.active = True
+        self._size += len(payload)
+        if self._outgoing.chunked:
+            payload = (b"%x\r\n%b\r\n" % (len(payload), payload) if payload else b"") + (b"0\r\n\r\n" if last else b"")
+        if payload:
+            self._unsent.append(payload)
+        self._sent_all = last
+        if self._upstream is not None:
+            self._flush(self._upstream)
+        elif not self._asked:
+            self._asked = True
+            if not last:
+                self._client.hold(True)
+            self._pool.take(self)
+
+    def connected(self, upstream: Upstream) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.pool.Waiter`."""
+        self._upstream, upstream.user = upstream, self
+        if self._client.choked:
+            upstream.pause(True)
+        self._flush(upstream)
+        if not self._sent_all:
+            self._client.hold(False)
+
+    def unreachable(self, reason: Failure) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.pool.Waiter`."""
+        self._failed(502, "provider-unreachable", explain(reason.value, self._rule.upstream_host))
+
+    def upstream_data(self, data: bytes) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        self.active = True
+        try:
+            out = self._answer.feed(data)
+        except ProtocolViolation as e:
+            why = f"the answer of {self._rule.upstream_host} could not be understood: {e.detail}"
+            self._failed(502, "provider-unreadable", why)
+            return
+        if out:
+            self._client.write(out)
+        if self._answer.done:
+            self._finish()
+
+    def upstream_full(self, full: bool) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        self.active = True
+        self._client.hold(full)
+
+    def upstream_lost(self, reason: Failure) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        self._upstream = None
+        rest = self._answer.ended(reason.check(ConnectionDone) is not None)
+        if rest is None:
+            self._failed(502, "provider-lost", explain(reason.value, self._rule.upstream_host))
+        else:
+            self._client.write(rest)
+            self._finish()
+
+    def choke(self, choked: bool) -> None:
+        """The agent does not read fast enough, or does again."""
+        if self._upstream is not None:
+            self._upstream.pause(choked)
+
+    def silent(self) -> None:
+        """The provider has taken too long."""
+        self._failed(504, "provider-silent", f"{self._rule.upstream_host} did not answer in time")
+
+    def fail(self, refusal: Refusal) -> None:
+        """The rest of the request cannot be had."""
+        self._failed(refusal.status, refusal.code, refusal.reason)
+
+    def cancel(self) -> None:
+        """The agent has gone. The provider hears of it by its connection being closed, and stops working."""
+        if not self._over:
+            self._end("the agent closed its connection")
+
+    def _flush(self, upstream: Upstream) -> None:
+        unsent, self._unsent = self._unsent, []
+        upstream.write(b"".join(unsent))
+
+    def _finish(self) -> None:
+        self._end("")
+        self._client.over()
+
+    def _failed(self, status: int, code: str, why: str) -> None:
+        if self._over:
+            return
+        begun = self._answer.status != 0
+        self._end(why)
+        if begun:
+            self._client.broken()
+        else:
+            self._client.refuse(Refusal(status, code, why))
+
+    def _end(self, error: str) -> None:
+        self._over = True
+        answer, upstream, self._upstream = self._answer, self._upstream, None
+        self._pool.forget(self)
+        self._record(error)
+        if upstream is None:
+            return
+        upstream.user = None
+        if not error and self._sent_all and answer.reusable:
+            if self._client.choked:
+                upstream.pause(False)
+            self._pool.give_back(upstream)
+        else:
+            upstream.abort()
+
+    def _record(self, error: str) -> None:
+        answer, duration = self._answer, self._recorder.now() - self._began
+        usage, estimated = answer.usage(self._size)
+        self._recorder.response(
+            ModelResponse(
+                self._outgoing.request_id,
+                self._rule.name,
+                answer.status,
+                duration,
+                answer.size,
+                usage,
+                estimated,
+                answer.model,
+                error,
+            )
+        )

@@ -1,0 +1,190 @@
+"""
+The one decision on each request of an agent: what is sent to the provider in its name, or why nothing is. Pure.
+
+The fake key must stand where the provider's key belongs, once, and nothing else that could be a credential anywhere:
+an agent with a key of its own would have the provider work for another account, and take the answers there.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field
+from typing import Final
+
+from ironcurtain.mitm_proxy import bodies
+from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, find
+from ironcurtain.mitm_proxy.headers import Role, role
+from ironcurtain.mitm_proxy.providers import ProviderRule
+from ironcurtain.mitm_proxy.query import unwanted
+from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.request import RequestHead
+from ironcurtain.secrets import Secret
+
+HTTPS_PORT: Final = 443
+"""Left out of the Host header (RFC 9110 section 4.2.2)."""
+
+_KEEP: Final = Role.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
+
+_SHOWN = 100
+"""Most characters of an agent's path in a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """
+    The keys of one session for one provider.
+
+    :ivar fake: what the agent has.
+    :ivar real: what the provider wants.
+    """
+
+    rule: ProviderRule
+    fake: Secret
+    real: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """
+    What to send to the provider.
+
+    :ivar endpoint: that allows it.
+    :ivar target: path and query to ask for, a gateway's own path included.
+    :ivar headers: all but those that frame the body (Content-Length, Transfer-Encoding) and Connection, which belong to
+        the connection. The real key is among them, so this must not be shown.
+    :ivar inspected: whether the body has to be held back until :func:`bodies.refusal` has judged it.
+    """
+
+    endpoint: Endpoint
+    target: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    inspected: bool
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, code: str, reason: str) -> None:
+        self.refusal = Refusal(status, code, reason)
+
+
+def judge(head: RequestHead, credentials: Credentials) -> Forward | Refusal:
+    """
+    Decide on one request; every request of a connection is judged anew.
+
+    :param head: of a request that came through the tunnel to the provider's host.
+    """
+    try:
+        return _judge(head, credentials)
+    except _Refused as refused:
+        return refused.refusal
+
+
+def _judge(head: RequestHead, credentials: Credentials) -> Forward:
+    rule = credentials.rule
+    path = _path(head)
+    found = _sort(head.headers, rule.key_header)
+    _check_host(found.hosts, rule)
+    endpoint = find(rule.endpoints, head.method, path)
+    if endpoint is None:
+        request = f"{head.method} {path[:_SHOWN]}"
+        raise _Refused(403, "endpoint-not-allowed", f"{request} is not among the requests allowed to {rule.name}")
+    if (name := unwanted(head.query, rule.dialect)) is not None:
+        raise _Refused(403, "query-not-allowed", f"the query parameter {name[:_SHOWN]!r} is not allowed")
+    _check_key(found, credentials)
+    inspected = bodies.is_inspected(rule.dialect, path, found.content_types[0] if found.content_types else "")
+    if inspected:
+        _check_content(found)
+    query = f"?{head.query}" if head.query else ""
+    return Forward(endpoint, f"{rule.upstream_path}{path}{query}", _outgoing(found, rule, credentials.real), inspected)
+
+
+def _path(head: RequestHead) -> str:
+    try:
+        return canonical(head.path)  # which a target with a scheme and host is not
+    except BadPath as e:
+        raise _Refused(400, "bad-path", f"the path can be understood in more than one way: {e.detail}") from None
+
+
+@dataclass(slots=True)
+class _Found:
+    """The headers of one request, sorted; the lists hold values."""
+
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+    content_types: list[str] = field(default_factory=list)
+    codings: list[str] = field(default_factory=list)
+    other_credential: str = ""
+
+
+def _sort(headers: tuple[tuple[str, str], ...], key_header: str) -> _Found:
+    found = _Found()
+    connection: list[str] = []
+    for header in headers:
+        name, value = header
+        if name == key_header:
+            found.keys.append(value)
+        elif (what := role(name)) is _KEEP:
+            found.kept.append(header)
+        elif what is Role.CONTENT_TYPE:
+            found.content_types.append(value)
+            found.kept.append(header)
+        elif what is Role.CONTENT_ENCODING:
+            found.codings.append(value)
+            found.kept.append(header)
+        elif what is Role.HOST:
+            found.hosts.append(value)
+        elif what is Role.CREDENTIAL:
+            found.other_credential = name
+        elif what is Role.OVERRIDE:
+            raise _Refused(400, "method-override", f"the header {name} makes a request mean another one: leave it out")
+        elif what is Role.CONNECTION:
+            connection += (word.strip().lower() for word in value.split(","))
+        elif what is Role.UPGRADE:
+            raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
+    if "upgrade" in connection:
+        raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
+    if connection:  # it names the headers that are for us only
+        found.kept = [header for header in found.kept if header[0] not in connection]
+    return found
+
+
+def _check_host(hosts: list[str], rule: ProviderRule) -> None:
+    if len(hosts) != 1:
+        raise _Refused(400, "bad-host", "the request does not have exactly one Host header")
+    if hosts[0].lower() not in (rule.host, f"{rule.host}:{rule.port}"):
+        raise _Refused(403, "other-host", f"the Host header does not name {rule.host}, which this connection is for")
+
+
+def _check_key(found: _Found, credentials: Credentials) -> None:
+    rule = credentials.rule
+    if len(found.keys) > 1:
+        raise _Refused(400, "duplicate-key", f"there is more than one {rule.key_header} header")
+    if found.other_credential:
+        advice = f"only {rule.key_header} may carry a key"
+        raise _Refused(
+            403, "other-credential", f"the header {found.other_credential[:_SHOWN]} is not allowed, {advice}"
+        )
+    if not found.keys:
+        raise _Refused(403, "no-key", f"the header {rule.key_header} with this session's key is missing")
+    value = found.keys[0]
+    if rule.key_scheme:
+        scheme, _, value = value.partition(" ")
+        value = value if scheme.lower() == rule.key_scheme.lower() else ""
+    # Headers hold bytes, one character for each; compare_digest takes characters beyond ASCII only as bytes.
+    if not hmac.compare_digest(value.encode("latin-1", "replace"), credentials.fake.reveal().encode("ascii")):
+        raise _Refused(403, "wrong-key", f"the key is not the one that this session was given for {rule.name}")
+
+
+def _check_content(found: _Found) -> None:
+    if len(found.content_types) != 1 or not bodies.is_json(found.content_types[0]):
+        raise _Refused(415, "not-json", "the body of this request must be said to be application/json, in UTF-8")
+    if any(coding.lower() != "identity" for coding in found.codings):
+        raise _Refused(415, "content-encoding", "the body of this request must not be compressed")
+
+
+def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> tuple[tuple[str, str], ...]:
+    port = "" if rule.upstream_port == HTTPS_PORT else f":{rule.upstream_port}"
+    host = f"[{rule.upstream_host}]" if ":" in rule.upstream_host else rule.upstream_host
+    key = f"{rule.key_scheme} {real.reveal()}" if rule.key_scheme else real.reveal()
+    # The answer is read, for token counts and for the key: it must not be compressed.
+    return (("host", f"{host}{port}"), *found.kept, ("accept-encoding", "identity"), (rule.key_header, key))

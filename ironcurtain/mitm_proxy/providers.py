@@ -1,0 +1,206 @@
+"""
+The rules for model providers: those that are built in, merged with the settings' ``providers`` tables. Pure.
+
+A provider's key goes to the hosts and endpoints of its rule and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, parse_endpoint
+from ironcurtain.mitm_proxy.headers import Role, role
+from ironcurtain.mitm_proxy.refusals import Dialect
+from ironcurtain.settings import Provider
+
+_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")
+"""A name, not an address: programs read a last label of digits as part of an IPv4 address (WHATWG URL section 3.5)."""
+
+_ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.]*")
+_HEADER: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRule:
+    """
+    What an agent may ask of one provider, and how its key is carried.
+
+    :ivar name: of its table in the settings.
+    :ivar host: which agents connect to; ASCII, in lower case.
+    :ivar key_header: the header with the key, in lower case.
+    :ivar key_scheme: the word before the key in that header, or empty.
+    :ivar key_prefix: what real keys, and so fake ones, begin with.
+    :ivar dialect: shape of requests, error bodies and token counts.
+    :ivar upstream_host: where requests are sent; differs from ``host`` for a gateway, and may be an address.
+    :ivar upstream_path: what a gateway wants before each path; empty, or without a slash at its end.
+    :ivar ca_file: certificates (PEM) to trust besides the system's; empty for none.
+    """
+
+    name: str
+    host: str
+    port: int
+    endpoints: tuple[Endpoint, ...]
+    key_header: str
+    key_scheme: str
+    key_prefix: str
+    dialect: Dialect
+    upstream_host: str
+    upstream_port: int
+    upstream_path: str
+    ca_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltIn:
+    dialect: Dialect
+    host: str
+    endpoints: tuple[str, ...]
+    key_header: str
+    key_prefix: str
+
+
+_BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
+    "anthropic": _BuiltIn(
+        "anthropic",
+        "api.anthropic.com",
+        ("POST /v1/messages", "POST /v1/messages/count_tokens"),
+        "x-api-key",
+        "sk-ant-api03-",
+    ),
+    "openai": _BuiltIn(
+        "openai",
+        "api.openai.com",
+        ("POST /v1/responses", "POST /v1/responses/compact", "POST /v1/chat/completions"),
+        "authorization",
+        "sk-proj-",
+    ),
+    "google": _BuiltIn(
+        "google",
+        "generativelanguage.googleapis.com",
+        tuple(f"POST /v1beta/models/*:{call}" for call in ("generateContent", "streamGenerateContent", "countTokens")),
+        "x-goog-api-key",
+        "AIza",
+    ),
+}
+_ENDINGS: Final[tuple[tuple[str, Dialect], ...]] = (
+    ("/messages", "anthropic"),
+    ("/responses", "openai"),
+    ("/chat/completions", "openai"),
+    ("enerateContent", "google"),
+)
+"""How the paths end by which a provider that is not built in shows whose shapes it uses."""
+
+
+def provider_rules(
+    tables: Mapping[str, Provider], names: Iterable[str], *, source: str = "config.toml"
+) -> tuple[ProviderRule, ...]:
+    """
+    :param tables: the settings' ``providers``.
+    :param names: the providers that are wanted; the tables of others are not looked at.
+    :param source: the settings file, for messages.
+    :raises ConfigurationError: a provider is neither built in nor described in full, a value is wrong, or two providers
+        share a host, so that it would not be clear whose key to send.
+    """
+    rules: dict[tuple[str, int], ProviderRule] = {}
+    for name in dict.fromkeys(names):
+        rule = _Reader(source, name, tables.get(name, Provider())).rule()
+        other = rules.setdefault((rule.host, rule.port), rule)
+        if other is not rule:
+            raise ConfigurationError(
+                source, f"{rule.host} is also the host of provider {other.name}", field=f"providers.{name}.host"
+            )
+    return tuple(rules.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    source: str
+    name: str
+    table: Provider
+
+    def rule(self) -> ProviderRule:
+        built_in, table = _BUILT_IN.get(self.name), self.table
+        if built_in is None:
+            self._require_all()
+        host = self._host(table.host.lower() or (built_in.host if built_in else ""))
+        endpoints = self._endpoints(table.endpoints or (built_in.endpoints if built_in else ()))
+        header = self._key_header(table.key.header.lower() or (built_in.key_header if built_in else ""))
+        upstream_host, upstream_port, upstream_path = self._upstream(host)
+        return ProviderRule(
+            self.name,
+            host,
+            table.port,
+            endpoints,
+            header,
+            "Bearer" if header == "authorization" else "",
+            self._prefix(table.key.prefix or (built_in.key_prefix if built_in else "")),
+            built_in.dialect if built_in else _dialect(endpoints),
+            upstream_host,
+            upstream_port,
+            upstream_path,
+            table.ca_file,
+        )
+
+    def _require_all(self) -> None:
+        key = self.table.key
+        wanted = {
+            "host": self.table.host,
+            "endpoints": self.table.endpoints,
+            "key.header": key.header,
+            "key.prefix": key.prefix,
+        }
+        if missing := [field for field, value in wanted.items() if not value]:
+            built_in = ", ".join(_BUILT_IN)
+            raise self._wrong(missing[0], f"is missing; only {built_in} are built in and need nothing but a key")
+
+    def _host(self, host: str) -> str:
+        if not _HOST.fullmatch(host):
+            raise self._wrong("host", f"{host!r} is no host name in ASCII (no address, no port, no scheme)")
+        return host
+
+    def _endpoints(self, texts: Iterable[str]) -> tuple[Endpoint, ...]:
+        try:
+            return tuple(map(parse_endpoint, texts))
+        except BadPath as e:
+            raise self._wrong("endpoints", f"must look like 'POST /v1/messages': {e.detail}") from None
+
+    def _key_header(self, name: str) -> str:
+        # A header that no credential may stand in, or that is made anew, cannot carry one.
+        if not _HEADER.fullmatch(name) or role(name) not in (Role.KEEP, Role.CREDENTIAL):
+            raise self._wrong("key.header", f"{name!r} is no header that can carry a key")
+        return name
+
+    def _prefix(self, prefix: str) -> str:
+        if not _PREFIX.fullmatch(prefix):
+            raise self._wrong("key.prefix", "must consist of the characters that keys are made of")
+        return prefix
+
+    def _upstream(self, host: str) -> tuple[str, int, str]:
+        url = self.table.base_url
+        if not url:
+            return host, self.table.port, ""
+        try:
+            parts = urlsplit(url)
+            name, port = (parts.hostname or "").lower(), parts.port
+            path = parts.path.rstrip("/")
+            plain = not (parts.query or parts.fragment or parts.username is not None or parts.password is not None)
+            if parts.scheme == "https" and plain and port != 0 and (_HOST.fullmatch(name) or _ADDRESS.fullmatch(name)):
+                return name, port or 443, canonical(path) if path else ""
+        except (ValueError, BadPath):
+            pass
+        raise self._wrong("base_url", "must look like https://host[:port][/path]; a key is never sent without TLS")
+
+    def _wrong(self, field: str, detail: str) -> ConfigurationError:
+        return ConfigurationError(self.source, detail, field=f"providers.{self.name}.{field}")
+
+
+def _dialect(endpoints: Iterable[Endpoint]) -> Dialect:
+    found = {dialect for endpoint in endpoints for ending, dialect in _ENDINGS if endpoint.path.endswith(ending)}
+    return found.pop() if len(found) == 1 else "other"

@@ -1,0 +1,149 @@
+"""What is recorded of each request, before it has any effect, and what the session hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.errors import AuditUnavailable
+from ironcurtain.llm.model import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """
+    A request was judged and recorded.
+
+    :param provider: its name in the settings; empty if the host is none of a provider.
+    :param host: which the agent asked for.
+    :param method: and ``path``: without the query; empty if they could not be read.
+    :param decision: allow or deny.
+    :param rule: what allowed or denied it, in a stable word or as method and path.
+    """
+
+    request_id: str
+    provider: str
+    host: str
+    method: str
+    path: str
+    decision: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResponse:
+    """
+    A request that was allowed is over.
+
+    :param status: of the answer, zero if none came.
+    :param duration: in seconds.
+    :param size: bytes of the answer's body.
+    :param usage: tokens; ``None`` if nothing is known of them.
+    :param estimated: whether the provider did not tell all of them, so that we had to guess, rather too many than few.
+    :param model: which answered, as the provider names it; empty if it did not say.
+    :param error: why there is no whole answer; empty if there is.
+    """
+
+    request_id: str
+    provider: str
+    status: int
+    duration: float
+    size: int
+    usage: Usage | None
+    estimated: bool
+    model: str
+    error: str
+
+
+USAGE_MEMBERS = ("input", "output", "cacheRead", "cacheWrite")
+"""
+The members of ``usage`` in a record of kind ``model-response``, in the order of the fields of
+:class:`~ironcurtain.llm.model.Usage`. The redactor looks closely, and slowly, at whatever has the word token in it.
+"""
+
+ModelTraffic = ModelRequest | ModelResponse
+
+
+class Recorder:
+    """
+    :param events: hears of each request and each answer; it must not raise.
+    :param new_id: gives ids of requests, unique in the audit log.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        audit: AuditLog,
+        events: Callable[[ModelTraffic], None],
+        new_id: Callable[[], str],
+        clock: IReactorTime,
+    ) -> None:
+        self._audit, self._events, self._new_id, self._clock = audit, events, new_id, clock
+
+    def request(
+        self,
+        decision: str,
+        *,
+        provider: str,
+        host: str,
+        method: str = "",
+        path: str = "",
+        rule: str,
+        reason: str = "",
+        **more: str,
+    ) -> str:
+        """
+        Record a request, before it has any effect.
+
+        :param more: further members of the record.
+        :returns: its id.
+        :raises AuditUnavailable: it could not be recorded: then it must not happen.
+        """
+        request = ModelRequest(self._new_id(), provider, host, method, path, decision, rule, reason)
+        self._audit.append(
+            "model-request",
+            requestId=request.request_id,
+            provider=provider,
+            host=host,
+            method=method,
+            path=path,
+            decision=decision,
+            rule=rule,
+            reason=reason,
+            **more,
+        )
+        self._events(request)
+        return request.request_id
+
+    def response(self, response: ModelResponse) -> None:
+        """Record what came of a request. If that fails, the audit log says so, and no further request is made."""
+        usage = response.usage
+        try:
+            self._audit.append(
+                "model-response",
+                requestId=response.request_id,
+                status=response.status,
+                durationMs=round(response.duration * 1000, 1),
+                size=response.size,
+                **({} if usage is None else {"usage": _members(usage), "estimated": response.estimated}),
+                **({"model": response.model} if response.model else {}),
+                **({"error": response.error} if response.error else {}),
+            )
+        except AuditUnavailable as e:
+            self.log.error("{error}", error=e)
+        self._events(response)
+
+    def now(self) -> float:
+        """:returns: seconds of the clock."""
+        return self._clock.seconds()
+
+
+def _members(usage: Usage) -> dict[str, int]:
+    counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return dict(zip(USAGE_MEMBERS, counts, strict=True))

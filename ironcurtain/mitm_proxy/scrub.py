@@ -1,0 +1,157 @@
+"""
+Keep the real key out of what an agent reads, should a provider repeat it in an answer. Pure.
+
+A key that is found is overwritten with as many asterisks, so that lengths told before still hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from bisect import bisect_right
+from operator import itemgetter
+from typing import Final
+
+from ironcurtain.secrets import SHORTEST_EXACT, Secret
+
+_ESCAPE: Final = re.compile(rb"\\u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\(/)")
+"""A printable character of ASCII as JSON or a URL may have it."""
+
+_HALF_ESCAPE: Final = re.compile(rb"(?:\\(?:u(?:0(?:0[2-7]?)?)?)?|%[2-7]?)\Z")
+_HALF_ESCAPE_BYTES: Final = b"\\%u0234567"
+_LONGEST_HALF: Final = 5
+
+
+class Scrubber:
+    """
+    One stream of bytes, in any slicing.
+
+    The key is found as it is, in base64 at any alignment, and where some of its characters are escaped. Bytes are held
+    back only while they could be the beginning of it. After :meth:`flush`, another stream may follow.
+    """
+
+    __slots__ = ("_bytes", "_forms", "_held", "_pattern")
+
+    def __init__(self, secret: Secret) -> None:
+        self._forms = _forms(secret)
+        self._bytes = b"".join(self._forms)
+        self._pattern: re.Pattern[bytes] | None = None
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """:returns: what can be passed on now."""
+        if self._held:
+            data = self._held + data
+        return self._pass_on(data, final=False)
+
+    def flush(self) -> bytes:
+        """
+        End the stream.
+
+        :returns: what was held back.
+        """
+        return self._pass_on(self._held, final=True)
+
+    def _pass_on(self, data: bytes, final: bool) -> bytes:
+        text, escapes = _unescaped(data if final else data[: _last_whole(data)])
+        keep = len(text) if final else self._first_open(text, 0)
+        found: list[tuple[int, int]] = []
+        for form in self._forms:
+            if form in text:
+                found, keep = self._find(text, keep, final)
+                break
+        if escapes:
+            found = [(_place(start, escapes), _place(stop, escapes)) for start, stop in found]
+            keep = _place(keep, escapes)
+        self._held = data[keep:]
+        return _overwritten(data[:keep], found)
+
+    def _find(self, text: bytes, keep: int, final: bool) -> tuple[list[tuple[int, int]], int]:
+        if self._pattern is None:
+            self._pattern = re.compile(b"|".join(map(re.escape, self._forms)))
+        found: list[tuple[int, int]] = []
+        start = 0
+        # What begins at `keep` may be the key: that is decided when there is more, and so is all that follows.
+        while (match := self._pattern.search(text, start)) is not None and match.start() < keep:
+            found.append(match.span())
+            start = match.end()
+            if start > keep:
+                keep = len(text) if final else self._first_open(text, start)
+        return found, keep
+
+    def _first_open(self, text: bytes, start: int) -> int:
+        """:returns: where the first form begins that the end of the text cuts off; the text's length if none does."""
+        first = len(text)
+        if not text or text[-1] not in self._bytes:
+            return first
+        for form in self._forms:
+            at = text.find(form[:1], max(start, len(text) - len(form) + 1), first)
+            while at >= 0:
+                if form.startswith(text[at:]):
+                    first = at
+                    break
+                at = text.find(form[:1], at + 1, first)
+        return first
+
+
+def _overwritten(data: bytes, places: list[tuple[int, int]]) -> bytes:
+    if not places:
+        return data
+    written = bytearray(data)
+    for start, stop in places:
+        written[start:stop] = b"*" * (stop - start)
+    return bytes(written)
+
+
+def _last_whole(data: bytes) -> int:
+    """:returns: where the escape begins that the end of the data cuts off; the length of the data if none does."""
+    if not data or data[-1] not in _HALF_ESCAPE_BYTES:
+        return len(data)
+    half = _HALF_ESCAPE.search(data, max(0, len(data) - _LONGEST_HALF))
+    return half.start() if half else len(data)
+
+
+def _unescaped(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
+    """
+    :returns: the data without escapes; and for each of these, where its character ends there, and how many bytes are
+        gone by then.
+    """
+    if b"\\u00" not in data and b"%" not in data and b"\\/" not in data:
+        return data, []
+    pieces: list[bytes] = []
+    escapes: list[tuple[int, int]] = []
+    done = gone = 0
+    for escape in _ESCAPE.finditer(data):
+        start, stop = escape.span()
+        digits = escape[1] or escape[2]
+        pieces += data[done:start], b"/" if digits is None else bytes((int(digits, 16),))
+        gone += stop - start - 1
+        escapes.append((stop - gone, gone))
+        done = stop
+    return b"".join((*pieces, data[done:])), escapes
+
+
+def _place(at: int, escapes: list[tuple[int, int]]) -> int:
+    """:returns: where a byte of the text without escapes stands in the text with them."""
+    before = bisect_right(escapes, at, key=itemgetter(0))
+    return at + (escapes[before - 1][1] if before else 0)
+
+
+def _forms(secret: Secret) -> tuple[bytes, ...]:
+    """:returns: how the key can stand in bytes, escapes apart."""
+    raw = secret.reveal().encode()
+    forms = [raw] if _PLAIN.fullmatch(raw) else [raw, json.dumps(secret.reveal()).encode()[1:-1]]
+    for shift in range(3):
+        encoded = base64.b64encode(b"\0" * shift + raw)
+        # The characters at both ends also hold bits of the key's neighbours, which nobody knows.
+        inside = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
+        if len(inside) >= SHORTEST_EXACT:
+            forms.append(inside)
+            if b"+" in inside or b"/" in inside:
+                forms.append(inside.translate(_URL_SAFE))
+    return tuple(_unescaped(form)[0] for form in forms)  # a key may itself look as if it were escaped
+
+
+_PLAIN: Final = re.compile(rb"[A-Za-z0-9_.~-]*")
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")

@@ -1,0 +1,98 @@
+"""What all connections of one session share."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from twisted.internet.defer import Deferred, succeed
+
+from ironcurtain.mitm_proxy.held import Kept
+from ironcurtain.mitm_proxy.judgement import Credentials
+from ironcurtain.mitm_proxy.limits import Limits
+from ironcurtain.mitm_proxy.pool import Pool
+from ironcurtain.mitm_proxy.recording import Recorder
+from ironcurtain.mitm_proxy.tls import ServerSide
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """
+    One provider that the session's agent may reach.
+
+    :param side: our side of TLS, with the certificate for the provider's host.
+    :param pool: the session's connections to it.
+    """
+
+    credentials: Credentials
+    side: ServerSide
+    pool: Pool
+
+
+class Connection(typing.Protocol):
+    """One of the agent's connections."""
+
+    def check(self, now: float) -> None:
+        """Give up what has taken too long; time in seconds of the clock."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class Connections:
+    """The agent's connections that are open."""
+
+    def __init__(self) -> None:
+        self._open: set[Connection] = set()
+        self._empty: Deferred[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: Connection) -> None:
+        """It has begun."""
+        self._open.add(connection)
+
+    def replace(self, old: Connection, new: Connection) -> None:
+        """The same connection is in other hands."""
+        self._open.discard(old)
+        self._open.add(new)
+
+    def remove(self, connection: Connection) -> None:
+        """It has ended."""
+        self._open.discard(connection)
+        if not self._open and self._empty is not None:
+            empty, self._empty = self._empty, None
+            empty.callback(None)
+
+    def check(self, now: float) -> None:
+        """Give up what has taken too long."""
+        for connection in list(self._open):
+            connection.check(now)
+
+    def close(self) -> Deferred[None]:
+        """Close all of them; fires when they have ended."""
+        if not self._open:
+            return succeed(None)
+        empty: Deferred[None] = Deferred()
+        self._empty = empty
+        for connection in list(self._open):
+            connection.abort()
+        return empty
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """
+    :param destinations: by host in lower case, and port.
+    :param kept: counts the bodies that are held back, of all connections together.
+    :param exhausted: says why no further request may be made; empty if one may.
+    """
+
+    destinations: Mapping[tuple[str, int], Destination]
+    limits: Limits
+    recorder: Recorder
+    kept: Kept
+    exhausted: Callable[[], str]
+    connections: Connections = field(default_factory=Connections)

@@ -1,0 +1,298 @@
+"""
+What an agent says inside its tunnel to one provider: request after request, each judged afresh.
+
+Bytes come from TLS and go to TLS; the provider's side is an :class:`~ironcurtain.mitm_proxy.exchange.Exchange`, one a
+request. Nothing of a request is sent on before it has been judged and recorded.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+from twisted.internet.interfaces import IHandshakeListener
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.mitm_proxy import bodies
+from ironcurtain.mitm_proxy.admission import Admission
+from ironcurtain.mitm_proxy.exchange import Exchange
+from ironcurtain.mitm_proxy.flow import FlowSignal
+from ironcurtain.mitm_proxy.framing import Counted, Framing
+from ironcurtain.mitm_proxy.head import HeadReader, Request, read_request
+from ironcurtain.mitm_proxy.held import HeldBody
+from ironcurtain.mitm_proxy.judgement import Forward
+from ironcurtain.mitm_proxy.refusals import Refusal, response
+from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.tls import server_name
+
+DRAIN_LIMIT = 1024 * 1024
+"""Most bytes of a refused request's body that are read and thrown away; a longer one ends the connection (our choice;
+telemetry of agents, which is refused, comes in requests of up to 830 kB)."""
+
+AHEAD_LIMIT = 64 * 1024
+"""From how many bytes of later requests on an agent has to wait for the answer to this one (our choice)."""
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class _State(Enum):
+    HANDSHAKE = auto()
+    HEAD = auto()
+    BODY = auto()
+    ANSWER = auto()
+    REFUSED = auto()
+    """The rest of a refused request's body is read and thrown away."""
+    CLOSING = auto()
+
+
+@implementer(IHandshakeListener)
+class Tunnel(Protocol):
+    """
+    :param destination: the provider whose host the agent asked for.
+    """
+
+    log = Logger()
+    transport: Any
+
+    def __init__(self, shared: Shared, destination: Destination) -> None:
+        self._shared, self._destination, self._limits = shared, destination, shared.limits
+        self._admission: Admission
+        self._state, self._busy, self._paused = _State.HANDSHAKE, False, False
+        self._reader, self._ahead = HeadReader(), b""
+        self._request: Request | None = None
+        self._framing: Framing = Counted(0)
+        self._held: HeldBody | None = None
+        self._exchange: Exchange | None = None
+        self._within(self._limits.head_seconds)
+        self.choked = False
+
+    def handshakeCompleted(self) -> None:
+        self._admission = Admission(self._shared, self._destination, server_name(self.transport))
+        self.transport.registerProducer(FlowSignal(self._choke), True)
+        self._wait_for_head()
+
+    def dataReceived(self, data: bytes) -> None:
+        if self._state is _State.CLOSING:
+            return
+        self._ahead = self._ahead + data if self._ahead else data
+        self._go_on()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self._state is _State.HANDSHAKE:
+            host = self._destination.credentials.rule.host
+            self.log.info("an agent ended the TLS handshake for {host}: {why}", host=host, why=reason.value)
+        self._state = _State.CLOSING
+        self._drop_body()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.cancel()
+        self._shared.connections.remove(self)
+
+    def check(self, now: float) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        exchange = self._exchange
+        if exchange is not None and exchange.active:
+            exchange.active = False
+            self._until = min(now + self._limits.silence_seconds, exchange.began + self._limits.answer_seconds)
+        if now >= self._until:
+            self._too_late()
+
+    def abort(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        if self.transport.connected:
+            self.transport.abortConnection()
+
+    # What the exchange calls.
+
+    def write(self, data: bytes) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+        self.transport.write(data)
+
+    def hold(self, held: bool) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+        if held != self._paused:
+            self._paused = held
+            if held:
+                self.transport.pauseProducing()
+            else:
+                self.transport.resumeProducing()
+
+    def over(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+        self._exchange = None
+        if self._request is None or self._request.last or not self._framing.done:
+            self._close()
+        else:
+            self._wait_for_head()
+            self._go_on()
+
+    def refuse(self, refusal: Refusal) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+        self._exchange = None
+        self._answer(refusal)
+        self._go_on()
+
+    def broken(self) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`. Its framing shows that the answer is not whole."""
+        self._exchange = None
+        self._close()
+
+    # Requests.
+
+    def _go_on(self) -> None:
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._ahead and self._state in (_State.HEAD, _State.BODY, _State.REFUSED):
+                data, self._ahead = self._ahead, b""
+                self._ahead = self._take(data)
+        except ProtocolViolation as e:
+            self._unfinished(Refusal(400, "malformed", f"the request cannot be understood: {e.detail}"))
+        finally:
+            self._busy = False
+        if len(self._ahead) > AHEAD_LIMIT:
+            self.hold(True)
+
+    def _take(self, data: bytes) -> bytes:
+        """:returns: what belongs to the next request."""
+        if self._state is _State.HEAD:
+            return self._take_head(data)
+        payload, used = self._framing.feed(data)
+        if self._state is _State.BODY:
+            self._take_body(payload)
+        elif self._framing.done:
+            self._wait_for_head()
+        return data[used:]
+
+    def _take_head(self, data: bytes) -> bytes:
+        if not self._reader.begun:
+            self._within(self._limits.head_seconds)
+        if (found := self._reader.feed(data)) is None:
+            return b""
+        head, rest = found
+        self._request = None
+        self._request = request = read_request(head)
+        self._framing = request.framing()
+        self._within(self._limits.body_seconds)
+        judged = self._admission.judge(request)
+        if isinstance(judged, Refusal):
+            self._deny(judged)
+        else:
+            self._begin(request, judged)
+        return rest
+
+    def _begin(self, request: Request, forward: Forward) -> None:
+        self._state = _State.BODY
+        if forward.inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
+            self._deny(bodies.too_large())
+            return
+        if forward.inspected:
+            self._held = HeldBody(forward, self._shared.kept)
+        elif not self._start(forward, request.length):
+            return
+        if request.expects:
+            self.transport.write(CONTINUE)
+        if self._framing.done or not forward.inspected:
+            self._take_body(b"")
+
+    def _take_body(self, payload: bytes) -> None:
+        done = self._framing.done
+        if done:
+            self._state = _State.ANSWER
+        if self._held is not None:
+            refusal = self._held.add(payload)
+            if refusal is not None:
+                self._deny(refusal)
+            elif done:
+                self._inspect(self._held)
+        elif self._exchange is not None:
+            self._exchange.active = True
+            self._exchange.send(payload, done)
+
+    def _inspect(self, held: HeldBody) -> None:
+        forward, body = held.forward, held.whole()
+        refusal = bodies.refusal(self._destination.credentials.rule.dialect, body)
+        if refusal is not None:
+            self._deny(refusal)
+        elif self._start(forward, len(body)) and self._exchange is not None:
+            self._drop_body()
+            self._exchange.send(body, True)
+
+    def _start(self, forward: Forward, length: int | None) -> bool:
+        assert self._request is not None
+        started = self._admission.start(self, self._request, forward, length)
+        if isinstance(started, Refusal):
+            self._answer(started)
+            return False
+        self._exchange = started
+        return True
+
+    # Answers of our own, and ends.
+
+    def _deny(self, refusal: Refusal) -> None:
+        self._answer(self._admission.denied(self._request, refusal))
+
+    def _unfinished(self, refusal: Refusal) -> None:
+        """What is left of this request cannot be told from the next one: answer, and close."""
+        self._request = None
+        if self._exchange is not None:
+            self._exchange.fail(refusal)
+        else:
+            self._deny(refusal)
+
+    def _answer(self, refusal: Refusal) -> None:
+        self._drop_body()
+        request, rest = self._request, self._framing
+        drained = rest.done or (isinstance(rest, Counted) and rest.left <= DRAIN_LIMIT)
+        close = request is None or request.last or not drained or (request.expects and not rest.done)
+        answer = response(refusal, self._destination.credentials.rule.dialect, close=close)
+        if request is not None and request.head.method == "HEAD":
+            answer = answer[: answer.index(b"\r\n\r\n") + 4]
+        self.transport.write(answer)
+        if close:
+            self._close()
+        elif rest.done:
+            self._wait_for_head()
+        else:
+            self.hold(False)
+            self._state = _State.REFUSED
+
+    def _wait_for_head(self) -> None:
+        self.hold(False)
+        self._state = _State.HEAD
+        self._within(self._limits.idle_seconds)
+
+    def _close(self) -> None:
+        self.hold(False)
+        self._state, self._ahead = _State.CLOSING, b""
+        self._within(self._limits.linger_seconds)
+        self.transport.unregisterProducer()
+        self.transport.loseConnection()
+
+    def _too_late(self) -> None:
+        if self._state is _State.ANSWER and self._exchange is not None:
+            self._exchange.silent()
+        elif self._state is _State.BODY or (self._state is _State.HEAD and self._reader.begun):
+            self._unfinished(Refusal(408, "too-slow", "the request did not come in time"))
+        elif self._state is _State.HEAD:
+            self._close()
+        else:
+            self.abort()
+
+    def _drop_body(self) -> None:
+        if self._held is not None:
+            self._held.release()
+            self._held = None
+
+    def _within(self, seconds: float) -> None:
+        self._until = self._shared.recorder.now() + seconds
+
+    def _choke(self, choked: bool) -> None:
+        self.choked = choked
+        if self._exchange is not None:
+            self._exchange.choke(choked)

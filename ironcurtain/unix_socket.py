@@ -1,0 +1,100 @@
+"""Listen on a UNIX socket that only one account may use."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+from twisted.internet.endpoints import UNIXServerEndpoint
+from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IReactorUNIX
+
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home import SOCKET_PATH_LIMIT
+
+PROBE_SECONDS = 1.0
+"""How long a socket that is there may take to accept, before it counts as in use."""
+
+
+class UnixListener:
+    """A socket that is listened on, with its file."""
+
+    def __init__(self, port: IListeningPort, path: Path) -> None:
+        self._port, self._path, self._number = port, path, _number(path)
+
+    @property
+    def alive(self) -> bool:
+        """Whether clients still come in: the socket is open, and its file is the one that was made."""
+        return bool(getattr(self._port, "connected", False)) and _number(self._path) == self._number
+
+    async def stop(self) -> None:
+        """Let nobody in any more, and remove the file."""
+        if _number(self._path) is None:
+            # Twisted removes the file before it closes the socket, and leaves the socket open if it cannot.
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch()
+        if (stopped := self._port.stopListening()) is not None:
+            await stopped
+
+
+async def listen(
+    reactor: IReactorUNIX, path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None
+) -> UnixListener:
+    """
+    Listen, with mode 0600.
+
+    :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
+    :param owner: uid and gid of who may use it, if not we.
+    :raises ConfigurationError: the path is too long.
+    :raises Unavailable: others could replace the socket, or something else is in the way.
+    """
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise ConfigurationError(str(path), f"a socket's path has at most {SOCKET_PATH_LIMIT} bytes: use a shorter one")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(path.parent, owner)
+    _remove_stale(path)
+    mask = os.umask(0o177)  # the socket is there, for a moment, before its mode is set
+    try:
+        endpoint = UNIXServerEndpoint(reactor, str(path), mode=0o600, wantPID=False)
+        port: IListeningPort = await endpoint.listen(factory)
+    finally:
+        os.umask(mask)
+    if owner is not None:
+        os.chown(path, *owner, follow_symlinks=False)
+    return UnixListener(port, path)
+
+
+def _number(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_directory(directory: Path, owner: tuple[int, int] | None) -> None:
+    found = directory.stat()
+    owners = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
+    open_to_others = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    if found.st_uid not in owners or open_to_others:
+        raise Unavailable(f"others could replace a socket in {directory}: use a directory with mode 0700")
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise Unavailable(f"{path} is in the way and is no socket: remove it")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PROBE_SECONDS)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as e:
+            raise Unavailable(f"{path} is in the way: {e}") from None
+    raise Unavailable(f"{path} is in use by another process")

@@ -1,0 +1,91 @@
+"""UNIX sockets that only one account may use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
+from twisted.internet.protocol import Factory, Protocol
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home import SOCKET_PATH_LIMIT
+from ironcurtain.unix_socket import UnixListener, listen
+
+reactor: Any = _reactor
+
+
+class ListenTests(TestCase):
+    def setUp(self) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
+        self.addCleanup(shutil.rmtree, self.top)
+        self.path = self.top / "run" / "x.sock"
+
+    async def listen(self, path: Path | None = None) -> UnixListener:
+        """:returns: a listener that is stopped after the test."""
+        listener = await listen(reactor, path or self.path, Factory.forProtocol(Protocol))
+        self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
+        return listener
+
+    async def test_it_lets_its_owner_in(self) -> None:
+        mask = os.umask(0)
+        self.addCleanup(os.umask, mask)
+        listener = await self.listen()
+        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(self.path.parent.stat().st_mode), 0o700)
+        self.assertTrue(listener.alive)
+        client = await connectProtocol(UNIXClientEndpoint(reactor, str(self.path)), Protocol())
+        client.transport.loseConnection()
+
+    async def test_a_stale_socket_is_removed(self) -> None:
+        self.path.parent.mkdir(mode=0o700)
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(self.path))
+        await self.listen()
+
+    async def test_what_is_in_the_way_stays(self) -> None:
+        await self.listen()
+        file, link = self.top / "run" / "file", self.top / "run" / "link"
+        file.write_text("x")
+        link.symlink_to(self.path)
+        for path in (self.path, file, link):
+            with self.assertRaises(Unavailable):
+                await self.listen(path)
+            self.assertTrue(path.exists())
+
+    async def test_a_directory_of_everybody_is_refused(self) -> None:
+        (self.top / "open").mkdir()
+        (self.top / "open").chmod(0o777)
+        with self.assertRaises(Unavailable):
+            await self.listen(self.top / "open" / "x.sock")
+
+    async def test_a_long_path_is_named(self) -> None:
+        path = self.top / ("x" * SOCKET_PATH_LIMIT)
+        with self.assertRaises(ConfigurationError) as caught:
+            await self.listen(path)
+        self.assertIn(str(path), str(caught.exception))
+
+    async def test_it_is_dead_without_its_file(self) -> None:
+        for spoil in (
+            self.path.unlink,
+            lambda: shutil.rmtree(self.path.parent),
+            lambda: self.path.rename(self.top / "y"),
+        ):
+            listener = await listen(reactor, self.path, Factory.forProtocol(Protocol))
+            spoil()
+            self.assertFalse(listener.alive)
+            await listener.stop()
+            self.assertFalse(self.path.exists())
+
+    async def test_it_is_dead_after_its_end(self) -> None:
+        listener = await self.listen()
+        await listener.stop()
+        self.assertFalse(listener.alive or self.path.exists())
