@@ -135,7 +135,7 @@ def serve(top: Path) -> None:
         engine=PolicyEngine(Policy(rules), annotations, paths=paths, home="/home/nobody"),
         audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
         escalations=EscalationQueue(
-            next_number=lambda: next(numbers),
+            next_number=lambda: succeed(next(numbers)),
             new_id=lambda: os.urandom(8).hex(),
             clock=reactor,
             now=time.time,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.threads import deferToThreadPool
 
+from ironcurtain.accounts import session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
@@ -27,9 +29,15 @@ from ironcurtain.secrets import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Agent, Reply, Usage
 from ironcurtain.session.parts import Core, Kind, Services
+from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
 from ironcurtain.settings import load
+
+if TYPE_CHECKING:
+    from ironcurtain.agents.registry import Registry
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.images import AgentImages
 
 
 class Application:
@@ -61,11 +69,12 @@ class Application:
             watcher=self._watcher,
             redactor=Redactor(),
             control_socket=str(socket),
+            choose_account=lambda workspace: session_account(settings.run_as, environ, workspace, os.geteuid()),
         )
         user_home = person_home(environ, os.geteuid())
         protected = protected_paths(home, user_home, ToolFiles.chosen(home, {}), settings)
         self.manager = SessionManager(
-            _kinds(reactor, environ),
+            Kinds(services, reactor, environ),
             services,
             lambda path: usable_workspace(path, Path(user_home), home.path, protected),
         )
@@ -109,19 +118,71 @@ class Application:
         self._watcher.stop()
 
 
-def _kinds(reactor: Any, environ: Mapping[str, str]) -> dict[str, Kind[Any]]:
-    interpreters = MontyInterpreters(reactor)
+class Kinds(Mapping[str, Kind[Any]]):
+    """
+    The table of kinds: our own two, and one for each agent that runs in a container.
 
-    def tools(core: Core) -> McpProxy:
-        return make_proxy(core, reactor, environ)
+    What the latter need is imported only when one of them is started: it takes longer than all the rest.
+    """
 
-    def builtin(core: Core, proxy: McpProxy) -> Agent:
-        return make_builtin_agent(core, proxy, reactor, environ, interpreters)
+    def __init__(self, services: Services, reactor: Any, environ: Mapping[str, str]) -> None:
+        self._services, self._reactor, self._environ = services, reactor, environ
+        self._own = {
+            "builtin": Kind("builtin", self._tools, self._builtin, self._project),
+            "mcp-proxy": Kind("mcp-proxy", self._tools, lambda core, proxy: Outsiders(core, proxy)),
+        }
 
-    return {
-        "builtin": Kind("builtin", tools, builtin),
-        "mcp-proxy": Kind("mcp-proxy", tools, lambda core, proxy: Outsiders(core, proxy)),
-    }
+    def __getitem__(self, name: str) -> Kind[Any]:
+        if name in self._own:
+            return self._own[name]
+        if name not in self._agents.names:
+            raise KeyError(name)
+        from ironcurtain.container_agent.kind import ContainerKind
+
+        made = ContainerKind(
+            self._agents.find(name),
+            lambda: self._engine,
+            lambda image, progress: self._images.ensure(image, progress),
+            self._services,
+            self._reactor,
+            self._environ,
+        )
+        return Kind(name, made.make_tools, made.make_agent, self._project, made.check, in_container=True)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._own, *self._agents.names])
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._agents.names)
+
+    @cached_property
+    def _agents(self) -> Registry:
+        from ironcurtain.agents.registry import installed
+
+        return installed()
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from ironcurtain.container.engine import Engine
+
+        return Engine.find(self._reactor, self._environ)
+
+    @cached_property
+    def _images(self) -> AgentImages:
+        from ironcurtain.container.image_choices import find_choices, load_recipes
+        from ironcurtain.container.images import AgentImages
+
+        return AgentImages(self._engine, load_recipes(self._services.home), find_choices(self._environ))
+
+    def _tools(self, core: Core) -> McpProxy:
+        return make_proxy(core, self._reactor, self._environ)
+
+    def _builtin(self, core: Core, proxy: McpProxy) -> Agent:
+        interpreters = MontyInterpreters(self._reactor, account=core.switched)
+        return make_builtin_agent(core, proxy, self._reactor, self._environ, interpreters)
+
+    def _project(self, core: Core) -> ProjectPart:
+        return ProjectPart(core, self._reactor, self._environ)
 
 
 class Outsiders:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironcurtain.errors import ConfigurationError
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.secret_command import CommandReactor, secret_from_command
 from ironcurtain.secrets import Secret
 from ironcurtain.settings import Key
 
-COMMAND_SECONDS = 30.0
-"""How long a command may take to print a key: enough to unlock a password store by hand (our choice)."""
-
-DEFAULT_VARIABLES: Mapping[str, str] = {"anthropic": "ANTHROPIC_API_KEY"}
+DEFAULT_VARIABLES: Mapping[str, str] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "openai": "OPENAI_API_KEY",
+}
 """Where the key of a provider is looked for when the settings do not say."""
 
 
-def real_key(provider: str, key: Key, environ: Mapping[str, str]) -> Secret:
+async def real_key(provider: str, key: Key, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
     """
     Fetch a key. It is held in memory only.
 
@@ -31,7 +32,7 @@ def real_key(provider: str, key: Key, environ: Mapping[str, str]) -> Secret:
     if key.file:
         return _usable(_from_file(Path(key.file).expanduser(), where), f"file {key.file}", where)
     if key.command:
-        return _usable(_from_command(key.command, environ, where), f"command {key.command!r}", where)
+        return _usable(await _from_command(key.command, environ, where, reactor), f"command {key.command!r}", where)
     variable = key.env or DEFAULT_VARIABLES.get(provider, "")
     if not variable or not environ.get(variable):
         hint = f"set {variable}, or " if variable else ""
@@ -49,14 +50,13 @@ def _from_file(path: Path, where: str) -> str:
         raise ConfigurationError("config.toml", f"cannot read {path}: {e}", field=where) from None
 
 
-def _from_command(command: str, environ: Mapping[str, str], where: str) -> str:
+async def _from_command(command: str, environ: Mapping[str, str], where: str, reactor: CommandReactor) -> str:
     try:
-        done = subprocess.run(
-            shlex.split(command), env=dict(environ), stdout=subprocess.PIPE, timeout=COMMAND_SECONDS, check=True
-        )
-    except (OSError, ValueError, subprocess.SubprocessError) as e:
-        raise ConfigurationError("config.toml", f"{command!r} gave no key: {type(e).__name__}", field=where) from None
-    return done.stdout.decode(errors="replace")
+        if not (argv := shlex.split(command)):
+            raise ValueError(f"{command!r} is no command")
+        return (await secret_from_command(reactor, argv, environ, command)).reveal()
+    except (Unavailable, ValueError) as e:  # ValueError: a quotation mark without its twin
+        raise ConfigurationError("config.toml", str(e), field=where) from None
 
 
 def _usable(text: str, origin: str, where: str) -> Secret:

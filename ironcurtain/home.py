@@ -60,6 +60,68 @@ class SessionPaths:
         """What the session is and was: kind, label, state, workspace."""
         return self.directory / "session.json"
 
+    @property
+    def lock(self) -> Path:
+        """Held by the process in which the session runs."""
+        return self.directory / "session.lock"
+
+    @property
+    def agent_home(self) -> Path:
+        """The home directory of an agent in a container, kept between containers."""
+        return self.directory / "home"
+
+    @property
+    def orientation(self) -> Path:
+        """What an agent in a container is told, and cannot change."""
+        return self.directory / "orientation"
+
+    @property
+    def users(self) -> Path:
+        """The ``passwd`` and ``group`` of a container."""
+        return self.directory / "users"
+
+    @property
+    def manifest(self) -> Path:
+        """What was in the workspace when the session first started."""
+        return self.directory / "manifest.jsonl"
+
+    @property
+    def originals(self) -> Path:
+        """Copies of files of the workspace as they were then."""
+        return self.directory / "originals"
+
+    @property
+    def findings(self) -> Path:
+        """What a person should look at in the workspace, found when the session last ended."""
+        return self.directory / "findings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaths:
+    """The sockets of one session with a container; they go when it ends."""
+
+    directory: Path
+
+    @property
+    def agent(self) -> Path:
+        """What the container sees of it: the sockets of the two proxies."""
+        return self.directory / "agent"
+
+    @property
+    def host(self) -> Path:
+        """What the container must never see."""
+        return self.directory / "host"
+
+    @property
+    def proxy_socket(self) -> Path:
+        """The MCP proxy's."""
+        return self.agent / "proxy.sock"
+
+    @property
+    def mitm_socket(self) -> Path:
+        """The MITM proxy's."""
+        return self.agent / "mitm-proxy.sock"
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -144,6 +206,20 @@ class Home:
             if (pid := path.stem.removeprefix("owner-")).isdigit():
                 yield path, int(pid)
 
+    @property
+    def authority(self) -> Path:
+        """The certificate authority of the MITM proxy."""
+        return self.path / "ca"
+
+    @property
+    def slots(self) -> Path:
+        """One locked file for each session with a container."""
+        return self.run / "slots"
+
+    def session_run(self, session_id: str) -> RunPaths:
+        """The sockets of a session, in a directory called by the first 12 hexadecimal digits of its id."""
+        return RunPaths(self.run / session_id.replace("-", "")[:12])
+
     def numbers(self, name: str) -> Path:
         """The file of a counter that never goes back."""
         return self.path / f"{name}.number"
@@ -209,6 +285,24 @@ def private_directory(path: Path) -> Path:
     return path
 
 
+def account_directory(path: Path, uid: int, gid: int) -> Path:
+    """
+    Make a directory that only an account may enter, or check the one that is there.
+
+    :param uid: of the account; its directory when we are root.
+    :raises UsageError: it is a link, no directory, or somebody else's.
+    """
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), uid):
+            raise UsageError(f"{path} must be a directory of the session's account: move it away") from None
+    if path.lstat().st_uid != uid:
+        os.chown(path, uid, gid, follow_symlinks=False)
+    return path
+
+
 def socket_path(path: Path) -> str:
     """
     :returns: the path as text.
@@ -228,9 +322,10 @@ def read_configuration(path: Path) -> str | None:
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO would keep us waiting
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise ConfigurationError(str(path), "is no regular file")
         with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise ConfigurationError(str(path), "is no regular file")
             return file.read().decode()
     except FileNotFoundError:
         return None
@@ -242,7 +337,7 @@ def read_configuration(path: Path) -> str | None:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Put a file in place, replacing an older one: readers see the old one or the whole new one."""
-    temporary = _temporary(path, data)
+    temporary = _temporary(path, data, durable=True)
     try:
         os.rename(temporary, path)
     except OSError:
@@ -250,13 +345,15 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
-def publish_once(path: Path, data: bytes) -> bool:
+def publish_once(path: Path, data: bytes, *, durable: bool = True) -> bool:
     """
     Put a file in place if none is there.
 
+    :param durable: whether it is on disk when this returns. If not, it is as complete for every process, but may be
+        lost, or empty, after a crash of the machine.
     :returns: whether it was published; ``False`` if a file of this name exists, which then stays as it is.
     """
-    temporary = _temporary(path, data)
+    temporary = _temporary(path, data, durable=durable)
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -266,14 +363,15 @@ def publish_once(path: Path, data: bytes) -> bool:
     return True
 
 
-def _temporary(path: Path, data: bytes) -> str:
+def _temporary(path: Path, data: bytes, *, durable: bool) -> str:
     name = str(path.parent / f".{path.name}.{secrets.token_hex(6)}")
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
     except OSError:
         os.unlink(name)
         raise

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.structured import check_version, convert, parse_toml
+from ironcurtain.structured import check_version, convert, parse_toml, wrong
 
 FORMAT_VERSION = 1
 """Of ``config.toml``; newer ones are refused."""
+
+BASE_URL = "must look like https://host[:port][/path]; a key is never sent without TLS"
+"""What is said of a ``base_url`` that does not."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
@@ -89,6 +93,17 @@ class Agent(_Section, frozen=True):
     max_steps: Count = 10
 
 
+class Agents(_Section, frozen=True):
+    """
+    Agents in containers.
+
+    :param turn_seconds: how long one may work on a message before its program is ended, waiting for people included.
+        An hour (our choice): real tasks take many minutes, and a program that hangs must not go on for ever.
+    """
+
+    turn_seconds: Positive = 3600.0
+
+
 class Escalation(_Section, frozen=True):
     """:param timeout_seconds: how long a person has to answer."""
 
@@ -138,12 +153,15 @@ class Settings(_Section, frozen=True):
     All settings.
 
     :param default_agent: which agent ``start`` runs unless told; empty: the built-in one.
+    :param run_as: user name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.accounts` chooses.
     """
 
     version: int = FORMAT_VERSION
     default_agent: str = ""
+    run_as: str = ""
     model: Model = Model()
     agent: Agent = Agent()
+    agents: Agents = Agents()
     escalation: Escalation = Escalation()
     audit: Audit = Audit()
     budget: Budget = Budget()
@@ -183,7 +201,22 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
         if name != "version" and name.partition(".")[0] not in ("providers", "prices") and environ.get(variable):
             _put(parsed, name, environ[variable], variable)
             origins[name] = f"environment variable {variable}"
-    return Effective(convert(source, parsed, Settings, text or ""), origins)
+    settings: Settings = convert(source, parsed, Settings, text or "")
+    for name, provider in settings.providers.items():
+        if provider.base_url and not is_https(provider.base_url):
+            raise wrong(source, BASE_URL, text or "", ("providers", name, "base_url"))
+    return Effective(settings, origins)
+
+
+def is_https(url: str) -> bool:
+    """:returns: whether a key may be sent to an address: it has TLS, a host, and nothing but a path after it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    extras = parts.username is not None or parts.query or parts.fragment
+    return parts.scheme == "https" and bool(parts.hostname) and port != 0 and not extras
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

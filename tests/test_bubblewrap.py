@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -9,14 +10,17 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.accounts import Account
 from ironcurtain.bubblewrap import Sandbox, available
 
 
 class SandboxTests(SynchronousTestCase):
     """Real programs in real sandboxes."""
 
+    account: Account | None = None
+
     def setUp(self) -> None:
-        if reason := available():
+        if reason := available(self.account):
             raise SkipTest(reason)
         self.directory = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.directory)
@@ -27,6 +31,7 @@ class SandboxTests(SynchronousTestCase):
             read=(str(self.directory / "read"),),
             write=(str(self.directory / "write"),),
             cwd=str(self.directory / "write"),
+            account=self.account,
         )
 
     def run_inside(self, script: str, sandbox: Sandbox | None = None) -> tuple[int, str]:
@@ -72,13 +77,15 @@ class SandboxTests(SynchronousTestCase):
         self.addCleanup(listener.close)
         script = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}"
         for network, connected in ((False, False), (True, True)):
-            command = Sandbox(network=network).command(["bash", "-c", script])
+            command = Sandbox(network=network, account=self.account).command(["bash", "-c", script])
             done = subprocess.run(command, capture_output=True, timeout=20)
             self.assertEqual(done.returncode == 0, connected, done.stderr)
 
     def test_status_and_words_pass_unchanged(self) -> None:
         done = subprocess.run(
-            Sandbox().command(["sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME"]),
+            Sandbox(account=self.account).command(
+                ["sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME"]
+            ),
             capture_output=True,
         )
         self.assertEqual((done.returncode, done.stdout), (7, b"--|-a b|$HOME|"))
@@ -94,3 +101,28 @@ class SandboxTests(SynchronousTestCase):
         starter.kill()
         rest, _ = starter.communicate(timeout=20)  # comes once nobody holds the other end
         self.assertEqual(rest, b"")
+
+
+class OtherAccountTests(SandboxTests):
+    """The same where root starts the program and it runs as somebody else, in directories that are closed to all."""
+
+    account = Account(4242, 4243)
+
+    def setUp(self) -> None:
+        if os.geteuid():
+            raise SkipTest("only root can run programs as somebody else")
+        super().setUp()
+        os.chown(self.directory / "write", 4242, 4243)
+        (self.directory / "write").chmod(0o700)
+
+    def test_who_it_is(self) -> None:
+        self.assertEqual(self.run_inside("id -u; id -G; touch made")[1].split(), ["4242", "4243"])
+        made = (self.directory / "write" / "made").stat()
+        self.assertEqual((made.st_uid, made.st_gid), (4242, 4243))
+
+    def test_a_file_of_roots_stays_closed(self) -> None:
+        (self.directory / "read" / "closed").touch(mode=0o600)
+        self.assertNotEqual(self.run_inside('cat "$1/read/closed"')[0], 0)
+
+    def test_it_may_use_the_temporary_directory(self) -> None:
+        self.assertEqual(self.run_inside("echo x >/tmp/made && ls /tmp/made")[0], 0)

@@ -15,6 +15,7 @@ class LoadTests(SynchronousTestCase):
         effective = load("config.toml", None, {})
         self.assertEqual(effective.settings, Settings())
         self.assertEqual((effective.settings.agent.max_steps, effective.settings.escalation.timeout_seconds), (10, 300))
+        self.assertEqual((effective.settings.run_as, effective.settings.agents.turn_seconds), ("", 3600.0))
         self.assertEqual(set(effective.origins.values()), {"default"})
         self.assertEqual(effective.origins.keys(), set(NAMES))
 
@@ -37,6 +38,14 @@ class LoadTests(SynchronousTestCase):
             ("[escalation]\ntimeout_seconds = nan", {}, "config.toml:2: escalation.timeout_seconds"),
             ("[model]\nbackend = 'else'", {}, "config.toml:2: model.backend"),
             ("version = 2", {}, "config.toml:1: version"),
+            (
+                "[providers.x]\nport = 1\nbase_url = 'file:///etc/x'",
+                {},
+                "config.toml:3: providers.x.base_url: must look",
+            ),
+            ("[providers.x]\nbase_url = 'http://127.0.0.1'", {}, "config.toml:2: providers.x.base_url: must look"),
+            ("[agents]\nturn_seconds = 0", {}, "config.toml:2: agents.turn_seconds"),
+            (None, {"IRONCURTAIN_AGENTS_TURN_SECONDS": "x"}, "environment variable IRONCURTAIN_AGENTS_TURN_SECONDS"),
             ("version = true", {}, "config.toml:1: version"),
             ("=", {}, "config.toml:1"),
             (None, {"IRONCURTAIN_AGENT_MAX_STEPS": "many"}, "environment variable IRONCURTAIN_AGENT_MAX_STEPS"),
@@ -59,6 +68,12 @@ class LoadTests(SynchronousTestCase):
         error = self.assertRaises(ConfigurationError, load, "config.toml", text, {})
         self.assertIn("one of env, command and file", str(error))
         self.assertIn("providers.x.key", str(error))
+
+    def test_as_whom_sessions_run(self) -> None:
+        effective = load("config.toml", "run_as = 'ada'", {})
+        self.assertEqual((effective.settings.run_as, effective.origins["run_as"]), ("ada", "config.toml"))
+        effective = load("config.toml", "run_as = 'ada'", {"IRONCURTAIN_RUN_AS": "1001"})
+        self.assertEqual(effective.settings.run_as, "1001")
 
     def test_keys_are_no_settings_of_the_environment(self) -> None:
         text = "[providers.x.key]\nheader = 'h'\nenv = 'A'\n"

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet.defer import CancelledError
 
-from ironcurtain.builtin_agent.accounting import Accounting
 from ironcurtain.builtin_agent.conversation import Conversation
 from ironcurtain.builtin_agent.prompt import EXECUTE_CODE, execute_code_tool, system_prompt
 from ironcurtain.codemode.interpreter import Call, Interpreter, InterpreterFactory
@@ -17,15 +16,16 @@ from ironcurtain.llm.model import (
     ModelEvent,
     ModelReply,
     ModelRequest,
-    Provider,
     Retrying,
     TextBlock,
     TextDelta,
     ToolResult,
     ToolUse,
 )
+from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.model import Reply, Usage
+from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.model import Reply, Turn, Usage
 
 TOO_LONG = "the conversation is too long for the model: start a new session (/history still shows this one)"
 
@@ -34,6 +34,7 @@ class BuiltinAgent:
     """
     An agent in this process.
 
+    :param choose: chooses the model; asked once, when the agent starts.
     :param tools: gives all tools of the session; asked once, when the agent starts.
     :param call: calls one of them, through the policy.
     :param describe: says what tools there are, for the model.
@@ -44,8 +45,7 @@ class BuiltinAgent:
     def __init__(
         self,
         *,
-        provider: Provider,
-        model: str,
+        choose: Callable[[], Awaitable[Chosen]],
         max_tokens: int,
         max_steps: int,
         workspace: str,
@@ -57,7 +57,8 @@ class BuiltinAgent:
         accounting: Accounting,
         emit: Callable[[events.SessionEvent], None],
     ) -> None:
-        self._provider, self._model = provider, model
+        self._choose = choose
+        self._chosen: Chosen | None = None
         self._max_tokens, self._max_steps = max_tokens, max_steps
         self._workspace, self._tools, self._call = workspace, tools, call
         self._make_interpreter, self._describe = make_interpreter, describe
@@ -67,7 +68,12 @@ class BuiltinAgent:
         self._system, self._execute_code = "", execute_code_tool(language)
 
     async def start(self) -> None:
-        """Make the interpreter, with the tools that the session has now."""
+        """
+        Choose the model, and make the interpreter, with the tools that the session has now.
+
+        :raises ConfigurationError: there is no key for the model, or its settings are wrong.
+        """
+        self._chosen = await self._choose()
         tools = await self._tools()
         self._system = system_prompt(self._workspace, self._describe(tools))
         self._interpreter = await self._make_interpreter(tools, self._call)
@@ -76,6 +82,16 @@ class BuiltinAgent:
         """End the interpreter."""
         if self._interpreter is not None:
             await self._interpreter.close()
+
+    @property
+    def model(self) -> str:
+        """The model's name, as its provider spells it; empty before the agent has started."""
+        return self._chosen.model if self._chosen is not None else ""
+
+    def remember(self, turn: Turn) -> None:
+        """Take a turn of before the session was resumed into the conversation."""
+        self._conversation.say(turn.message)
+        self._conversation.answer((TextBlock(turn.answer or f"(no answer: {turn.error or 'nothing was said'})"),))
 
     def usage(self) -> Usage:
         """:returns: what the current or last message used so far."""
@@ -108,11 +124,12 @@ class BuiltinAgent:
         )
 
     async def _ask(self, step: int) -> ModelReply:
+        assert self._chosen is not None
         request = ModelRequest(
-            self._system, self._conversation.messages, (self._execute_code,), self._model, self._max_tokens
+            self._system, self._conversation.messages, (self._execute_code,), self.model, self._max_tokens
         )
         try:
-            reply = await self._provider.converse(request, self._model_event)
+            reply = await self._chosen.provider.converse(request, self._model_event)
         except ModelError as e:
             if e.usage is not None:
                 self._accounting.failed(e.usage)
@@ -133,7 +150,11 @@ class BuiltinAgent:
         self._emit(events.CodeStarted(code=code))
         result = await self._interpreter.run(code)
         self._emit(events.CodeFinished(error=(result.error or "").strip().rpartition("\n")[2]))
-        return ToolResult(use.id, _shown(result), result.error is not None)
+        text = _shown(result)
+        if result.left_out:
+            size = len(text.encode())
+            self._emit(events.ResultTruncated(size=size + result.left_out, kept=size))
+        return ToolResult(use.id, text, result.error is not None)
 
 
 def _answer(reply: ModelReply) -> str:

@@ -10,7 +10,6 @@ import msgspec
 from twisted.internet.defer import Deferred
 
 from ironcurtain.budget import Budget, Limits
-from ironcurtain.builtin_agent.accounting import Accounting
 from ironcurtain.builtin_agent.agent import BuiltinAgent
 from ironcurtain.codemode import prompt
 from ironcurtain.codemode.interpreter import InterpreterFactory
@@ -20,12 +19,14 @@ from ironcurtain.codemode.monty import offered
 from ironcurtain.codemode.replies import reply
 from ironcurtain.credentials import real_key
 from ironcurtain.llm import prices
-from ironcurtain.llm.registry import Chosen, Surroundings, provider_for
+from ironcurtain.llm.registry import Chosen, Surroundings, needs_key, provider_for
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.pathmap import AGENT_WORKSPACE
 from ironcurtain.secrets import Secret
 from ironcurtain.session import events
+from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.history import read_turns
 from ironcurtain.session.parts import Core
 from ironcurtain.settings import Provider
 
@@ -38,20 +39,17 @@ def make_builtin_agent(
 ) -> BuiltinAgent:
     """
     :param make_interpreter: makes what runs the model's code.
-    :raises ConfigurationError: there is no key for the model, or its settings are wrong.
     """
     settings = core.services.settings
-    chosen = _provider(core, reactor, environ)
     known = {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
     accounting = Accounting(
         Budget(Limits(**msgspec.structs.asdict(settings.budget))),
-        lambda usage: prices.cost(chosen.model, usage, known),
+        lambda usage: prices.cost(agent.model, usage, known),
         core.emit,
         core.services.clock.seconds,
     )
-    return BuiltinAgent(
-        provider=chosen.provider,
-        model=chosen.model,
+    agent = BuiltinAgent(
+        choose=lambda: _provider(core, reactor, environ),
         max_tokens=settings.model.max_tokens,
         max_steps=settings.agent.max_steps,
         workspace=AGENT_WORKSPACE,
@@ -63,23 +61,25 @@ def make_builtin_agent(
         accounting=accounting,
         emit=core.emit,
     )
+    for turn in read_turns(core.paths.history) if core.resumed else ():
+        agent.remember(turn)
+    return agent
 
 
-def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Chosen:
+async def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Chosen:
     settings, options = core.services.settings, core.request.options
-
-    def key_for(name: str) -> Secret:
-        key = real_key(name, settings.providers.get(name, Provider()).key, environ)
-        core.services.redactor.add(key)
-        return key
-
     backend, model = options.get("backend"), options.get("model")
     if backend is None and model is None:
         scripted = settings.model.backend == "scripted"
         backend = f"scripted:{settings.model.script}" if scripted else settings.model.backend
+    model = model or settings.model.name or None
+    keys: dict[str, Secret] = {}
+    if (name := needs_key(backend, model)) is not None:
+        keys[name] = await real_key(name, settings.providers.get(name, Provider()).key, environ, reactor)
+        core.services.redactor.add(keys[name])
     tables = {name: msgspec.to_builtins(table) for name, table in settings.providers.items()}
-    surroundings = Surroundings(reactor, core.services.clock, random.random, key_for, settings.model.stall_seconds)
-    return provider_for(backend, model or settings.model.name or None, tables, surroundings)
+    around = Surroundings(reactor, core.services.clock, random.random, keys.__getitem__, settings.model.stall_seconds)
+    return provider_for(backend, model, tables, around)
 
 
 async def _tools(gate: Gate, core: Core) -> Sequence[Tool]:

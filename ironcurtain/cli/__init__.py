@@ -20,13 +20,18 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "escalations": ("escalations", "List the calls that wait for a decision."),
     "approve": ("escalations", "Let a waiting call happen, once."),
     "deny": ("escalations", "Refuse a waiting call."),
+    "diff": ("diff", "Show what an agent changed in its workspace."),
+    "export": ("export", "Copy a session's workspace to another place."),
     "logs": ("logs", "Show a session's log."),
     "audit": ("audit", "Verify, show or follow the record of what was done."),
     "policy": ("policy", "Check the policy, or explain a verdict."),
     "config": ("config", "Show the settings and where each came from."),
     "init": ("init", "Make the home directory with files to start from."),
     "doctor": ("doctor", "Say what is missing here and how to mend it."),
+    "images": ("images", "Build and look after the agents' container images."),
+    "gc": ("gc", "Remove containers that dead processes left behind."),
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
+    "mitm-proxy": ("mitm_proxy", "Stand between an agent and its model provider, with the real key."),
     "demo": ("demo", "Play a whole session: no Docker and no API key needed."),
 }
 """Each command's module in this package, and its line in the help."""
@@ -72,6 +77,7 @@ def main() -> None:
     from ironcurtain.errors import IronCurtainError
 
     _complete_streams()
+    stdout = sys.stdout
     try:
         status = commands.main(standalone_mode=False)
     except click.UsageError as e:
@@ -86,14 +92,14 @@ def main() -> None:
     except IronCurtainError as e:
         click.echo(f"ironcurtain: {e}", err=True)
         status = e.exit_status
-    except BrokenPipeError:
-        status = 0
     except OSError as e:
         where = f"{e.filename}: " if e.filename else ""
         click.echo(f"ironcurtain: {where}{e.strerror or e}", err=True)
         status = 1
     except SystemExit as e:
-        status = e.code
+        # When nobody reads our output any more, `head` for example, click puts something silent in place of the stream
+        # and ends with 1; but what was asked for was done.
+        status = e.code if sys.stdout is stdout else 0
     _leave(status if isinstance(status, int) else 0)
 
 

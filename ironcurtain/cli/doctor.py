@@ -6,9 +6,9 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -59,7 +59,7 @@ def examine(where: Home) -> Iterator[Finding]:
     """Look at everything, in the order in which it is needed."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    for check in (_home, _settings, _policy, _servers, _sandbox, _key, _daemon):
+    for check in (_home, _settings, _policy, _servers, _sandbox, _key, _daemon, _docker):
         try:
             yield from check(where)
         except Exception as e:
@@ -137,3 +137,42 @@ def _daemon(where: Home) -> Iterator[Finding]:
         yield Finding("daemon", OK, "runs")
     else:
         yield Finding("daemon", OK, "does not run; commands work alone (start it with: twistd ironcurtain)")
+
+
+def _docker(_: Home) -> Iterator[Finding]:
+    from ironcurtain.cli.run import run
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.errors import EngineUnavailable
+
+    try:
+        info = run(lambda reactor: Engine.find(reactor, os.environ).info())
+    except EngineUnavailable as e:
+        yield Finding(
+            "Docker", HINT, f"does not answer at {e.address} ({e.why}): no agent can run in a container", MEND
+        )
+        return
+    yield Finding("Docker", OK, f"{info.get('ServerVersion', 'unknown version')} answers")
+    for detail, mend in _shortcomings(info):
+        yield Finding("Docker", HINT, detail, mend)
+
+
+MEND = (
+    "Install Docker (Debian: apt-get install docker.io) and start it; let your account use its socket (group docker); "
+    "or name another one: export DOCKER_HOST=unix:///..."
+)
+
+
+def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """:param info: what the Engine says about itself; members that it does not send are no shortcoming."""
+    options = [str(option) for option in info.get("SecurityOptions") or ()]
+    refused = "No agent starts in a container as long as that is so."
+    if not any(option.startswith("name=seccomp") for option in options):
+        yield "does not filter system calls (seccomp)", refused
+    for member, what in (("MemoryLimit", "memory"), ("PidsLimit", "processes"), ("CpuCfsQuota", "processor time")):
+        if info.get(member) is False:
+            yield f"cannot limit {what}", refused
+    if any(option in ("name=rootless", "name=userns") for option in options):
+        yield (
+            "gives containers other user ids than this machine has (rootless, or userns-remap)",
+            "An agent cannot write its workspace then: use a Docker that runs as root, without userns-remap.",
+        )

@@ -19,10 +19,14 @@ def session_directory(home: Home, name: str) -> SessionPaths:
     :param name: a session's number, its id or a beginning of it, or ``last``.
     :raises NotFound: there is no such session.
     """
-    found = [(info, home.session(info["id"])) for info in _sessions(home)]
+    from ironcurtain.session.elsewhere import elsewhere
+
+    found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in _sessions(home)}
+    found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
     if name == "last" and found:
-        return max(found, key=lambda pair: int(pair[0]["number"]))[1]
-    chosen = [paths for info, paths in found if str(info["number"]) == name or info["id"].startswith(name)]
+        return max(found.values(), key=lambda pair: pair[0])[1]
+    chosen = [paths for number, paths in found.values() if str(number) == name]
+    chosen = chosen or [paths for key, (_, paths) in found.items() if key.startswith(name)]  # an id may begin so, too
     if len(chosen) != 1:
         raise NotFound(f"there is no session {name} in {home.sessions}")
     return chosen[0]

@@ -66,7 +66,6 @@ class _Serving:
     async def run(self, reactor: Any, json_output: bool) -> None:
         """Serve until cancelled, or until agents cannot come in any more."""
         from twisted.internet.defer import Deferred
-        from twisted.internet.task import deferLater
         from twisted.internet.threads import deferToThreadPool
         from twisted.python.failure import Failure
 
@@ -76,7 +75,6 @@ class _Serving:
         from ironcurtain.mitm_proxy.authority import Authority
         from ironcurtain.secrets import Redactor
 
-        await deferLater(reactor, 0)  # signals are taken care of from then on: whoever is told below may send one
         down: Deferred[None] = Deferred()
         redactor, authority = Redactor(), Authority.load_or_make(self.authority, time.time)
         audit = AuditLog(

@@ -17,16 +17,19 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from ironcurtain.assembly import Application
+from ironcurtain.cli.progress import Progress
+from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd
 from ironcurtain.display import paragraphs
-from ironcurtain.errors import StaleDecision, Unavailable
+from ironcurtain.errors import IronCurtainError, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import Home
 from ironcurtain.locks import is_held
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import EscalationRaised, Stamped
 from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.session import Session
 
 READING_SECONDS = 0.5
 """How long a question stands on the screen before it is answered for the person (our choice)."""
@@ -75,17 +78,31 @@ class Play:
                 try:
                     return await self._talk(reactor, daemon, info)
                 finally:
+                    with suppress(IronCurtainError):  # it may have ended, or the daemon with it
+                        await daemon.stop(info.number)
                     let_go()
+                    review_of(self._home.session(info.id))
         return await self._alone(reactor)
 
     async def _alone(self, reactor: Any) -> int:
         application = Application.alone(reactor, self._home, os.environ if self._environ is None else self._environ)
         await application.start()
+        paths = None
         try:
-            session = await application.manager.create(self._request, self._attended)
+            session = await self._started(application)
+            paths = session.paths
             return await self._talk(reactor, application.api, session.info)
         finally:
             await application.stop("the command ends")
+            if paths is not None:
+                review_of(paths)
+
+    async def _started(self, application: Application) -> Session:
+        progress = Progress(sys.stderr)
+        try:
+            return await application.manager.create(self._request, self._attended, progress.follow)
+        finally:
+            progress.done()
 
     def _attended(self) -> bool:
         # Only a single shot without a terminal has nobody to ask, unless a console is open somewhere.

@@ -54,6 +54,12 @@ def check(policy_file: Path | None, json_output: bool) -> None:
 @click.argument("tool")
 @click.argument("arguments", nargs=-1)
 @policy_option
+@click.option(
+    "--servers",
+    "servers_file",
+    type=click.Path(path_type=Path),
+    help="The MCP servers, for the hosts of their sandboxes (default: mcp-servers.json at home).",
+)
 @click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
 @click.option("--git-directory", help="Where the session's git server works, if the call does not say it.")
 @as_json
@@ -61,6 +67,7 @@ def explain(
     tool: str,
     arguments: tuple[str, ...],
     policy_file: Path | None,
+    servers_file: Path | None,
     workspace: Path | None,
     git_directory: str | None,
     json_output: bool,
@@ -81,19 +88,20 @@ def explain(
     from ironcurtain.policy import PolicyEngine, ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.loading import default_annotations
-    from ironcurtain.session.tools import protected_paths
+    from ironcurtain.session.tools import protected_paths, server_domains
 
-    files, user_home = tool_files(policy_file), person_home(os.environ, os.geteuid())
+    files, user_home = tool_files(policy_file, servers_file), person_home(os.environ, os.geteuid())
     server, dot, name = tool.partition(".")
     if not dot or not name:
         raise click.UsageError(f"{tool} must be server.tool, such as filesystem.read_text_file")
-    loaded = files.load_policy()
+    loaded, paths = files.load_policy(), PathMap(str((workspace or Path()).resolve()))
     engine = PolicyEngine(
         loaded,
         default_annotations(),
-        paths=PathMap(str((workspace or Path()).resolve())),
+        paths=paths,
         home=user_home,
         protected=protected_paths(home(), user_home, files, settings(home()).settings),
+        server_domains=server_domains(files.load_servers(paths.host, user_home)),
     )
     annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
     names = annotation.args if annotation is not None else {}
@@ -106,11 +114,12 @@ def explain(
         click.echo(paragraphs(explanation.text()))
 
 
-def tool_files(policy_file: Path | None) -> ToolFiles:
-    """:returns: the files in force, with the policy that was named, if one was."""
+def tool_files(policy_file: Path | None, servers_file: Path | None = None) -> ToolFiles:
+    """:returns: the files in force, with those that were named."""
     from ironcurtain.session.tools import ToolFiles
 
-    return ToolFiles.chosen(home(), {"policy": str(policy_file)} if policy_file is not None else {})
+    named = {"policy": policy_file, "servers": servers_file}
+    return ToolFiles.chosen(home(), {name: str(path) for name, path in named.items() if path is not None})
 
 
 def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:

@@ -38,8 +38,6 @@ def run(
     signals: list[int] = []
 
     def begin() -> None:
-        task = Deferred.fromCoroutine(main(reactor))
-
         def signalled(number: int) -> None:
             signals.append(number)
             if not on_signal(number):
@@ -47,6 +45,7 @@ def run(
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: reactor.callFromThread(signalled, number))
+        task = Deferred.fromCoroutine(main(reactor))
         task.addBoth(done)
 
     def done(result: Any) -> None:
@@ -55,6 +54,8 @@ def run(
 
     reactor.callWhenRunning(begin)
     reactor.run()
+    if not outcome:  # Twisted's own handlers were still in place
+        raise SystemExit(128 + signal.SIGTERM)
     result = outcome[0]
     if isinstance(result, Failure):
         if signals and result.check(CancelledError):

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ironcurtain.cli.output import home, settings
+from ironcurtain.cli.output import home, print_table, settings
 
-AGENTS = ("builtin",)
-"""What ``--agent`` accepts; the first is the default."""
+BUILT_IN = "builtin"
+"""The agent that needs no container; it runs unless another one is asked for."""
 
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--agent", help="Which agent: builtin (in this version the only one).")
+@click.option("--agent", help="Which agent: builtin, or one of --list-agents.")
+@click.option("--list-agents", is_flag=True, help="List the agents, and do nothing else.")
 @click.option("--model", help="The model, as its provider spells it.")
-@click.option("--backend", help="Where the model is: anthropic, or scripted:FILE.")
+@click.option("--backend", help="Where the model of the built-in agent is: anthropic, or scripted:FILE.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on; without it, a fresh one.")
-def start(task: str | None, agent: str | None, model: str | None, backend: str | None, workspace: Path | None) -> None:
+@click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a fresh directory first.")
+@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
+@click.option(
+    "-r", "--resume", metavar="SESSION", help="Go on with a session that ended: its number, its id, or 'last'."
+)
+def start(
+    task: str | None,
+    agent: str | None,
+    list_agents: bool,
+    model: str | None,
+    backend: str | None,
+    workspace: Path | None,
+    repo: str | None,
+    policy: Path | None,
+    resume: str | None,
+) -> None:
     """
     Run an agent on TASK, or, without one, talk with it.
 
@@ -27,28 +44,80 @@ def start(task: str | None, agent: str | None, model: str | None, backend: str |
       ironcurtain start --workspace . "What does this project do?"
     Without: a conversation. /help lists what you can type.
       ironcurtain start --workspace .
+    An agent program, in a container without a network (needs Docker):
+      ironcurtain start --agent claude-code --workspace . "Mend the tests"
 
     The agent works on the files of its workspace. What reaches further is put before you: answer with /approve N or
     /deny N there, or from another terminal with 'ironcurtain approve N'. Ctrl-C cancels the message, twice it ends the
-    session.
+    session. Afterwards: 'ironcurtain diff' shows what changed, 'ironcurtain start -r last' goes on.
 
-    Exit status: 0 an answer, 1 the message failed, 64 wrong usage, 130 and 143 interrupted.
+    Exit status: 0 an answer, 1 the message failed, 64 wrong usage, 69 Docker or something else that is needed is not
+    there, 130 and 143 interrupted.
     """
+    if list_agents:
+        show_agents()
+        return
     where = home()
-    chosen, why = choose_agent(agent, settings(where).settings.default_agent)
+    given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy)}
+    options = {name: value for name, value in given.items() if value}
+    place = workspace.expanduser().absolute() if workspace is not None else None
+    if resume is None:
+        session, (chosen, why) = "", choose_agent(agent, settings(where).settings.default_agent)
+    else:
+        session, chosen, why = to_resume(resume, agent)
+    check(chosen, options, place, resuming=resume is not None)
     click.echo(f"Agent: {chosen} ({why})", err=True)
     from ironcurtain.cli.play import Play
     from ironcurtain.session.model import SessionRequest
 
-    options = {name: value for name, value in (("model", model), ("backend", absolute(backend))) if value}
-    place = workspace.expanduser().absolute() if workspace is not None else None
-    raise SystemExit(Play(where, SessionRequest(chosen, task or "", place, options)).run())
+    raise SystemExit(Play(where, SessionRequest(chosen, task or "", place, options, resume=session)).run())
+
+
+def show_agents() -> None:
+    """Print the agents, each with the models it can use."""
+    from ironcurtain.agents.registry import installed
+
+    rows = [(BUILT_IN, "IronCurtain's own, without a container", "anthropic")]
+    rows += [(a.id, a.display_name, a.problem or ", ".join(a.providers)) for a in installed().listing()]
+    print_table(("AGENT", "NAME", "MODELS OF"), rows)
+
+
+def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
+    """
+    :param name: of a session, as commands take it.
+    :returns: its id, its agent, and why this one.
+    :raises NotFound: there is no such session.
+    """
+    import msgspec
+
+    from ironcurtain.cli.files import session_directory
+    from ironcurtain.session.model import SessionInfo
+
+    info = msgspec.json.decode(session_directory(home(), name).snapshot.read_bytes(), type=SessionInfo)
+    if agent is not None and agent != info.kind:
+        raise click.UsageError(f"session {info.number} is one of {info.kind}: it cannot go on with {agent}")
+    return info.id, info.kind, f"session {info.number} goes on"
+
+
+def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resuming: bool) -> None:
+    """:raises click.UsageError: the options do not fit together."""
+    if agent != BUILT_IN and "backend" in options:
+        raise click.UsageError("--backend is for the built-in agent: other agents reach the models of their providers")
+    if workspace is not None and "repo" in options:
+        raise click.UsageError("give either --workspace or --repo")
+    if resuming and (workspace is not None or "repo" in options):
+        raise click.UsageError("a session that goes on has its workspace already: leave --workspace and --repo out")
 
 
 def absolute(backend: str | None) -> str | None:
     """:returns: the backend, with the file of a scripted one as the daemon finds it too."""
     name, colon, file = (backend or "").partition(":")
     return f"{name}:{Path(file).expanduser().absolute()}" if colon else backend
+
+
+def path_text(path: Path | None) -> str | None:
+    """:returns: a path as the daemon finds it too."""
+    return str(path.expanduser().absolute()) if path is not None else None
 
 
 def choose_agent(asked: str | None, default: str) -> tuple[str, str]:
@@ -58,7 +127,12 @@ def choose_agent(asked: str | None, default: str) -> tuple[str, str]:
     :returns: the agent, and why this one.
     :raises click.UsageError: there is no such agent.
     """
-    agent, why = (asked, "--agent") if asked else (default, "default_agent") if default else (AGENTS[0], "the default")
-    if agent not in AGENTS:
-        raise click.UsageError(f"there is no agent {agent!r} ({why}): choose one of {', '.join(AGENTS)}")
+    agent, why = (asked, "--agent") if asked else (default, "default_agent") if default else (BUILT_IN, "the default")
+    if agent == BUILT_IN:
+        return agent, why
+    from ironcurtain.agents.registry import installed
+
+    names = [BUILT_IN, *installed().names]
+    if agent not in names:
+        raise click.UsageError(f"there is no agent {agent!r} ({why}): choose one of {', '.join(names)}")
     return agent, why

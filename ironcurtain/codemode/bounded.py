@@ -19,6 +19,11 @@ class Bounded:
         self._head, self._tail = bytearray(), bytearray()
         self._size = 0
 
+    @property
+    def missing(self) -> int:
+        """How many bytes were left out so far."""
+        return self._size - len(self._head) - len(self._tail)
+
     def write(self, text: str) -> None:
         """Add text."""
         data = text.encode(errors="replace")
@@ -30,27 +35,31 @@ class Bounded:
 
     def text(self) -> str:
         """All of the text, or its beginning and end with a note in between of how much was left out."""
-        missing = self._size - len(self._head) - len(self._tail)
-        if not missing:
+        if not self.missing:
             return (self._head + self._tail).decode()
         head, tail = self._head.decode(errors="ignore"), self._tail.decode(errors="ignore")
-        return f"{head}\n[... {missing} bytes left out ...]\n{tail}"
+        return f"{head}\n[... {self.missing} bytes left out ...]\n{tail}"
+
+
+def kept(text: str, limit: int) -> Bounded:
+    """The text, of which at most ``limit`` bytes are kept."""
+    made = Bounded(limit)
+    made.write(text)
+    return made
 
 
 def bounded(text: str, limit: int) -> str:
     """The text, or its beginning and end if it has more than ``limit`` bytes."""
-    kept = Bounded(limit)
-    kept.write(text)
-    return kept.text()
+    return kept(text, limit).text()
 
 
-def shown(value: object, limit: int) -> str | None:
+def shown(value: object, limit: int) -> Bounded | None:
     """A program's value for the model to read: a string as it is, else as Python writes it; ``None`` for ``None``."""
     if value is None:
         return None
     if isinstance(value, str):
-        return bounded(value, limit)
+        return kept(value, limit)
     try:
-        return bounded(repr(value), limit)
+        return kept(repr(value), limit)
     except RecursionError:
-        return "(a value nested too deeply to be shown)"
+        return kept("(a value nested too deeply to be shown)", limit)

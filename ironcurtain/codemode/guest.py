@@ -26,9 +26,10 @@ from pydantic_monty import (
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
+from ironcurtain.accounts import Account
 from ironcurtain.bridge import to_asyncio
 from ironcurtain.codemode import diagnostics, library
-from ironcurtain.codemode.bounded import Bounded, bounded, shown
+from ironcurtain.codemode.bounded import Bounded, bounded, kept, shown
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module
 from ironcurtain.codemode.limits import Limits
@@ -48,11 +49,19 @@ class Ran:
     How a program ended.
 
     :param broken: the process is not to be used again: a limit stopped it in the middle, or it died.
+    :param left_out: how many bytes of value and error were left out.
     """
 
     value: str | None = None
     error: str | None = None
     broken: bool = False
+    left_out: int = 0
+
+    @classmethod
+    def failed(cls, error: str, limit: int, *, broken: bool = False) -> Ran:
+        """:returns: the end of a program with an error, of which at most ``limit`` bytes are kept."""
+        some = kept(error, limit)
+        return cls(error=some.text(), broken=broken, left_out=some.missing)
 
 
 class Guest:
@@ -75,13 +84,21 @@ class Guest:
         self._uncertain: set[str] = set()
 
     @classmethod
-    async def start(cls, modules: Sequence[Module], calls: Calls, clock: IReactorTime, limits: Limits) -> Guest:
+    async def start(
+        cls,
+        modules: Sequence[Module],
+        calls: Calls,
+        clock: IReactorTime,
+        limits: Limits,
+        account: Account | None = None,
+    ) -> Guest:
         """
         Start a process, with all modules imported in it.
 
+        :param account: as whom it runs, if not as we.
         :raises Unavailable: it cannot be started.
         """
-        guest = cls(await shared.checkout(_external(modules), limits), modules, calls, clock, limits)
+        guest = cls(await shared.checkout(_external(modules), limits, account), modules, calls, clock, limits)
         names = [*(module.identifier for module in modules), *library.STUBS]
         ran = await guest.run(f"import {', '.join(names)}", Bounded(0))
         if ran.error is not None:
@@ -103,7 +120,7 @@ class Guest:
             return await self._checked(code, output)
         except (MontySyntaxError, MontyRuntimeError) as e:
             self._uncertain |= diagnostics.names_in(code)
-            return Ran(error=bounded(e.display(), self._limits.result_bytes), broken=_at_a_limit(e))
+            return Ran.failed(e.display(), self._limits.result_bytes, broken=_at_a_limit(e))
         except (MontyError, RuntimeError) as e:
             return Ran(error=f"the interpreter process was lost: {bounded(str(e), 1000)}", broken=True)
 
@@ -113,7 +130,7 @@ class Guest:
         except MontyTypingError as e:
             reasons = diagnostics.fatal(e.display(), self._modules, self._uncertain)
         if reasons is not None:
-            return Ran(error=bounded(reasons, self._limits.result_bytes))
+            return Ran.failed(reasons, self._limits.result_bytes)
         # The checker learns only from programs that it accepted, so it will not know this one's names.
         self._uncertain |= diagnostics.names_in(code)
         return await self._drive(code, output, unchecked=True)
@@ -124,7 +141,8 @@ class Guest:
         )
         while not isinstance(snapshot, MontyComplete):
             snapshot = await self._step(snapshot)
-        return Ran(shown(snapshot.output, self._limits.result_bytes))
+        value = shown(snapshot.output, self._limits.result_bytes)
+        return Ran() if value is None else Ran(value.text(), left_out=value.missing)
 
     async def _step(
         self, snapshot: AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot

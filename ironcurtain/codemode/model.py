@@ -47,9 +47,11 @@ class RunResult:
     :param value: its last expression's value: a string as it is, else as Python writes it; ``None`` if there was none.
     :param error: the traceback, or why it was not run at all.
     :param variables_lost: what earlier programs (and this one) defined is gone; the next one starts afresh.
+    :param left_out: how many bytes of output, value and error were left out, as they were too long.
     """
 
     output: str
     value: str | None
     error: str | None
     variables_lost: bool
+    left_out: int = 0

@@ -13,6 +13,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
+from ironcurtain.accounts import Account
 from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode import library
 from ironcurtain.codemode.bounded import Bounded
@@ -31,10 +32,11 @@ class MontyInterpreters:
 
     :param clock: for programs that sleep.
     :param limits: what the programs of each session may use.
+    :param account: as whom their processes run, if not as we.
     """
 
-    def __init__(self, clock: IReactorTime, limits: Limits | None = None) -> None:
-        self._clock, self._limits = clock, limits or Limits()
+    def __init__(self, clock: IReactorTime, limits: Limits | None = None, account: Account | None = None) -> None:
+        self._clock, self._limits, self._account = clock, limits or Limits(), account
 
     async def __call__(self, tools: Sequence[Tool], call: Call) -> MontyInterpreter:
         """
@@ -42,7 +44,7 @@ class MontyInterpreters:
 
         :raises Unavailable: it cannot be started here.
         """
-        interpreter = MontyInterpreter(offered(tools), call, self._clock, self._limits)
+        interpreter = MontyInterpreter(offered(tools), call, self._clock, self._limits, self._account)
         await interpreter.open()
         return interpreter
 
@@ -60,8 +62,15 @@ class MontyInterpreter:
     :param call: carries out a call.
     """
 
-    def __init__(self, modules: Sequence[Module], call: Call, clock: IReactorTime, limits: Limits) -> None:
-        self._modules, self._clock, self._limits = modules, clock, limits
+    def __init__(
+        self,
+        modules: Sequence[Module],
+        call: Call,
+        clock: IReactorTime,
+        limits: Limits,
+        account: Account | None = None,
+    ) -> None:
+        self._modules, self._clock, self._limits, self._account = modules, clock, limits, account
         self._calls = Calls(modules, call, limits)
         self._turn = asyncio.Lock()
         self._guest: Guest | None = None
@@ -118,11 +127,11 @@ class MontyInterpreter:
         lost, self._lost = self._lost or ran.broken, False
         if ran.broken:
             await self._discard()
-        return RunResult(output.text(), ran.value, ran.error, lost)
+        return RunResult(output.text(), ran.value, ran.error, lost, output.missing + ran.left_out)
 
     async def _ready(self) -> Guest:
         if self._guest is None:
-            self._guest = await Guest.start(self._modules, self._calls, self._clock, self._limits)
+            self._guest = await Guest.start(self._modules, self._calls, self._clock, self._limits, self._account)
         return self._guest
 
     async def _discard(self) -> None:

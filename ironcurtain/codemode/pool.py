@@ -1,8 +1,9 @@
 """
 The interpreter processes: one pool, shared by all sessions of this process, opened when the first needs it.
 
-It stays open as long as the process lives. A process that ever opened it should end by ``os._exit`` once everything is
-flushed: in about one of ten cases the client library (pydantic-monty 1.4.0) aborts while Python finalises.
+For root it holds a pool for each account as whom sessions run. It stays open as long as the process lives. A process
+that ever opened it should end by ``os._exit`` once everything is flushed: in about one of ten cases the client library
+(pydantic-monty 1.4.0) aborts while Python finalises.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import os
 import shlex
 import shutil
+import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +23,7 @@ from pathlib import Path
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
 from ironcurtain import bubblewrap
+from ironcurtain.accounts import Account
 from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode.diagnostics import BUILTINS
 from ironcurtain.codemode.limits import Limits
@@ -56,10 +59,20 @@ class Confinement:
     reason: str | None
 
 
-def confinement() -> Confinement:
-    """Find out how interpreter processes are confined here. Runs a program the first time (see ``bubblewrap``)."""
-    reason = bubblewrap.available()
+def confinement(account: Account | None = None) -> Confinement:
+    """
+    Find out how interpreter processes are confined here. Runs a program the first time (see ``bubblewrap``).
+
+    :param account: as whom they run, if not as we.
+    """
+    reason = bubblewrap.available(account)
     return Confinement(reason is None, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    monty: AsyncMonty
+    directory: str | None
 
 
 class Pool:
@@ -68,17 +81,19 @@ class Pool:
     def __init__(self) -> None:
         self.ever_opened = False
         self._lock = asyncio.Lock()
-        self._monty: AsyncMonty | None = None
-        self._directory: str | None = None
+        self._opened: dict[Account | None, _Opened] = {}
 
-    async def checkout(self, modules: Mapping[str, ExternalModule], limits: Limits) -> AsyncMontySession:
+    async def checkout(
+        self, modules: Mapping[str, ExternalModule], limits: Limits, account: Account | None = None
+    ) -> AsyncMontySession:
         """
         Start a session in a process of its own.
 
         :param modules: what its programs can import, besides the standard modules.
+        :param account: as whom the process runs, if not as we.
         :raises Unavailable: the process cannot be started, or too many are in use.
         """
-        monty = await self._open()
+        monty = await self._open(account)
         session = monty.checkout(
             limits=_limits(limits),
             type_check=True,
@@ -98,24 +113,24 @@ class Pool:
     async def close(self) -> None:
         """End all processes, and wait until the library is at rest. The next checkout opens the pool again."""
         async with self._lock:
-            if self._monty is None:
+            if not self._opened:
                 return
-            monty, self._monty = self._monty, None
-            await monty.__aexit__(None, None, None)
-            if self._directory is not None:
-                await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
-                self._directory = None
+            for account in list(self._opened):
+                opened = self._opened.pop(account)
+                await opened.monty.__aexit__(None, None, None)
+                if opened.directory is not None:
+                    await asyncio.to_thread(shutil.rmtree, opened.directory, ignore_errors=True)
             await asyncio.sleep(SETTLE_SECONDS)
 
-    async def _open(self) -> AsyncMonty:
+    async def _open(self, account: Account | None) -> AsyncMonty:
         async with self._lock:
-            if self._monty is None:
-                self._monty = await self._opened()
-            return self._monty
+            if account not in self._opened:
+                self._opened[account] = await self._start(account)
+            return self._opened[account].monty
 
-    async def _opened(self) -> AsyncMonty:
+    async def _start(self, account: Account | None) -> _Opened:
         try:
-            program, self._directory = await asyncio.to_thread(_program)
+            program, directory = await asyncio.to_thread(_program, account)
             monty = AsyncMonty(
                 binary_path=program,
                 max_processes=PROCESS_LIMIT,
@@ -124,7 +139,7 @@ class Pool:
                 max_checkouts_per_worker=1,  # what one session may have broken, the next does not get
             )
             self.ever_opened = True
-            return await monty.__aenter__()
+            return _Opened(await monty.__aenter__(), directory)
         except (OSError, RuntimeError) as e:
             raise Unavailable(f"the interpreter for programs does not start: {e}; see `ironcurtain doctor`") from e
 
@@ -139,17 +154,18 @@ def _limits(limits: Limits) -> ResourceLimits:
     }
 
 
-def _program() -> tuple[str, str | None]:
+def _program(account: Account | None) -> tuple[str, str | None]:
     """:returns: what the pool starts, and the directory that was made for it, if one was."""
     interpreter = _interpreter()
-    if not confinement().bubblewrap:
+    if not confinement(account).bubblewrap and account is None:
         return interpreter, None
+    script_text = wrapper(interpreter, account)
     _sweep()
     directory = tempfile.mkdtemp(prefix=f"{DIRECTORY}{os.geteuid()}-{os.getpid()}-")
     path = os.path.join(directory, "interpreter")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
     with os.fdopen(descriptor, "w") as script:
-        script.write(wrapper(interpreter))
+        script.write(script_text)
     if os.access(path, os.X_OK):  # not on a file system that is mounted noexec
         return path, directory
     shutil.rmtree(directory, ignore_errors=True)
@@ -175,15 +191,32 @@ def _interpreter() -> str:
     return found
 
 
-def wrapper(interpreter: str) -> str:
+def wrapper(interpreter: str, account: Account | None = None) -> str:
     """
     A shell script that runs the interpreter in bubblewrap; the pool takes the path of one program, without arguments.
 
     The script is started with an empty environment, so all paths in it are absolute.
+
+    :param account: as whom the interpreter runs, if not as we; then also where bubblewrap does not work.
+    :raises Unavailable: without bubblewrap, the interpreter is out of this account's reach.
     """
     real = os.path.realpath(interpreter)
-    command = bubblewrap.Sandbox(read=(real,)).command([real])
-    return f'#!/bin/sh\nexec {shlex.join([shutil.which("bwrap") or "bwrap", *command[1:]])} "$@"\n'
+    if account is None or confinement(account).bubblewrap:
+        command = bubblewrap.Sandbox(read=(real,), account=account).command([real])
+        command[0] = shutil.which("bwrap") or "bwrap"
+    else:
+        command = account.command([real])
+        _require_reach(real, account)
+    return f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
+
+
+def _require_reach(program: str, account: Account) -> None:
+    trial = account.command(["/bin/sh", "-c", '[ -x "$1" ]', "sh", program])
+    if subprocess.run(trial, env={}, capture_output=True, timeout=WAIT_SECONDS, check=False).returncode:
+        raise Unavailable(
+            f"{account}, as whom this session runs, cannot execute {program}: install bubblewrap, or IronCurtain where "
+            "others reach it, or set run_as in config.toml"
+        )
 
 
 shared = Pool()

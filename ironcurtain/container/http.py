@@ -41,7 +41,14 @@ CONNECT_SECONDS = 5.0
 CALL_SECONDS = 60.0
 """How long it may be silent in the middle of a call (our choice; creating a container on a busy disk takes seconds)."""
 
-_NETWORK = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed, ConnectError, ConnectionClosed)
+_NETWORK = (
+    ConnectError,
+    ConnectingCancelledError,
+    ConnectionClosed,
+    RequestGenerationFailed,
+    RequestTransmissionFailed,
+    ResponseFailed,
+)
 
 
 @implementer(IAgentEndpointFactory)

@@ -66,7 +66,7 @@ class ControlClient:
     async def start(self, request: SessionRequest) -> SessionInfo:
         """Start a session there."""
         workspace = str(request.workspace) if request.workspace is not None else ""
-        body = wire.StartBody(request.kind, request.task, workspace, dict(request.options))
+        body = wire.StartBody(request.kind, request.task, workspace, dict(request.options), request.resume)
         return await self._call("POST", "/v1/sessions", SessionInfo, body)
 
     async def send(self, name: Name, message: str) -> Reply:

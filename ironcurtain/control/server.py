@@ -133,7 +133,9 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
     if body.workspace and (not body.workspace.startswith("/") or "\0" in body.workspace):
         raise UsageError("workspace must be an absolute path")
     workspace = Path(body.workspace) if body.workspace else None
-    return await operations.start(who, SessionRequest(body.kind, body.task, workspace, body.options))
+    return await operations.start(
+        who, SessionRequest(body.kind, body.task, workspace, body.options, resume=body.resume)
+    )
 
 
 async def _session(operations: Operations, who: Principal, request: Request, name: str) -> object:

@@ -21,12 +21,16 @@ _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
 
 
 class StartBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Start a session; ``workspace`` is an absolute path, or empty for a fresh directory."""
+    """
+    Start a session; ``workspace`` is an absolute path, or empty for a fresh directory; ``resume`` is the id of one that
+    ended and goes on, and then ``kind`` may be empty.
+    """
 
     kind: str
     task: str = ""
     workspace: str = ""
     options: dict[str, Any] = {}
+    resume: str = ""
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):

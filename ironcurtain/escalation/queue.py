@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, DeferredLock, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from ironcurtain.errors import NotFound, StaleDecision
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding, Grant
@@ -34,7 +35,7 @@ class EscalationQueue:
     """
     The escalations of one session.
 
-    :param next_number: gives numbers that are never reused.
+    :param next_number: gives numbers that are never reused; asked for one at a time.
     :param new_id: gives unguessable ids.
     :param clock: for expiry.
     :param now: seconds since the epoch.
@@ -47,7 +48,7 @@ class EscalationQueue:
     def __init__(
         self,
         *,
-        next_number: Callable[[], int],
+        next_number: Callable[[], Deferred[int]],
         new_id: Callable[[], str],
         clock: IReactorTime,
         now: Callable[[], float],
@@ -56,6 +57,8 @@ class EscalationQueue:
     ) -> None:
         self._next_number, self._new_id, self._clock, self._now = next_number, new_id, clock, now
         self._timeout, self._attended = timeout, attended
+        self._numbering = DeferredLock()
+        self._unnumbered: list[Deferred[Answer]] = []
         self._pending: dict[int, _Pending] = {}
         self._closed: deque[Escalation] = deque(maxlen=HISTORY)
         self._observers: list[Callable[[Change], None]] = []
@@ -64,19 +67,16 @@ class EscalationQueue:
 
     def ask(self, request: EscalationRequest) -> Deferred[Answer]:
         """
-        Put a call before a person.
+        Put a call before a person, as soon as it has its number. Questions are raised in the order in which they come.
 
         :returns: fires once with the answer. Cancelling it withdraws the question, and that is then the answer.
         """
         if not self._attended():
             return succeed(Answer(Outcome.UNATTENDED))
-        raised = self._now()
-        escalation = Escalation(self._new_id(), self._next_number(), request, raised, raised + self._timeout)
-        number = escalation.number
-        answer: Deferred[Answer] = Deferred(lambda _: self._withdraw(number))
-        timer = self._clock.callLater(self._timeout, self._expire, number)
-        self._pending[number] = _Pending(escalation, answer, timer)
-        self._tell(Raised(escalation))
+        answer: Deferred[Answer] = Deferred(self._give_up)
+        self._unnumbered.append(answer)
+        numbered = self._numbering.run(self._next_number)
+        numbered.addCallbacks(self._raise, self._fail, callbackArgs=(request, answer), errbackArgs=(answer,))
         return answer
 
     def decide(self, number: int, outcome: Outcome, by: str, digest: str | None = None) -> Escalation:
@@ -99,7 +99,9 @@ class EscalationQueue:
         return self._close(number, outcome, by)
 
     def withdraw_all(self) -> None:
-        """Withdraw whatever is pending."""
+        """Withdraw whatever is pending, or about to be."""
+        for answer in list(self._unnumbered):
+            self._give_up(answer)
         for number in list(self._pending):
             self._withdraw(number)
 
@@ -118,6 +120,29 @@ class EscalationQueue:
         """
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
+
+    def _raise(self, number: int, request: EscalationRequest, answer: Deferred[Answer]) -> None:
+        if answer not in self._unnumbered:  # withdrawn before anybody saw it; its number is never used
+            return
+        self._unnumbered.remove(answer)
+        raised = self._now()
+        escalation = Escalation(self._new_id(), number, request, raised, raised + self._timeout)
+        timer = self._clock.callLater(self._timeout, self._expire, number)
+        self._pending[number] = _Pending(escalation, answer, timer)
+        self._tell(Raised(escalation))
+
+    def _fail(self, failure: Failure, answer: Deferred[Answer]) -> None:
+        if answer in self._unnumbered:
+            self._unnumbered.remove(answer)
+            answer.errback(failure)
+
+    def _give_up(self, answer: Deferred[Answer]) -> None:
+        if answer in self._unnumbered:
+            self._unnumbered.remove(answer)
+            answer.callback(Answer(Outcome.WITHDRAWN))
+        for number, pending in list(self._pending.items()):
+            if pending.answer is answer:
+                self._withdraw(number)
 
     def _too_late(self, number: int) -> NotFound | StaleDecision:
         for escalation in self._closed:

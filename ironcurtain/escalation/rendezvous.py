@@ -102,4 +102,6 @@ class Rendezvous:
             for name in (files.request_name(escalation.id), files.response_name(escalation.id)):
                 (self._directory / name).unlink(missing_ok=True)
         else:
-            publish_once(self._directory / files.request_name(escalation.id), files.request_file(escalation))
+            # No crash of the machine is survived by the question itself, so its file need not survive one either.
+            path = self._directory / files.request_name(escalation.id)
+            publish_once(path, files.request_file(escalation), durable=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from twisted.internet.interfaces import IReactorTime
@@ -15,6 +14,7 @@ from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import Provider
 from ironcurtain.llm.scripted import ScriptedProvider, load_script
 from ironcurtain.secrets import Secret
+from ironcurtain.settings import BASE_URL, is_https
 
 _HTTP = {"anthropic": AnthropicDialect}
 _MODEL_PREFIXES = {"claude": "anthropic"}
@@ -70,6 +70,12 @@ class Chosen:
 
     provider: Provider
     model: str
+
+
+def needs_key(backend: str | None, model: str | None) -> str | None:
+    """:returns: the provider whose real key :func:`provider_for` will ask for; ``None`` if it asks for none."""
+    name = (backend or _backend_of(model)).partition(":")[0]
+    return name if name in _HTTP else None
 
 
 def provider_for(
@@ -134,17 +140,6 @@ def _scripted(path: str, surroundings: Surroundings) -> ScriptedProvider:
 
 def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:
     url = table.base_url or (f"https://{table.host}:{table.port}" if table.host else default)
-    if not _is_https(url):
-        wanted = "must look like https://host[:port][/path]; a key is never sent without TLS"
-        raise ConfigurationError(source, wanted, field=f"providers.{name}.base_url")
+    if not is_https(url):
+        raise ConfigurationError(source, BASE_URL, field=f"providers.{name}.base_url")
     return url
-
-
-def _is_https(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    extras = parts.username is not None or parts.query or parts.fragment
-    return parts.scheme == "https" and bool(parts.hostname) and port != 0 and not extras

@@ -78,8 +78,6 @@ class Child:
                 list(launch.argv),
                 dict(launch.environment),
                 launch.cwd,
-                launch.uid,
-                launch.gid,
                 childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r"},
             )
             self.pid = int(self._process.pid or 0)

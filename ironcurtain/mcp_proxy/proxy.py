@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
 
+from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import Admission
@@ -30,6 +30,7 @@ from ironcurtain.mcp_proxy.stdio_backend import LogLine, StdioBackend
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.unix_socket import UnixListener
 
 
 class ProxyReactor(ChildReactor, ListenerReactor):
@@ -45,7 +46,7 @@ class Surroundings:
     :param secret_command: runs a shell command and gives what it prints, for ``env_command``.
     :param new_id: gives ids of calls, unique in the session's audit log.
     :param log_line: takes each line of a server's error output, with the server's name.
-    :param user: uid and gid as whom servers run, if not ours.
+    :param account: as whom servers run, if not as we.
     """
 
     reactor: ProxyReactor
@@ -53,7 +54,7 @@ class Surroundings:
     secret_command: Callable[[str], Awaitable[Secret]]
     new_id: Callable[[], str]
     log_line: LogLine
-    user: tuple[int, int] | None = None
+    account: Account | None = None
 
 
 class McpProxy:
@@ -115,7 +116,7 @@ class McpProxy:
         """What judges and makes every call; code mode calls it too."""
         self._router = Router(self.gate, self._backends, outward)
         self._connections = Connections(self._backends.pause, self._backends.leave)
-        self._ports: list[tuple[IListeningPort, Path]] = []
+        self._listeners: list[UnixListener] = []
 
     async def start(self) -> None:
         """Start the servers. They come up in the background; :meth:`Gate.settled` waits for them."""
@@ -129,8 +130,12 @@ class McpProxy:
         :raises ConfigurationError: the path is too long.
         :raises Unavailable: something is in the way.
         """
-        port = await listen_unix(self._around.reactor, path, self._connection, owner)
-        self._ports.append((port, path))
+        self._listeners.append(await listen_unix(self._around.reactor, path, self._connection, owner))
+
+    @property
+    def alive(self) -> bool:
+        """Whether agents still come in wherever they were let in."""
+        return all(listener.alive for listener in self._listeners)
 
     def serve_stdio(self, stdin: int = 0, stdout: int = 1) -> Deferred[None]:
         """
@@ -142,11 +147,9 @@ class McpProxy:
 
     async def stop(self) -> None:
         """Let nobody in, cancel what is under way, end the connections, stop the servers."""
-        ports, self._ports = self._ports, []
-        for port, path in ports:
-            if (stopped := port.stopListening()) is not None:
-                await stopped
-            path.unlink(missing_ok=True)
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            await listener.stop()
         await self._connections.close()
         await self._backends.stop()
         self._admission.flush()
@@ -158,7 +161,7 @@ class McpProxy:
         async def launch() -> Launch:
             secrets = {name: await self._secret(line) for name, line in server.environment_commands.items()}
             around, workspace = self._around, self._paths.host
-            return prepare(server, around.environ, secrets, workspace=workspace, user=around.user)
+            return prepare(server, around.environ, secrets, workspace=workspace, account=around.account)
 
         return StdioBackend(server.name, self._around.reactor, launch, self._log_line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import lexists
 from typing import Any
 
 import msgspec
@@ -124,11 +125,11 @@ class Judgement:
             raise Refusal("structural-unresolvable-path", f"nobody can say where {name} leads: {e}") from None
 
     def protect(self) -> None:
-        """:raises Refusal: a path is protected, or a directory that is to go holds one that is."""
+        """:raises Refusal: a path is protected, or a directory that is to go or to come holds one that is."""
         for role in self.plan.path_roles:
             for value in self.values.get(role, ()):
                 root = self._protection.covering(value.path)
-                if root is None and role == "delete-path":
+                if root is None and (role == "delete-path" or (role == "write-path" and not lexists(value.path))):
                     root = self._protection.inside(value.path)
                 if root is not None:
                     self.note("protected paths", "deny", f"{value.path} belongs to {root}", role)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home import read_configuration
 from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.roles import Role
@@ -251,11 +252,6 @@ def _read_json(path: Path) -> tuple[_Source, Any]:
 
 
 def _read(path: Path) -> str:
-    try:
-        if path.exists() and not path.is_file():  # a FIFO would keep us waiting
-            raise ConfigurationError(str(path), "is no regular file")
-        return path.read_text(encoding="utf-8")
-    except OSError as e:
-        raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(str(path), "is not UTF-8 text") from None
+    if (text := read_configuration(path)) is None:
+        raise ConfigurationError(str(path), "there is no such file")
+    return text

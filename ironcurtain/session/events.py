@@ -124,6 +124,53 @@ class ServerDown(Event, frozen=True, tag="server_down"):
     server: str
 
 
+class ProxyDown(Event, frozen=True, tag="proxy_down"):
+    """The ``MCP`` or ``MITM`` proxy is dead: nothing passes it any more, and the agent cannot go on."""
+
+    proxy: str
+    reason: str
+
+
+class ContainerEnded(Event, frozen=True, tag="container_end"):
+    """The agent's container ended, although nobody stopped it. The next message makes a new one."""
+
+    reason: str
+
+
+class Progress(Event, frozen=True, tag="progress"):
+    """Something that takes time goes on: cloning a repository, building an image."""
+
+    text: str
+
+
+class AgentDiagnostic(Event, frozen=True, tag="agent_diagnostic"):
+    """A line that an agent's program wrote on its error output."""
+
+    text: str
+
+
+class RequestRefused(Event, frozen=True, tag="request_refused"):
+    """The MITM proxy let a request of the agent not pass."""
+
+    host: str
+    method: str
+    path: str
+    reason: str
+
+
+class FileToReview(Event, frozen=True, tag="file_to_review"):
+    """
+    A new or changed file in the workspace that programs run or obey by themselves, found when the session ended.
+
+    ``building``: it only runs when somebody builds or tests.
+    """
+
+    path: str
+    what: str
+    reason: str
+    building: bool = False
+
+
 class LoopDetected(Event, frozen=True, tag="loop_detection"):
     """The same call came too often and is refused for a while."""
 
@@ -132,7 +179,7 @@ class LoopDetected(Event, frozen=True, tag="loop_detection"):
 
 
 class ResultTruncated(Event, frozen=True, tag="result_truncation"):
-    """The agent got only part of a result: ``kept`` of ``size`` characters."""
+    """The agent got only part of a result: ``kept`` of about ``size`` bytes."""
 
     size: int
     kept: int
@@ -183,6 +230,12 @@ SessionEvent = (
     | BudgetExhausted
     | LoopDetected
     | ServerDown
+    | ProxyDown
+    | ContainerEnded
+    | Progress
+    | AgentDiagnostic
+    | RequestRefused
+    | FileToReview
     | ResultTruncated
     | EscalationRaised
     | EscalationClosed

@@ -88,6 +88,18 @@ def describe(event: events.SessionEvent) -> str:
             return event.message
         case events.ServerDown():
             return f"the MCP server {event.server} is not up: its tools cannot be called"
+        case events.ProxyDown():
+            return f"the {event.proxy} proxy is dead: {event.reason}"
+        case events.ContainerEnded():
+            return f"the container ended: {event.reason}"
+        case events.Progress() | events.AgentDiagnostic():
+            return event.text
+        case events.RequestRefused():
+            return f"request refused: {event.method} {event.host}{event.path}: {event.reason}"
+        case events.FileToReview():
+            return f"look at {event.path} ({event.what}): {event.reason}"
+        case events.ResultTruncated():
+            return f"a result was cut: the agent got {event.kept} of {event.size} bytes"
         case events.LoopDetected():
             return f"the same call to {event.server}.{event.tool} came too often"
         case events.CodeFinished() if event.error:

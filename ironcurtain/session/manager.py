@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,11 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError, NotFound, SessionError, UsageError
 from ironcurtain.numbers import Counter
-from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.resume import check_repository, closed_session, continued
 from ironcurtain.session.session import Session
+from ironcurtain.session.slots import Slot
 
 CLOSED_KEPT = 50
 """How many closed sessions can still be looked at in this process (our choice)."""
@@ -38,34 +41,81 @@ class SessionManager:
         self._sessions: dict[int, Session] = {}
         self._stopping = False
 
-    async def create(self, request: SessionRequest, attended: Callable[[], bool] = lambda: True) -> Session:
+    async def create(
+        self,
+        request: SessionRequest,
+        attended: Callable[[], bool] = lambda: True,
+        made: Callable[[Session], None] = lambda session: None,
+    ) -> Session:
         """
         Make and start a session.
 
         :param attended: whether anybody could answer its escalations.
+        :param made: gets it before it starts, so that its events can be seen meanwhile.
         :raises UsageError: there is no such kind, or the workspace cannot be one.
         :raises SessionError: ``SESSION_INIT_FAILED``.
         """
-        if self._stopping:
-            raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
+        self._require_running()
+        earlier = closed_session(self._services.home, request.resume) if request.resume else None
+        if earlier is not None:
+            request = continued(request, earlier, self._services.home)
         if (kind := self._kinds.get(request.kind)) is None:
             raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
         if request.workspace is not None:
             request = replace(request, workspace=self._check_workspace(request.workspace))
-        home = self._services.home
+        check_repository(request, kind)
+        await kind.check(request)
+        self._require_running()
+        slot = self._slot(kind)
         try:
-            home.prepare()
-            number = Counter(home.numbers("session")).next()
-        except OSError as e:
-            raise SessionError("SESSION_INIT_FAILED", f"the home {home.path} cannot be used: {e}") from None
-        session = Session(kind, request, number, self._services, attended)
-        self._sessions[number] = session
+            session = Session(kind, request, self._number(earlier), self._services, attended, earlier)
+            made(session)
+            await self._start(session)
+        except BaseException:
+            slot.release()
+            raise
+        session.ended().addCallback(lambda _: slot.release())
+        return session
+
+    async def _start(self, session: Session) -> None:
+        before = self._sessions.get(session.number)  # there is one only if it goes on
+        self._sessions[session.number] = session
         try:
             await session.start()
         except BaseException:
-            del self._sessions[number]
+            del self._sessions[session.number]
+            if before is not None:
+                self._sessions[session.number] = before
             raise
-        return session
+
+    def _require_running(self) -> None:
+        if self._stopping:
+            raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
+
+    def _slot(self, kind: Kind[Any]) -> Slot:
+        slot = Slot(self._services.home.slots, uuid.uuid4().hex)
+        if kind.in_container:
+            self._prepare_home()
+            slot.take(self._services.settings.limits.max_concurrent_sessions)
+        return slot
+
+    def _number(self, earlier: SessionInfo | None) -> int:
+        self._prepare_home()
+        if earlier is not None:
+            return earlier.number
+        try:
+            return Counter(self._services.home.numbers("session")).next()
+        except OSError as e:
+            raise self._unusable(e) from None
+
+    def _prepare_home(self) -> None:
+        try:
+            self._services.home.prepare()
+        except OSError as e:
+            raise self._unusable(e) from None
+
+    def _unusable(self, error: OSError) -> SessionError:
+        return SessionError("SESSION_INIT_FAILED", f"the home {self._services.home.path} cannot be used: {error}")
 
     def get(self, name: int | str) -> Session:
         """

@@ -30,6 +30,8 @@ class SessionRequest:
     :param workspace: the directory that the agent works on; ``None``: a fresh one in the session's directory.
     :param options: what only this kind understands.
     :param directory: where the session keeps its files; ``None``: in the home.
+    :param resume: id of a session that ended, which goes on; kind and workspace are then its own, and so are the
+        options where none are given here.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class SessionRequest:
     workspace: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     directory: Path | None = None
+    resume: str = ""
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +49,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param started_at: UTC in ISO 8601.
     :param turns: messages so far.
     :param pending: escalations that wait for a person.
+    :param options: what was asked for when it first started.
     """
 
     version: int = 1
@@ -59,14 +63,20 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     pending: int = 0
     reason: str = ""
+    options: dict[str, Any] = {}
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn used; tokens as the provider counted them, cost in US dollars where it is known."""
+    """
+    What a turn used; tokens as the provider counted them, cost in US dollars where it is known.
+
+    :param token_tracking_available: whether the tokens are known; if not, the other numbers mean nothing.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
+    token_tracking_available: bool = True
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,22 +11,25 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError
-from ironcurtain.escalation import EscalationQueue, Raised
-from ironcurtain.escalation.model import Change
+from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError, Unavailable
+from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
-from ironcurtain.home import SessionPaths, private_directory, write_atomically
+from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
 from ironcurtain.identity import identify
 from ironcurtain.lifecycle import Lifecycle, StartFailed
+from ironcurtain.locks import FileLock, Held
 from ironcurtain.numbers import Counter
 from ironcurtain.registry import Entry, Registry, label
 from ironcurtain.session import events
+from ironcurtain.session.elsewhere import Elsewhere, remember
 from ironcurtain.session.history import History
 from ironcurtain.session.log import SessionLog, describe
 from ironcurtain.session.model import Agent, Reply, SessionInfo, SessionRequest, State, Turn
-from ironcurtain.session.parts import Core, Kind, Services, Tools
+from ironcurtain.session.parts import Core, Kind, Project, Services, Tools
+from ironcurtain.session.questions import told
 
 T = TypeVar("T", bound=Tools)
 
@@ -37,29 +40,37 @@ class Session:
 
     :param number: for people; never reused.
     :param attended: whether anybody could answer an escalation.
+    :param earlier: what it was, if it ended before and now goes on.
     """
 
     log = Logger()
 
     def __init__(
-        self, kind: Kind[T], request: SessionRequest, number: int, services: Services, attended: Callable[[], bool]
+        self,
+        kind: Kind[T],
+        request: SessionRequest,
+        number: int,
+        services: Services,
+        attended: Callable[[], bool],
+        earlier: SessionInfo | None = None,
     ) -> None:
-        self.id, self.number, self.request = str(uuid.uuid4()), number, request
+        self.id, self.number, self.request = earlier.id if earlier else str(uuid.uuid4()), number, request
         self.paths = SessionPaths(request.directory) if request.directory else services.home.session(self.id)
-        self.label = label(kind.agent_name, request.task)
+        self.label = earlier.label if earlier and not request.task else label(kind.agent_name, request.task)
         self.events = events.EventLog(services.now)
         self.history = History(self.paths.history)
         self.workspace = request.workspace or self.paths.sandbox
         self.state, self.reason = State.INITIALIZING, ""
         self.escalations = EscalationQueue(
-            next_number=Counter(services.home.numbers("escalation")).next,
+            next_number=self._next_escalation,
             new_id=lambda: uuid.uuid4().hex,
             clock=services.clock,
             now=services.now,
             timeout=services.settings.escalation.timeout_seconds,
             attended=lambda: self.state is not State.CLOSED and attended(),
         )
-        self._kind, self._services = kind, services
+        self._kind, self._services, self._resumed = kind, services, earlier is not None
+        self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life = Lifecycle(services.clock)
         self._started_at = timestamp(services.now())
@@ -82,6 +93,7 @@ class Session:
             turns=len(self.history.turns),
             pending=len(self.escalations.pending()),
             reason=self.reason,
+            options=dict(self.request.options),
         )
 
     async def start(self) -> None:
@@ -146,38 +158,68 @@ class Session:
         return done
 
     async def _start_parts(self) -> None:
-        start, services = self._life.start, self._services
-        await start("the session's directory", self._make_directories, self._close_log)
+        start, kind = self._life.start, self._kind
+        account = await start("the session's directory", self._make_directories, self._close_log)
         audit = await start("the audit log", self._open_audit, self._close_audit)
         await start("the escalation files", self._publish_escalations, _stop_rendezvous)
-        core = Core(
+        core = self._core(account, audit)
+        project = await self._start_project(core)
+        tools = await start("the MCP proxy", lambda: _started(kind.make_tools(core)), lambda part: part.stop())
+        self._agent = await start("the agent", lambda: _started(kind.make_agent(core, tools)), lambda part: part.stop())
+        if project is not None:
+            await start("the list of the workspace's files", project.settled, _nothing)
+        await start("the registry entry", self._register, self._unregister)
+
+    async def _start_project(self, core: Core) -> Project | None:
+        make = self._kind.make_project
+        if make is None:
+            return None
+        part = make(core)
+        return await self._life.start("the project", lambda: _started(part), lambda part: part.stop())
+
+    def _core(self, account: Account, audit: AuditLog) -> Core:
+        return Core(
             self.id,
             self.request,
             self.workspace,
+            account,
+            self._resumed,
             self.paths,
-            services,
+            self._services,
             audit,
             self.escalations,
             self._emit,
             self._log_file.write,
             self._end,
         )
-        tools = await start("the MCP proxy", lambda: _started(self._kind.make_tools(core)), lambda part: part.stop())
-        self._agent = await start(
-            "the agent", lambda: _started(self._kind.make_agent(core, tools)), lambda part: part.stop()
-        )
-        await start("the registry entry", self._register, self._unregister)
 
-    async def _make_directories(self) -> None:
-        for directory in (self.paths.directory, self.paths.escalations):
-            private_directory(directory)
-        if self.request.workspace is None:
-            private_directory(self.paths.sandbox)
-        self._save()
-        self._log_file.open()
+    async def _make_directories(self) -> Account:
+        account = self._services.choose_account(self.request.workspace)
+        private_directory(self.paths.directory)
+        self._take_lock()
+        try:
+            private_directory(self.paths.escalations)
+            if self.request.directory is not None:
+                where = Elsewhere(id=self.id, number=self.number, directory=str(self.paths.directory))
+                remember(self._services.home, where)
+            if self.request.workspace is None:
+                account_directory(self.paths.sandbox, account.uid, account.gid)
+            self._save()
+            self._log_file.open()
+        except BaseException:
+            self._lock.release()
+            raise
+        return account
 
-    async def _close_log(self, _: None) -> None:
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire()
+        except Held:
+            raise Unavailable(f"session {self.number} runs now: see 'ironcurtain sessions'") from None
+
+    async def _close_log(self, _: Account) -> None:
         self._log_file.close()
+        self._lock.release()
 
     async def _open_audit(self) -> AuditLog:
         services = self._services
@@ -196,10 +238,14 @@ class Session:
             self.log.error("session {number} ended unrecorded: {error}", number=self.number, error=e)
         await audit.close()
 
+    def _next_escalation(self) -> Deferred[int]:
+        counter, got = Counter(self._services.home.numbers("escalation")), list[int]()
+        return self._services.in_thread(lambda: got.append(counter.next())).addCallback(lambda _: got[0])
+
     async def _publish_escalations(self) -> Rendezvous:
         rendezvous = Rendezvous(self.paths.escalations, self.escalations, self._services.watcher, self._services.now)
         rendezvous.start()
-        self.escalations.subscribe(self._escalation_changed)
+        self.escalations.subscribe(lambda change: self._emit(told(change)))
         return rendezvous
 
     async def _register(self) -> Registry:
@@ -323,28 +369,6 @@ class Session:
             self._log_file.write("session", text)
         self.events.emit(event)
 
-    def _escalation_changed(self, change: Change) -> None:
-        escalation = change.escalation
-        if not isinstance(change, Raised):
-            outcome = str(escalation.outcome)
-            self._emit(events.EscalationClosed(number=escalation.number, outcome=outcome, by=escalation.by))
-            return
-        request = escalation.request
-        self._emit(
-            events.EscalationRaised(
-                number=escalation.number,
-                call_id=request.call_id,
-                server=request.server,
-                tool=request.tool,
-                arguments=dict(request.arguments),
-                digest=request.digest,
-                rule=request.rule,
-                reason=request.reason,
-                raised_at=escalation.raised_at,
-                expires_at=escalation.expires_at,
-            )
-        )
-
 
 class _Startable(Protocol):
     async def start(self) -> None: ...
@@ -356,6 +380,10 @@ S = TypeVar("S", bound=_Startable)
 async def _started(part: S) -> S:
     await part.start()
     return part
+
+
+async def _nothing(_: None) -> None:
+    pass
 
 
 async def _stop_rendezvous(rendezvous: Rendezvous) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from ironcurtain.home import Home, account_home, person_home, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.launch import told_to_root
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
-from ironcurtain.mcp_proxy.secret_command import secret_from_command
 from ironcurtain.mcp_proxy.servers_config import ServerConfig, read_servers
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Policy, PolicyEngine
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
 from ironcurtain.policy.protected import always_protected
+from ironcurtain.secret_command import secret_from_command
 from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
@@ -91,6 +92,11 @@ def protected_paths(home: Home, user_home: str, files: ToolFiles, settings: Sett
     return tuple(dict.fromkeys((*chosen, *stores)))
 
 
+def server_domains(servers: Sequence[ServerConfig]) -> dict[str, tuple[str, ...]]:
+    """:returns: for each server with a network in its sandbox, the hosts that it may be sent to without a person."""
+    return {s.name: s.sandbox.domains for s in servers if s.sandbox is not None and s.sandbox.domains}
+
+
 def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
     """
     Put together the MCP proxy of a session; nothing runs yet.
@@ -109,16 +115,24 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         protected=(
             *protected_paths(services.home, user_home, files, services.settings),
             *([str(core.paths.directory)] if core.request.directory is not None else []),
+            *(
+                always_protected(core.account.home.rstrip("/"), str(services.home.path))
+                if core.switched is not None
+                else ()
+            ),
         ),
-        server_domains={s.name: s.sandbox.domains for s in servers if s.sandbox is not None and s.sandbox.domains},
+        server_domains=server_domains(servers),
     )
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
+    if os.geteuid() == 0:
+        core.log_line("session", told_to_root(core.switched, paths.host))
     around = Surroundings(
         reactor=reactor,
         environ=environ,
-        secret_command=lambda command: secret_from_command(reactor, command, environ),
+        secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
         log_line=core.log_line,
+        account=core.switched,
     )
     return McpProxy(
         session_id=core.id,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from ironcurtain.errors import UsageError
+from ironcurtain.home import account_home
 
 
 def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str]) -> Path:
@@ -23,8 +25,10 @@ def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protec
         raise UsageError(f"the workspace {path} cannot be used: {e}") from None
     if not real.is_dir():
         raise UsageError(f"the workspace {path} is no directory")
-    if real == Path("/") or user_home.resolve().is_relative_to(real):
-        raise UsageError(f"the workspace {real} holds your whole home: choose a project's directory")
+    # For root, $HOME may be somebody else's, and the agent works as whoever owns the workspace.
+    homes = [user_home, *(Path(account_home(uid)) for uid in _accounts(real))]
+    if real == Path("/") or any(home.resolve().is_relative_to(real) for home in homes):
+        raise UsageError(f"the workspace {real} holds a whole home: choose a project's directory")
     own = ironcurtain_home.resolve()
     if real.is_relative_to(own) or own.is_relative_to(real):
         raise UsageError(f"the workspace {real} and IronCurtain's own files in {own} must lie apart")
@@ -32,3 +36,8 @@ def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protec
         if real.is_relative_to(forbidden):
             raise UsageError(f"the workspace {real} lies in {forbidden}, which is protected: choose another one")
     return real
+
+
+def _accounts(workspace: Path) -> tuple[int, ...]:
+    own = os.geteuid()
+    return (own,) if own else (own, workspace.stat().st_uid)

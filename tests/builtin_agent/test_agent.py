@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.budget import Budget, Limits
-from ironcurtain.builtin_agent.accounting import Accounting
 from ironcurtain.builtin_agent.agent import BuiltinAgent
 from ironcurtain.codemode.interpreter import Call, Interpreter
 from ironcurtain.codemode.model import RunResult, Tool
@@ -28,8 +27,10 @@ from ironcurtain.llm.model import (
     ToolUse,
 )
 from ironcurtain.llm.model import Usage as Tokens
+from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.model import Reply
+from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.model import Reply, Turn, Usage
 
 RUN = ToolUse("t1", "execute_code", {"code": "print(1)"})
 
@@ -76,8 +77,7 @@ class AgentTests(SynchronousTestCase):
         self.interpreter = Recorder(RunResult("1\n", None, None, False))
         accounting = Accounting(Budget(limits or Limits()), lambda tokens: 0.5, self.events.append, self.clock.seconds)
         agent = BuiltinAgent(
-            provider=self.model,
-            model="given-1",
+            choose=lambda: succeed(Chosen(self.model, "given-1")),
             max_tokens=100,
             max_steps=max_steps,
             workspace="/workspace",
@@ -103,6 +103,15 @@ class AgentTests(SynchronousTestCase):
 
     def seen(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
+
+    def test_a_conversation_of_before_goes_on(self) -> None:
+        agent = self.make([TextBlock("xyzzy.")])
+        for message, answer, error in (("The word is xyzzy.", "Good.", ""), ("And?", "", "cancelled")):
+            agent.remember(Turn(number=1, message=message, answer=answer, usage=Usage(), timestamp="", error=error))
+        self.successResultOf(self.respond(agent, "What was the word?"))
+        messages = self.model.requests[0].messages
+        said = [block.text for m in messages for block in m.content if isinstance(block, TextBlock)]
+        self.assertEqual(said, ["The word is xyzzy.", "Good.", "And?", "(no answer: cancelled)", "What was the word?"])
 
     def test_an_answer_without_code_is_the_reply(self) -> None:
         agent = self.make([TextBlock("Four.")])
@@ -203,6 +212,15 @@ class AgentTests(SynchronousTestCase):
         assert isinstance(result, ToolResult)
         self.assertTrue(result.is_error)
         self.assertIn("variables are gone", result.content)
+
+    def test_what_is_cut_is_told(self) -> None:
+        agent = self.make([RUN], [RUN], [TextBlock("x")])
+        self.interpreter.result = RunResult("é\n", "b", None, False, left_out=100)
+        self.successResultOf(self.respond(agent))
+        self.assertEqual(self.seen(events.ResultTruncated), [events.ResultTruncated(size=104, kept=4)] * 2)
+        agent = self.make([RUN], [TextBlock("x")])
+        self.successResultOf(self.respond(agent))
+        self.assertEqual(self.seen(events.ResultTruncated), [])
 
     def test_stopping_closes_the_interpreter(self) -> None:
         agent = self.make()

@@ -14,6 +14,15 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS, commands
+from ironcurtain.errors import ConfigurationError
+
+EMPTY = "No sessions. Start one with: ironcurtain start\n"
+"""What ``sessions`` says in an empty home."""
+
+HELLO = (
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
+    '{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}\n'
+)
 
 
 class CommandCase(SynchronousTestCase):
@@ -59,6 +68,57 @@ class HelpTests(CommandCase):
             self.assertIn("Error", done.stderr)
 
 
+class StreamTests(CommandCase):
+    """The standard streams are what somebody made of them: closed, or a pipe that nobody reads."""
+
+    def run_with(
+        self, streams: str, *words: str, stdin: str = "", stdout: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """:param streams: what a shell is told about them, such as ``>&-``."""
+        return subprocess.run(
+            ["/bin/sh", "-c", f'exec "$0" "$@" {streams}', str(Path(sys.executable).parent / "ironcurtain"), *words],
+            env={**os.environ, **self.environ},
+            input=stdin,
+            timeout=60,
+            stdout=subprocess.PIPE if stdout is None else stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    def test_a_closed_stream_is_no_failure(self) -> None:
+        for streams in (">&-", "2>&-", "<&-", ">&- 2>&- <&-"):
+            done = self.run_with(streams, "sessions")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), streams)
+            self.assertEqual(done.stdout or "", "" if ">&-" in streams.split() else EMPTY, streams)
+
+    def test_what_is_printed_goes_into_no_file_that_is_opened_instead(self) -> None:
+        """The proxy speaks on descriptor 1; where that is closed, the session's log must not get the number."""
+        (self.person / "project").mkdir()
+        done = self.run_with(">&-", "mcp-proxy", "--workspace", str(self.person / "project"), stdin=HELLO)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        (directory,) = self.home.glob("sessions/*")
+        texts = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
+        self.assertIn("the client has gone", texts["session.log"])
+        self.assertEqual([name for name, text in texts.items() if "jsonrpc" in text], [])
+
+    def test_a_failure_keeps_its_status(self) -> None:
+        self.assertEqual(self.run_with(">&- 2>&-", "approve", "7").returncode, 69)
+        self.assertEqual(self.run_with(">&- 2>&-", "fly").returncode, 64)
+
+    def test_a_reader_that_had_enough_is_no_failure(self) -> None:
+        for words in (["config", "show"], ["--help"], ["config", "show", "--json"]):
+            reading, writing = os.pipe()
+            os.close(reading)
+            done = self.run_with("", *words, stdout=writing)
+            os.close(writing)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+
+    def test_a_full_disk_is_one(self) -> None:
+        done = self.run_with(">/dev/full", "config", "show")
+        self.assertEqual((done.returncode, done.stderr), (1, "ironcurtain: No space left on device\n"))
+
+
 class InitTests(CommandCase):
     def test_files_are_made_once_and_are_valid(self) -> None:
         self.assertEqual(self.run_command("init").exit_code, 0)
@@ -84,14 +144,21 @@ class ConfigTests(CommandCase):
 
 
 class DoctorTests(CommandCase):
+    """In processes of their own, since the doctor talks with the Docker Engine over the reactor."""
+
+    def doctor(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
+        environ = {**os.environ, **self.environ, **environ}
+        return subprocess.run([ironcurtain, "doctor", *words], env=environ, capture_output=True, text=True, check=False)
+
     def states(self) -> dict[str, tuple[str, str]]:
-        return {finding["what"]: (finding["state"], finding["mend"]) for finding in self.json("doctor")}
+        return {f["what"]: (f["state"], f["mend"]) for f in json.loads(self.doctor("--json").stdout)}
 
     def test_a_fresh_machine_is_told_what_to_do(self) -> None:
         states = self.states()
         self.assertEqual(states["home"], ("hint", "Make it with: ironcurtain init"))
         self.assertEqual(states["model"], ("hint", "Set it: export ANTHROPIC_API_KEY=..."))
-        self.assertEqual(self.run_command("doctor").exit_code, 0)
+        self.assertEqual(self.doctor().returncode, 0)
 
     def test_what_is_wrong_is_named_and_is_status_1(self) -> None:
         self.run_command("init")
@@ -102,12 +169,16 @@ class DoctorTests(CommandCase):
         self.assertEqual(states["home"], ("wrong", f"Close it: chmod 700 {self.home}"))
         self.assertEqual(states["settings"][0], "wrong")
         self.assertEqual(states["MCP server a"][0], "wrong")
-        self.assertEqual(self.run_command("doctor").exit_code, 1)
+        self.assertEqual(self.doctor().returncode, 1)
+
+    def test_missing_docker_is_a_hint(self) -> None:
+        done = self.doctor(DOCKER_HOST=f"unix://{self.person}/docker.sock")
+        self.assertIn("no agent can run in a container", done.stdout)
+        self.assertIn("apt-get install docker.io", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_missing_bubblewrap_is_a_hint(self) -> None:
-        ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
-        environ = {**os.environ, **self.environ, "PATH": "/nowhere"}
-        done = subprocess.run([ironcurtain, "doctor"], env=environ, capture_output=True, text=True, check=False)
+        done = self.doctor(PATH="/nowhere")
         self.assertIn("bubblewrap is not installed", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout)
 
@@ -124,6 +195,28 @@ class PolicyTests(CommandCase):
     def test_what_an_agent_could_write_is_made_visible(self) -> None:
         text = self.run_command("policy", "explain", "filesystem.read_text_file", "path=/etc/\x1b[31mred").output
         self.assertNotIn("\x1b", text)
+
+    def test_the_hosts_of_a_servers_sandbox_count(self) -> None:
+        sandboxed = {"command": "fetcher", "sandbox": {"network": ["docs.example.org"]}}
+        servers = self.person / "servers.json"
+        servers.write_text(json.dumps({"mcpServers": {"fetch": sandboxed}}))
+        policy = self.person / "policy.toml"
+        policy.write_text('[[rules]]\nname = "all"\nif = { server = ["fetch"] }\nthen = "allow"\n')
+        words = ["policy", "explain", "--policy", str(policy), "fetch.fetch", "url=https://other.example.org/"]
+        self.assertEqual(self.json(*words)["rule"], "all")
+        self.assertEqual(self.json(*words, "--servers", str(servers))["rule"], "structural-domain-escalate")
+        words[-1] = "url=https://docs.example.org/x"
+        self.assertEqual(self.json(*words, "--servers", str(servers))["rule"], "all")
+        self.home.mkdir(mode=0o700)
+        (self.home / "mcp-servers.json").write_text(servers.read_text())
+        words[-1] = "url=https://other.example.org/"
+        self.assertEqual(self.json(*words)["rule"], "structural-domain-escalate")
+
+    def test_servers_that_are_not_there_are_an_error(self) -> None:
+        missing = str(self.person / "none.json")
+        result = self.run_command("policy", "explain", "a.b", "--servers", missing)
+        self.assertIsInstance(result.exception, ConfigurationError)
+        self.assertIn("there is no such file", str(result.exception))
 
     def test_mistakes_are_found_and_are_status_1(self) -> None:
         policy = self.person / "policy.toml"

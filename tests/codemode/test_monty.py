@@ -240,6 +240,9 @@ class LimitTests(InterpreterCase):
             self.assertLess(len(text), QUICK.result_bytes + 100)
             self.assertIn("bytes left out", text)
         self.assertTrue(result.output.startswith("first\n") and result.output.endswith("last\n"))
+        self.assertEqual(result.left_out, 3_000_012 + 1_000_000 - 2 * QUICK.result_bytes)
+        self.assertGreater((await interpreter.run("raise ValueError('z' * 1_000_000)")).left_out, 0)
+        self.assertEqual((await interpreter.run("'y'")).left_out, 0)
 
     async def test_values_that_cannot_be_written_down(self) -> None:
         interpreter = await self.interpreter()

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from twisted.trial.unittest import SynchronousTestCase, TestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain import bubblewrap
+from ironcurtain.accounts import Account
 from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.limits import Limits
+from ironcurtain.errors import Unavailable
 
 ONCE = """
 import os, sys
@@ -63,7 +66,7 @@ class PoolTests(TestCase):
         session = await from_asyncio(own.checkout({}, Limits()))
         started = Path(f"/proc/{session.worker_pid}/exe").resolve()
         self.assertEqual(started.name, "bwrap")
-        directory = own._directory
+        directory = own._opened[None].directory
         assert directory is not None
         self.assertEqual(os.stat(directory).st_mode & 0o777, 0o700)
         await from_asyncio(session.__aexit__(None, None, None))
@@ -89,6 +92,54 @@ class PoolTests(TestCase):
         for session in sessions:
             await from_asyncio(session.__aexit__(None, None, None))
         await from_asyncio(own.close())
+
+
+class OtherAccountTests(TestCase):
+    """Root's sessions: their workers are somebody else, in bubblewrap or out of it."""
+
+    account = Account(4242, 4243)
+
+    def setUp(self) -> None:
+        if os.geteuid():
+            raise SkipTest("only root can start programs as somebody else")
+
+    async def test_a_worker_is_the_account(self) -> None:
+        if reason := bubblewrap.available(self.account):
+            raise SkipTest(reason)
+        own = pool.Pool()
+        ours = await from_asyncio(own.checkout({}, Limits()))
+        theirs = await from_asyncio(own.checkout({}, Limits(), self.account))
+        self.assertEqual(await from_asyncio(theirs.feed_run("6 * 7")), 42)
+        self.assertEqual(ids(int(theirs.worker_pid or 0)), {"4242"})
+        self.assertEqual(ids(int(ours.worker_pid or 0)), {"0"})
+        for session in (ours, theirs):
+            await from_asyncio(session.__aexit__(None, None, None))
+        await from_asyncio(own.close())
+
+    def test_without_bubblewrap_it_is_the_account_or_nothing(self) -> None:
+        setpriv, account = shutil.which("setpriv"), Account(4244, 4245)  # not asked about bubblewrap before
+        assert setpriv is not None
+        with TemporaryDirectory() as top:
+            Path(top, "setpriv").symlink_to(setpriv)
+            self.patch(os, "environ", {**os.environ, "PATH": top})
+            program = Path(top, "monty")
+            program.write_text("#!/bin/sh\nid -u; id -G; echo $1\n")
+            program.chmod(0o755)
+            error = self.assertRaises(Unavailable, pool.wrapper, str(program), account)
+            self.assertIn("uid 4244, as whom this session runs, cannot execute", str(error))
+            Path(top).chmod(0o755)
+            script = Path(top, "script")
+            script.write_text(pool.wrapper(str(program), account))
+            done = subprocess.run(["/bin/sh", script, "x"], env={}, capture_output=True, timeout=20, check=True)
+        self.assertEqual(done.stdout, b"4244\n4245\nx\n")
+
+
+def ids(pid: int) -> set[str]:
+    """:returns: the real, effective, saved and file uids of the last process below one, as the system tells."""
+    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        pid = int(children[0])
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return set(next(line for line in lines if line.startswith("Uid:")).split()[1:])
 
 
 class ExitTests(SynchronousTestCase):

@@ -47,12 +47,16 @@ class BoundedTests(SynchronousTestCase):
 
     def test_values(self) -> None:
         self.assertIsNone(shown(None, 100))
-        self.assertEqual(shown("a\nb", 100), "a\nb")
-        self.assertEqual(shown(["a\n"], 100), "['a\\n']")
+        for value, text in (("a\nb", "a\nb"), (["a\n"], "['a\\n']")):
+            some = shown(value, 100)
+            assert some is not None
+            self.assertEqual((some.text(), some.missing), (text, 0))
         nested: list[Any] = []
         for _ in range(100_000):
             nested = [nested]
-        self.assertIn("too deeply", str(shown(nested, 100)))
+        deep = shown(nested, 100)
+        assert deep is not None
+        self.assertIn("too deeply", deep.text())
         while nested:
             nested = nested.pop()
 

@@ -73,6 +73,10 @@ class PlanTests(SynchronousTestCase):
         contents = {change: plan().content for change, plan in changes.items()}
         self.assertEqual(len(set(contents.values())), len(changes), contents)
 
+    def test_the_same_files_for_another_architecture_are_another_image(self) -> None:
+        bases = [self.recipes.base(replace(SOURCE, architecture=name)).content for name in ("amd64", "arm64")]
+        self.assertNotEqual(*bases)
+
     def test_what_does_not_shape_it_does_not(self) -> None:
         other = moved(self.recipes.programs, [Release("claude-code", "9.9.9", {"amd64": SUM})])
         same = _agent(self.recipes).content

@@ -70,6 +70,7 @@ class ReadTests(SynchronousTestCase):
             'packages.any = "a b"',
             'packages.any = "git+ssh://x y"',
             'integrity.any = "sha1-abc"',
+            'integrity.any = "sha512-abc"',
             f'integrity.any = "{SUM}\\n"',
             'color = "red"',
         ):

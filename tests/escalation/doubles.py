@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from ironcurtain.escalation import EscalationQueue, EscalationRequest, arguments_digest
@@ -25,11 +26,16 @@ def make_request(
     return EscalationRequest("s1", call_id, "git", "push", arguments, "leaves this machine", "push", version, digest)
 
 
-def make_queue(clock: Clock, attended: Callable[[], bool] = lambda: True, now: float = 1.5e9) -> EscalationQueue:
-    """:returns: a queue with numbers from 1 and ids that tell the number."""
+def make_queue(
+    clock: Clock,
+    attended: Callable[[], bool] = lambda: True,
+    now: float = 1.5e9,
+    next_number: Callable[[], Deferred[int]] | None = None,
+) -> EscalationQueue:
+    """:returns: a queue with numbers from 1, unless told, and ids that count."""
     numbers, ids = itertools.count(1), itertools.count(1)
     return EscalationQueue(
-        next_number=lambda: next(numbers),
+        next_number=next_number or (lambda: succeed(next(numbers))),
         new_id=lambda: f"{next(ids):032x}",
         clock=clock,
         now=lambda: now + clock.seconds(),

@@ -107,6 +107,69 @@ class AnswerTests(QueueTestCase):
         self.assertIdle()
 
 
+class AwaitedNumberTests(QueueTestCase):
+    """Numbers come from a file, which takes its time."""
+
+    def setUp(self) -> None:
+        self.clock, self.asked_for = Clock(), list[Deferred[int]]()
+        self.queue = make_queue(self.clock, next_number=self.next_number)
+        self.changes: list[Change] = []
+        self.queue.subscribe(self.changes.append)
+
+    def next_number(self) -> Deferred[int]:
+        self.asked_for.append(Deferred())
+        return self.asked_for[-1]
+
+    def raised(self) -> list[tuple[int, str]]:
+        return [(e.number, e.request.call_id) for e in self.queue.pending()]
+
+    def test_a_question_is_seen_once_it_has_its_number(self) -> None:
+        self.queue.ask(make_request())
+        self.clock.advance(7)
+        self.assertEqual((self.queue.pending(), self.changes, self.clock.getDelayedCalls()), ([], [], []))
+        self.asked_for[0].callback(4)
+        (pending,) = self.queue.pending()
+        self.assertEqual((pending.number, pending.expires_at), (4, 1.5e9 + 7 + TIMEOUT))
+        self.assertEqual(self.changes, [Raised(pending)])
+
+    def test_questions_keep_their_order(self) -> None:
+        """However threads are scheduled: one number is asked for at a time."""
+        for name in "abc":
+            self.queue.ask(make_request(call_id=name))
+        for number in (4, 6, 7):
+            self.assertEqual(len(self.asked_for), 1)
+            self.asked_for.pop().callback(number)
+        self.assertEqual(self.raised(), [(4, "a"), (6, "b"), (7, "c")])
+
+    def test_what_is_withdrawn_before_is_never_seen(self) -> None:
+        first, second, third = (self.queue.ask(make_request(call_id=name)) for name in "abc")
+        first.cancel()
+        second.cancel()
+        for asked in (first, second):
+            self.assertEqual(self.successResultOf(asked), Answer(Outcome.WITHDRAWN))
+        for number in (4, 5, 6):
+            self.asked_for.pop().callback(number)
+        self.assertEqual(self.raised(), [(6, "c")])
+        self.assertEqual([type(change) for change in self.changes], [Raised])
+        self.assertNoResult(third)
+
+    def test_the_session_withdraws_those_too(self) -> None:
+        asked = [self.queue.ask(make_request()) for _ in range(3)]
+        self.asked_for.pop().callback(4)
+        self.queue.withdraw_all()
+        self.assertEqual([self.successResultOf(one).number for one in asked], [4, 0, 0])
+        self.asked_for.pop().callback(5)
+        self.assertIdle()
+
+    def test_without_a_number_there_is_no_question(self) -> None:
+        first, second = self.queue.ask(make_request()), self.queue.ask(make_request(call_id="b"))
+        self.asked_for.pop().errback(OSError("the disk is full"))
+        self.failureResultOf(first, OSError)
+        self.asked_for.pop().callback(5)
+        self.assertEqual(self.raised(), [(5, "b")])
+        self.assertNoResult(second)
+
+
 class ExpiryTests(QueueTestCase):
     def test_it_expires_on_time(self) -> None:
         asked = self.queue.ask(make_request())

@@ -180,7 +180,7 @@ class Bench:
         self.audit = (audit or self._audit)(self.top / "audit.jsonl", self.redactor)
         numbers, calls = itertools.count(1), itertools.count(1)
         self.escalations = EscalationQueue(
-            next_number=lambda: next(numbers),
+            next_number=lambda: succeed(next(numbers)),
             new_id=lambda: os.urandom(8).hex(),
             clock=the_reactor,
             now=time.time,

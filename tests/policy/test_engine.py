@@ -144,6 +144,18 @@ class ProtectionTests(_WorldTests):
         verdict = self.world.ask(engine, "filesystem", "list_directory", {"path": "~"})
         self.assertVerdict(verdict, "allow all")
 
+    def test_what_would_hold_a_protected_path_cannot_come(self) -> None:
+        """A directory that is moved there brings along what lies in it, and so would make the protected path."""
+        engine = self.world.engine([rule("all", "allow")], protected=["$WORKSPACE/new/.env", "~/.config/gh", "~/.ssh"])
+        for destination in ("new", "/workspace/new/", "x/../new", "~/.config"):
+            verdict = self.world.ask(engine, "filesystem", "move_file", {"source": "a", "destination": destination})
+            self.assertVerdict(verdict, "deny structural-protected-path")
+        clone = {"url": "https://a.test/", "localPath": "new"}
+        self.assertVerdict(self.world.ask(engine, "git", "git_clone", clone), "deny structural-protected-path")
+        for destination in ("news", "new/other", "~/.configuration"):
+            verdict = self.world.ask(engine, "filesystem", "move_file", {"source": "a", "destination": destination})
+            self.assertEqual(verdict.decision, "allow", destination)
+
     def test_another_spelling_of_the_same_file(self) -> None:
         """Hard links stand in for a file system that ignores case."""
         engine = self.world.engine([rule("all", "allow")], protected=["$ROOT/out/g", "$ROOT/out/É"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,24 @@ class TomlTests(_FileTests):
         self.assertRaises(ConfigurationError, load_policy, self.place / "bad.toml")
         self.assertRaises(ConfigurationError, load_policy, self.write("bad.json", "{"))
         self.assertRaises(ConfigurationError, load_policy, self.write("list.json", []))
+
+    def test_what_is_no_regular_file_is_refused_at_once(self) -> None:
+        """A FIFO would keep us waiting, a device might never end."""
+        os.mkfifo(self.place / "fifo")
+        for target in (self.place / "fifo", Path("/dev/zero"), self.place):
+            for name in ("policy.toml", "policy.json", "dynamic-lists.json", "tool-annotations.json", "more.json"):
+                for path in self.place.glob("*.*"):
+                    path.unlink()
+                (self.place / name).symlink_to(target)
+                policy = self.place / "policy.toml"
+                if name == "more.json":
+                    self.write("policy.toml", TOML)
+                elif not name.startswith("policy"):
+                    policy = self.write("policy.json", COMPILED)
+                else:
+                    policy = self.place / name
+                error = self.assertRaises(ConfigurationError, load_policy, policy)
+                self.assertEqual(str(error), f"{self.place / name}: is no regular file")
 
 
 class CompiledTests(_FileTests):

@@ -13,7 +13,7 @@ from ironcurtain.session.log import describe
 
 def make_event(kind: type[events.Event]) -> events.Event:
     """:returns: an event with something in each field."""
-    values = {str: "text", int: 3, float: 1.5, dict[str, object]: {"a": 1}}
+    values = {str: "text", int: 3, float: 1.5, bool: True, dict[str, object]: {"a": 1}}
     fields = {field.name: values.get(field.type, {"a": 1}) for field in msgspec.structs.fields(kind)}
     if kind is events.StepFinished:
         fields["cost"] = 0.25

@@ -45,6 +45,11 @@ def _short(text: str, room: int, glyphs: Glyphs) -> str:
 
 def budget_lines(turns: Sequence[Turn]) -> list[Line]:
     """:returns: the sums of what the turns used."""
+    if turns and not any(turn.usage.token_tracking_available for turn in turns):
+        return [
+            (Span("  messages   ", "dim"), Span(str(len(turns)))),
+            (Span("  tokens     ", "dim"), Span("not available: the agent's model did not tell")),
+        ]
     given, made = (sum(getattr(turn.usage, name) for turn in turns) for name in ("input_tokens", "output_tokens"))
     costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
     cost = f"${sum(costs):.4f}" if costs else "not known"

@@ -234,10 +234,14 @@ class View:
                 yield from self._warn(f"the MCP server {name} is not up: /logs or 'ironcurtain logs' may say why")
             case events.BudgetWarning() | events.BudgetExhausted():
                 yield from self._warn(one_line(event.message, REMARK_LIMIT))
+            case events.ProxyDown():
+                yield from self._warn(f"the {event.proxy} proxy is dead: {one_line(event.reason, REMARK_LIMIT)}")
+            case events.ContainerEnded():
+                yield from self._warn(one_line(event.reason, REMARK_LIMIT))
             case events.LoopDetected():
                 yield from self._warn(f"{tool_name(event.server, event.tool)}: the same call came too often, refused")
             case events.ResultTruncated():
-                yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} characters")
+                yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} bytes")
             case events.Missed():
                 yield from self._warn(f"{event.count} events were missed here: /history shows the messages")
 

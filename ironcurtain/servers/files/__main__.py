@@ -1,14 +1,18 @@
 """
-Run the file server: ``python -m ironcurtain.servers.files [--root] DIR [DIR...]``.
+Run the file server: ``python -m ironcurtain.servers.files [--account=UID:GID] [--root] DIR [DIR...]``.
 
-Speaks on standard input and output until input ends. Light on imports, as one is started for every session.
+With ``--account``, for root only, it opens the directories as root and then becomes that account for good: so it works
+below directories that are closed to the account, and with a program that is. It speaks on standard input and output
+until input ends. Light on imports, as one is started for every session.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer
@@ -16,14 +20,20 @@ from ironcurtain.servers.files.server import FileServer
 from ironcurtain.servers.files.tools import FileTools
 from ironcurtain.servers.files.walk import Roots
 
-USAGE = "usage: python -m ironcurtain.servers.files [--root] DIRECTORY [[--root] DIRECTORY ...]"
+USAGE = "usage: python -m ironcurtain.servers.files [--account=UID:GID] [--root] DIRECTORY [[--root] DIRECTORY ...]"
+LATER = ("base64", "ironcurtain.servers.files.differences", "json", "urllib.parse")
+"""What tools import when they are called; another account may not be able to read these modules any more."""
+
 READ_SIZE = 256 * 1024
 
 
 def main(arguments: Sequence[str]) -> int:
     """:returns: the exit status: 0 when input ended, or what the error says (sysexits.h)."""
     try:
-        roots = Roots(directories(arguments))
+        account, rest = account_of(arguments)
+        roots = Roots(directories(rest))
+        if account is not None:
+            become(*account)
     except IronCurtainError as e:
         print(e, file=sys.stderr)
         return e.exit_status
@@ -34,6 +44,34 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         roots.close()
     return 0
+
+
+def account_of(arguments: Sequence[str]) -> tuple[tuple[int, int] | None, Sequence[str]]:
+    """
+    :returns: the uid and gid that a command line begins with, if it does, and the rest of it.
+    :raises UsageError: they are no two numbers.
+    """
+    if not arguments or not arguments[0].startswith("--account="):
+        return None, arguments
+    if (found := re.fullmatch(r"--account=([0-9]{1,10}):([0-9]{1,10})", arguments[0])) is None:
+        raise UsageError(f"{arguments[0]} is no uid and gid\n{USAGE}")
+    return (int(found[1]), int(found[2])), arguments[1:]
+
+
+def become(uid: int, gid: int) -> None:
+    """
+    Change to another account for good, without any group but ``gid``.
+
+    :raises UsageError: we are not root.
+    """
+    for module in LATER:
+        import_module(module)
+    try:
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
+    except (OSError, OverflowError) as e:
+        raise UsageError(f"cannot become {uid}:{gid}, which only root can: {e}") from None
 
 
 def directories(arguments: Sequence[str]) -> list[str]:

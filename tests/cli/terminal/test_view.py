@@ -248,7 +248,7 @@ class RemarkTests(SynchronousTestCase):
                 "budget nearly used up",
                 "s.t: the same call came too often, refused",
                 "the MCP server git\\x1b is not up: /logs or 'ironcurtain logs' may say why",
-                "a result was cut: the agent got 5 of 10 characters",
+                "a result was cut: the agent got 5 of 10 bytes",
                 "7 events were missed here: /history shows the messages",
                 "the session is closed: ended by alice",
             ],

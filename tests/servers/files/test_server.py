@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
-from twisted.trial.unittest import SynchronousTestCase, TestCase
+from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.errors import UsageError
 from ironcurtain.jsonrpc.framing import TOO_LONG
-from ironcurtain.servers.files.__main__ import directories
+from ironcurtain.servers.files.__main__ import account_of, directories
 from ironcurtain.servers.files.server import VERSIONS, FileServer
 from ironcurtain.servers.files.table import DEFINITIONS
 from ironcurtain.servers.files.tools import FileTools
@@ -139,10 +139,48 @@ class CommandLineTests(SynchronousTestCase):
         for wrong in ([], ["--root"], ["--root="], ["--rot", "a"], ["-x"]):
             self.assertRaises(UsageError, directories, wrong)
 
+    def test_an_account_comes_first(self) -> None:
+        self.assertEqual(account_of(["--account=1:23", "a"]), ((1, 23), ["a"]))
+        for none in ([], ["a"], ["a", "--account=1:2"]):
+            self.assertEqual(account_of(none), (None, none))
+        for wrong in ("", "1", "1:", "-1:1", "1:2:3", "a:b", "1:\u0661", "1:2\n"):
+            self.assertRaises(UsageError, account_of, ["--account=" + wrong, "a"])
+
 
 def run(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": REPOSITORY}
     return subprocess.run([*COMMAND, *arguments], input=data, capture_output=True, timeout=60, env=environment)
+
+
+def each_tool(directory: str) -> list[bytes]:
+    """:returns: the lines of a conversation that calls every tool with success, and reads what may be closed."""
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"path": "a.txt", "content": "one\ntwo\n"}),
+        ("edit_file", {"path": "a.txt", "edits": [{"oldText": "one", "newText": "three"}]}),
+        ("read_text_file", {"path": "a.txt", "head": 1}),
+        ("read_file", {"path": "a.txt"}),
+        ("read_media_file", {"path": "a.txt"}),
+        ("read_multiple_files", {"paths": ["a.txt", "b.txt"]}),
+        ("create_directory", {"path": "c/d"}),
+        ("list_directory", {"path": directory}),
+        ("list_directory_with_sizes", {"path": directory}),
+        ("directory_tree", {"path": directory}),
+        ("move_file", {"source": "c/d", "destination": "e"}),
+        ("search_files", {"path": directory, "pattern": "*.txt"}),
+        ("get_file_info", {"path": "a.txt"}),
+        ("list_allowed_directories", {}),
+        ("delete_directory", {"path": "e"}),
+        ("write_file", {"path": "f.txt", "content": ""}),
+        ("delete_file", {"path": "f.txt"}),
+    ]
+    assert {name for name, _ in calls} == {each["name"] for each in DEFINITIONS}
+    calls.append(("read_file", {"path": "closed"}))
+    hello = ("initialize", {"protocolVersion": VERSIONS[-1], "capabilities": {}})
+    messages = [hello, *(("tools/call", {"name": name, "arguments": given}) for name, given in calls)]
+    return [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+        for number, (method, params) in enumerate(messages)
+    ]
 
 
 class ProcessTests(TestCase):
@@ -165,6 +203,54 @@ class ProcessTests(TestCase):
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=REPOSITORY, check=True)
         self.assertEqual(done.stdout.strip(), b"[]")
+
+    def test_another_account_works_where_it_could_not_go(self) -> None:
+        """Below a directory of root's, with files as its own; and it reads no file of root's."""
+        if os.geteuid():
+            raise SkipTest("only root can become somebody else")
+        with TemporaryDirectory() as top:
+            inside = Path(top, "inside")
+            inside.mkdir(mode=0o700)
+            (inside / "closed").touch(mode=0o600)
+            os.chown(inside, 4242, 4243)
+            said = self.talk([f"--account={4242}:{4243}", str(inside)], each_tool(str(inside)))
+            made = (inside / "a.txt").stat()
+            self.assertEqual((made.st_uid, made.st_gid), (4242, 4243))
+        self.assertEqual([answer["isError"] for answer in said[:-1]], [False] * (len(said) - 1), said)
+        self.assertIn("permission denied", str(said[-1]))
+
+    def test_an_account_that_cannot_be_had(self) -> None:
+        for account in ["4294967295:0", "9999999999:1"] if os.geteuid() == 0 else ["0:0"]:
+            with TemporaryDirectory() as directory:
+                done = run([f"--account={account}", directory], b"")
+            self.assertEqual((done.returncode, done.stdout), (64, b""))
+            self.assertIn(b"cannot become", done.stderr)
+
+    def test_what_is_imported_later_is_listed(self) -> None:
+        """Whoever becomes another account imports it before, since the files may be closed to that one."""
+        with TemporaryDirectory() as directory:
+            code = (
+                "import sys\n"
+                "from importlib import import_module\n"
+                "from ironcurtain.servers.files import __main__ as main\n"
+                "[import_module(name) for name in main.LATER]\n"
+                "before = set(sys.modules)\n"
+                "main.main(sys.argv[1:])\n"
+                "print(set(sys.modules) - before, file=sys.stderr)\n"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", code, directory],
+                input=b"".join(each_tool(directory)),
+                capture_output=True,
+                cwd=REPOSITORY,
+                check=True,
+            )
+        self.assertEqual(done.stderr, b"set()\n")
+
+    def talk(self, arguments: list[str], lines: list[bytes]) -> list[dict[str, Any]]:
+        done = run(arguments, b"".join(lines))
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return [json.loads(line)["result"] for line in done.stdout.splitlines()][1:]
 
     def test_the_sdk_client_drives_it(self) -> Deferred[None]:
         import asyncio

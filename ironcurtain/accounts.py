@@ -1,0 +1,125 @@
+"""
+As whom a session runs: its MCP servers, its interpreter, its container.
+
+That is the account of whoever runs this program, unless that is root: what agents set in motion should not be root's.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ironcurtain.errors import ConfigurationError
+
+USUAL_UID = 1000
+"""The first person's on most systems; taken where nothing else tells (our choice)."""
+
+HIGHEST_ID = 2**32 - 2
+"""The highest uid and gid; one more means "unchanged" to the system (chown(2))."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """
+    A user of this machine.
+
+    :param gid: of the group that new files get; the only group of what runs as this account.
+    :param name: empty if the system knows no such user.
+    :param home: the home directory that the system has for it; ``/`` if the system knows no such user.
+    :param named: whether the setting names it; else it was chosen.
+    """
+
+    uid: int
+    gid: int
+    name: str = ""
+    home: str = "/"
+    named: bool = False
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it may do everything; containers never run so."""
+        return self.uid == 0
+
+    @property
+    def ids(self) -> str:
+        """Uid and gid with a colon between."""
+        return f"{self.uid}:{self.gid}"
+
+    def __str__(self) -> str:
+        return self.name or f"uid {self.uid}"
+
+    def may_write(self, status: os.stat_result) -> bool:
+        """:returns: whether it may make files in a directory, as far as owner, group and mode tell."""
+        mode = stat.S_IMODE(status.st_mode)
+        shift = 6 if status.st_uid == self.uid else 3 if status.st_gid == self.gid else 0
+        return self.is_root or (mode >> shift) & 0o3 == 0o3
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """
+        :returns: the command line by which root runs ``argv`` as this account: in no group but its own, so that for
+            example docker's, by which it could become root, is not among them.
+        """
+        program = shutil.which("setpriv") or "setpriv"
+        return [program, f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--inh-caps=-all", "--", *argv]
+
+
+def session_account(run_as: str, environ: Mapping[str, str], workspace: Path | None, euid: int) -> Account:
+    """
+    Choose the account of a session.
+
+    Whoever is not root is the account. For root it is what ``run_as`` says, else the owner of the workspace, else who
+    called ``sudo``, else uid 1000; of the last three the first that is not root.
+
+    :param run_as: the setting: a name or a uid; empty: choose.
+    :param environ: our environment, for ``SUDO_UID`` and ``SUDO_GID``.
+    :param workspace: the directory that the session was given; ``None`` for a fresh one.
+    :param euid: our own.
+    :raises ConfigurationError: there is no such user, or only root could run as it.
+    """
+    if run_as:
+        chosen = replace(_named(run_as), named=True)
+        if euid not in (0, chosen.uid):
+            raise ConfigurationError("config.toml", "only root can run sessions as somebody else", field="run_as")
+        return chosen
+    if euid != 0:
+        return _account(euid, os.getegid())
+    return _owner(workspace) or _caller(environ) or _account(USUAL_UID)
+
+
+def _named(run_as: str) -> Account:
+    if (uid := _number(run_as)) is not None:
+        return _account(uid)
+    try:
+        return _account(pwd.getpwnam(run_as).pw_uid)
+    except (KeyError, ValueError):  # ValueError: it holds a zero byte
+        raise ConfigurationError("config.toml", f"there is no user {run_as!r} here", field="run_as") from None
+
+
+def _owner(workspace: Path | None) -> Account | None:
+    if workspace is None or (status := workspace.stat()).st_uid == 0:
+        return None
+    return _account(status.st_uid)
+
+
+def _caller(environ: Mapping[str, str]) -> Account | None:
+    uid, gid = (_number(environ.get(name, "")) for name in ("SUDO_UID", "SUDO_GID"))
+    return _account(uid, gid or None) if uid else None
+
+
+def _number(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(HIGHEST_ID))):
+        return None
+    return number if (number := int(text)) <= HIGHEST_ID else None
+
+
+def _account(uid: int, gid: int | None = None) -> Account:
+    try:
+        known = pwd.getpwuid(uid)
+    except KeyError:
+        return Account(uid, uid if gid is None else gid)
+    return Account(uid, known.pw_gid if gid is None else gid, known.pw_name, known.pw_dir)

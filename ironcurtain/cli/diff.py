@@ -1,0 +1,84 @@
+"""``ironcurtain diff``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from ironcurtain.cli.files import session_directory
+from ironcurtain.cli.output import as_json, home, print_json
+
+if TYPE_CHECKING:
+    from ironcurtain.project.changes import Change, Comparison
+
+
+@click.command()
+@click.argument("session", default="last")
+@as_json
+def diff(session: str, json_output: bool) -> None:
+    """
+    Show what changed in the workspace of SESSION since it first started.
+
+    SESSION is a number, an id, or 'last' for the newest one; it need not run any more. The output is one that
+    'git apply' takes; with --json it is a list of the changed files. Files to look at before you go on, because
+    programs run or obey them by themselves, are named on standard error.
+    """
+    from ironcurtain.project.patch import patch
+
+    with comparison_of(session) as comparison:
+        changes = comparison.changes()
+        if json_output:
+            print_json([{"path": _text(change.path), "what": change.what} for change in changes])
+        else:
+            for change in changes:
+                _print(patch(change, comparison.before, comparison.after))
+        _remarks(comparison, changes)
+
+
+@contextmanager
+def comparison_of(session: str) -> Iterator[Comparison]:
+    """
+    :param session: as commands take it.
+    :returns: its workspace now beside what it was.
+    :raises NotFound: there is no such session, or it has no manifest.
+    :raises UsageError: the workspace cannot be read.
+    """
+    from ironcurtain.project.changes import Comparison
+    from ironcurtain.project.manifest import read_manifest
+    from ironcurtain.project.tree import close, open_tree
+
+    paths = session_directory(home(), session)
+    manifest = read_manifest(paths.manifest, paths.originals)
+    tree = open_tree(manifest.workspace)
+    try:
+        yield Comparison(manifest, tree)
+    finally:
+        close(tree)
+
+
+def _remarks(comparison: Comparison, changes: list[Change]) -> None:
+    from ironcurtain.cli.review import review
+    from ironcurtain.project.planted import findings
+
+    review(findings(changes, comparison.before, comparison.after))
+    uncovered = [path for path in comparison.uncovered if not path.endswith((".git/objects", ".git/lfs"))]
+    if uncovered:
+        click.echo(f"Not compared, since there is too much in them: {_text(', '.join(uncovered[:10]))}", err=True)
+
+
+def _print(text: str) -> None:
+    if sys.stdout.isatty():
+        from ironcurtain.display import paragraphs
+
+        click.echo(paragraphs(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")), nl=False)
+    else:
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))  # as it is, for programs
+        sys.stdout.buffer.flush()
+
+
+def _text(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

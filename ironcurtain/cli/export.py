@@ -1,0 +1,34 @@
+"""``ironcurtain export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ironcurtain.cli.diff import comparison_of
+from ironcurtain.display import one_line
+
+
+@click.command()
+@click.argument("session")
+@click.argument("destination", type=click.Path(path_type=Path))
+def export(session: str, destination: Path) -> None:
+    """
+    Copy the workspace of SESSION to DESTINATION, a new or empty directory.
+
+    Links are copied where they stay inside and never followed; devices, pipes and set-user-id bits are not copied. What
+    git would run in the copy by itself, because the agent put it there, is left out. SESSION is a number, an id, or
+    'last', and need not run any more.
+    """
+    from ironcurtain.project.export import destination as made
+    from ironcurtain.project.export import export as copy
+
+    with comparison_of(session) as comparison:
+        to = made(destination, comparison.manifest.workspace)
+        done = copy(comparison, to)
+    click.echo(f"{done.files} files ({done.bytes:,} bytes) copied to {to}")
+    for path, why in done.left_out:
+        click.echo(f"left out: {one_line(path, 200)}: {one_line(why, 200)}", err=True)
+    for path in done.restored:
+        click.echo(f"as before the session: {one_line(path, 200)}: git would run what is in it now", err=True)

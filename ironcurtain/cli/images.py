@@ -1,0 +1,149 @@
+"""``ironcurtain images``."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ironcurtain.cli.output import ago, as_json, home, print_json, print_table
+
+if TYPE_CHECKING:
+    from ironcurtain.container.image_update import Move
+    from ironcurtain.container.images import AgentImages
+
+MEGABYTE = 1_000_000
+"""As the Engine's own commands count."""
+
+
+@click.group()
+def images() -> None:
+    """
+    Build and look after the agents' container images.
+
+    They are built when they are first needed; nothing here is needed before "ironcurtain start --agent".
+    """
+
+
+@images.command()
+@click.argument("agents", metavar="[AGENT]...", nargs=-1)
+def build(agents: tuple[str, ...]) -> None:
+    """
+    Build the images of these agents, or of all, where they are not as they would be built now.
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.container.image_choices import load_recipes
+
+    recipes = load_recipes(home())
+    for agent in agents:
+        recipes.check(agent)
+
+    async def main(reactor: Any) -> None:
+        ours = _images(reactor)
+        for agent in agents or [image.agent for image in await ours.states() if image.state != "no release"]:
+            click.echo(await ours.ensure(agent, _progress))
+
+    run(main)
+
+
+@images.command("list")
+@as_json
+def list_(json_output: bool) -> None:
+    """
+    Show each agent's image, and whether it is as it would be built now.
+    """
+    from ironcurtain.cli.run import run
+
+    found = run(lambda reactor: _images(reactor).states())
+    if json_output:
+        print_json([asdict(image) for image in found])
+        return
+    now = time.time()
+    rows = [
+        (
+            image.agent,
+            image.state,
+            image.version,
+            f"{image.size / MEGABYTE:.0f} MB" if image.reference else "",
+            ago(now - image.created) if image.reference else "",
+            image.reference,
+        )
+        for image in found
+    ]
+    print_table(("AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"), rows)
+
+
+@images.command()
+@as_json
+def prune(json_output: bool) -> None:
+    """
+    Remove our images that would not be used again.
+    """
+    from ironcurtain.cli.run import run
+
+    pruned = run(lambda reactor: _images(reactor).prune())
+    if json_output:
+        print_json(asdict(pruned))
+        return
+    for name in pruned.removed:
+        click.echo(f"removed  {name}")
+    for name in pruned.in_use:
+        click.echo(f"in use   {name}")
+    if not pruned.removed and not pruned.in_use:
+        click.echo("Nothing to remove.")
+
+
+@images.command()
+@click.argument("names", metavar="[AGENT | base]...", nargs=-1)
+@as_json
+def update(names: tuple[str, ...], json_output: bool) -> None:
+    """
+    Choose the newest releases of these agents, or of all, for the images.
+
+    "base" stands for Debian's packages in the image that all stand on. Nothing is built: that is the work of
+    "ironcurtain images build", or of the next "ironcurtain start --agent".
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.image_choices import choose, find_choices, load_recipes
+    from ironcurtain.container.image_update import Updates
+
+    where = home()
+    where.prepare()
+    recipes, choices = load_recipes(where), find_choices(os.environ)
+    moves = run(lambda reactor: Updates(Engine.find(reactor, os.environ), recipes, choices).find(names, _progress))
+    choose(where, [move.release for move in moves if move.release])
+    if json_output:
+        print_json([_described(move) for move in moves])
+    for move in () if json_output else moves:
+        click.echo(f"{move.name}: {_outcome(move)}")
+    if any(move.problem for move in moves):
+        raise SystemExit(1)
+
+
+def _described(move: Move) -> dict[str, str]:
+    after = move.release.version if move.release else move.before
+    return {"name": move.name, "before": move.before, "after": after, "problem": move.problem}
+
+
+def _outcome(move: Move) -> str:
+    if move.release is None:
+        return f"stays at {move.before or 'no release'}: {move.problem}"
+    if move.release.version == move.before:
+        return f"{move.before} is the newest"
+    return f"{move.before or 'no release'} -> {move.release.version}"
+
+
+def _images(reactor: Any) -> AgentImages:
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.image_choices import find_choices, load_recipes
+    from ironcurtain.container.images import AgentImages
+
+    return AgentImages(Engine.find(reactor, os.environ), load_recipes(home()), find_choices(os.environ))
+
+
+def _progress(line: str) -> None:
+    click.echo(line, err=True)

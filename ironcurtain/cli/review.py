@@ -1,0 +1,49 @@
+"""Tell a person which files to look at before going on in a workspace where an agent was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ironcurtain.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.home import SessionPaths
+    from ironcurtain.project.planted import Finding
+
+SHOWN = 20
+"""Most files that are named (our choice); 'ironcurtain diff' shows all changes."""
+
+PATH_LIMIT = 120
+
+
+def review(findings: Sequence[Finding]) -> None:
+    """Name them on standard error; files of builds are only counted."""
+    urgent = [finding for finding in findings if not finding.building]
+    if urgent:
+        click.echo("Look at these before you go on in the workspace:", err=True)
+    for finding in urgent[:SHOWN]:
+        click.echo(f"  {finding.what:<8} {one_line(finding.path, PATH_LIMIT)}", err=True)
+        click.echo(f"           {one_line(finding.reason, 300)}", err=True)
+    if len(urgent) > SHOWN:
+        click.echo(f"  and {len(urgent) - SHOWN} more: ironcurtain diff", err=True)
+    if building := [one_line(finding.path, PATH_LIMIT) for finding in findings if finding.building]:
+        more = f" and {len(building) - 5} more" if len(building) > 5 else ""
+        click.echo(f"Changed, and run when you build or test: {', '.join(building[:5])}{more}", err=True)
+
+
+def review_of(paths: SessionPaths) -> None:
+    """Name what was found when a session ended; nothing if it was not looked at."""
+    import msgspec
+
+    from ironcurtain.session.project import Findings
+
+    try:
+        found = msgspec.json.decode(paths.findings.read_bytes(), type=Findings)
+    except (OSError, msgspec.DecodeError):
+        return
+    review(found.files)
+    if not found.complete:
+        click.echo("Not everything in the workspace could be looked at: see 'ironcurtain diff'", err=True)

@@ -1,0 +1,159 @@
+"""What the images are: from which files and with which arguments each is built, and what it is then called. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ironcurtain.container.image_context import arguments, content
+from ironcurtain.container.versions import BASE, Program
+from ironcurtain.errors import ConfigurationError, UsageError
+
+DOWNLOADER = "downloader"
+"""Image that fetches programs while others are built."""
+
+QUESTION = "question"
+"""Image that is built to be told of the newest release of a program, and not kept."""
+
+CERTIFICATES = "certificates.pem"
+"""File of the downloader's archive: what this machine trusts besides the usual."""
+
+PREFIX = "ironcurtain/"
+"""Of the names of all our images."""
+
+NAME_LABEL, CONTENT_LABEL, VERSION_LABEL = "ironcurtain.image", "ironcurtain.content", "ironcurtain.version"
+"""Labels of an image: which one it is, the digest of what it was built from, the release of its program."""
+
+DOCKERFILE = "Dockerfile"
+
+Folder = Mapping[str, bytes]
+"""The files of one image: content by name."""
+
+_PACKAGE = "_PACKAGE"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """
+    What the base image stands on.
+
+    :param name: of that image.
+    :param id: of its exact content.
+    :param architecture: as Docker names it.
+    """
+
+    name: str
+    id: str
+    architecture: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    One image, built or not.
+
+    :param repository: what all its versions are called.
+    :param arguments: build arguments.
+    :param version: of its program, for people.
+    :param content: digest of everything that shapes it.
+    """
+
+    name: str
+    repository: str
+    files: Folder
+    arguments: Mapping[str, str]
+    version: str
+    content: str
+
+    @property
+    def reference(self) -> str:
+        """What the image is called: another content has another name."""
+        return f"{self.repository}:{self.content[:12]}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The image's labels."""
+        return {NAME_LABEL: self.name, CONTENT_LABEL: self.content, VERSION_LABEL: self.version}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipes:
+    """
+    The folders of all images, and the releases that go into them.
+
+    :param folders: by name.
+    :param programs: by name.
+    :param prefix: of the names of the images; those with another are somebody else's.
+    """
+
+    folders: Mapping[str, Folder]
+    programs: Mapping[str, Program]
+    prefix: str = PREFIX
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The names of the agents' images."""
+        return tuple(sorted(set(self.folders) - {BASE, DOWNLOADER, QUESTION}))
+
+    @property
+    def default_source(self) -> str:
+        """The image that the base image stands on unless told."""
+        return arguments(self.folders[BASE][DOCKERFILE])["BASE"]
+
+    def check(self, agent: str) -> None:
+        """:raises UsageError: there is no image of this name."""
+        if agent not in self.agents:
+            raise UsageError(f"there is no image {agent!r}; there are: {', '.join(self.agents)}")
+
+    def base(self, source: Source) -> Plan:
+        """:returns: the image that all others stand on."""
+        files, program = self.folders[BASE], self.programs[BASE]
+        given = program.arguments(source.architecture)
+        values = {**given, "source": source.id, "architecture": source.architecture}
+        given["BASE"] = source.name
+        return Plan(BASE, self._repository(BASE), files, given, program.version, content([files], values))
+
+    def downloader(self, base: Plan, certificates: bytes) -> Plan:
+        """:returns: the image that fetches programs."""
+        files = {**self.folders[DOWNLOADER], CERTIFICATES: certificates}
+        given, digest = {"BASE": base.reference}, content([files], {"base": base.content})
+        return Plan(DOWNLOADER, self._repository(DOWNLOADER), files, given, base.version, digest)
+
+    def agent(self, name: str, base: Plan, architecture: str) -> Plan:
+        """
+        Where its programs are fetched from, and by whom, is no part of its content: their checksums are.
+
+        :returns: the image of an agent.
+        :raises UsageError: there is no image of this name.
+        :raises NoRelease: a program in it has no release for this architecture.
+        """
+        self.check(name)
+        programs = self.needed(name)
+        given: dict[str, str] = {}
+        for program in programs:
+            given |= program.arguments(architecture)
+        digest = content([self.folders[name], self.folders[DOWNLOADER]], {**given, "base": base.content})
+        given["BASE"] = base.reference
+        return Plan(name, self._repository(name), self.folders[name], given, programs[0].version, digest)
+
+    def needed(self, agent: str) -> tuple[Program, ...]:
+        """
+        :returns: the programs in an agent's image, its own first: those whose packages its Dockerfile asks for.
+        :raises ConfigurationError: ``versions.toml`` lacks one.
+        """
+        declared = arguments(self.folders[agent][DOCKERFILE])
+        names = [name.removesuffix(_PACKAGE).lower().replace("_", "-") for name in declared if name.endswith(_PACKAGE)]
+        return tuple(self._program(name) for name in names)
+
+    def chosen(self, agents: Iterable[str]) -> tuple[Program, ...]:
+        """:returns: the programs in these agents' images, each once."""
+        found = {program.name: program for agent in agents for program in self.needed(agent)}
+        return tuple(found.values())
+
+    def _repository(self, name: str) -> str:
+        return f"{self.prefix}{name}"
+
+    def _program(self, name: str) -> Program:
+        if name not in self.programs:
+            raise ConfigurationError("versions.toml", "is missing", field=name)
+        return self.programs[name]

@@ -1,0 +1,151 @@
+"""Which releases the agents' images are built from: ``versions.toml``, read and written. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.structured import check_version, convert, parse_toml
+
+FORMAT_VERSION = 1
+"""Of ``versions.toml``; newer ones are refused."""
+
+ANY = "any"
+"""In place of an architecture: for programs that are the same for each."""
+
+BASE = "base"
+"""The entry of the base image, whose version is the day up to which Debian's updates are in."""
+
+_ANSWER = re.compile(r"newest (?P<name>\S+) (?P<version>[0-9A-Za-z][0-9A-Za-z.+-]*)(?P<integrity>(?: \w+=sha512-\S+)*)")
+
+Version = Annotated[str, msgspec.Meta(pattern=r"^([0-9A-Za-z][0-9A-Za-z.+-]*)?\Z")]
+Integrity = Annotated[str, msgspec.Meta(pattern=r"^sha512-[A-Za-z0-9+/]{86}==\Z")]
+# No character that a shell or a build would take for more than itself.
+Address = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9@/._:{}-]+)?\Z")]
+
+
+class NoRelease(Unavailable):
+    """
+    No release of a program is known for this machine.
+
+    :param program: its name.
+    :param architecture: of this machine, as Docker names it.
+    """
+
+    code = "NO_RELEASE"
+
+    def __init__(self, program: str, architecture: str) -> None:
+        super().__init__(
+            f"no release of {program} for {architecture} is chosen: choose the newest with: "
+            f"ironcurtain images update {program}"
+        )
+        self.program, self.architecture = program, architecture
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    version: Version = ""
+    follows: Address = ""
+    packages: dict[str, Address] = {}
+    integrity: dict[str, Integrity] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """
+    One program and the release of it that goes into images.
+
+    :param version: empty if none is chosen yet.
+    :param follows: what tells of newer releases: a package of npm (``name`` or ``name@range``), or the address of a
+        page that leads on to the newest; empty for the base image.
+    :param packages: what to download, by architecture as Docker names it or :data:`ANY`; ``{version}`` stands for it.
+    :param integrity: checksums of that, as npm writes them.
+    """
+
+    name: str
+    version: str
+    follows: str
+    packages: Mapping[str, str]
+    integrity: Mapping[str, str]
+
+    def arguments(self, architecture: str) -> dict[str, str]:
+        """
+        :returns: the build arguments that name this release.
+        :raises NoRelease: there is none for this architecture.
+        """
+        prefix = self.name.upper().replace("-", "_")
+        if self.name == BASE:
+            return {f"{prefix}_VERSION": self.version}
+        chosen = ANY if ANY in self.packages else architecture
+        if not self.version or chosen not in self.integrity or chosen not in self.packages:
+            raise NoRelease(self.name, architecture)
+        package = self.packages[chosen].replace("{version}", self.version)
+        return {f"{prefix}_PACKAGE": package, f"{prefix}_INTEGRITY": self.integrity[chosen]}
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """
+    What the source of a program says is its newest release.
+
+    :param integrity: checksums, by architecture or :data:`ANY`.
+    """
+
+    name: str
+    version: str
+    integrity: Mapping[str, str]
+
+
+def read_versions(source: str, text: str, shipped: Mapping[str, Program] | None = None) -> dict[str, Program]:
+    """
+    Read a file of versions.
+
+    :param source: the file's name, for messages.
+    :param shipped: what came with IronCurtain, for a file of the home, which only says which releases to use instead.
+    :returns: each program by its name.
+    :raises ConfigurationError: something is unknown or does not fit.
+    """
+    parsed = parse_toml(source, text)
+    check_version(source, parsed, FORMAT_VERSION, text)
+    parsed.pop("version", None)
+    entries: dict[str, _Entry] = convert(source, parsed, dict[str, _Entry], text)
+    if shipped is None:
+        return {name: Program(name, e.version, e.follows, e.packages, e.integrity) for name, e in entries.items()}
+    releases = (Release(name, entry.version, entry.integrity) for name, entry in entries.items())
+    return moved(shipped, releases)
+
+
+def moved(programs: Mapping[str, Program], releases: Iterable[Release]) -> dict[str, Program]:
+    """:returns: the programs, with these releases in place of theirs; releases of unknown programs have no effect."""
+    result = dict(programs)
+    for release in releases:
+        if old := programs.get(release.name):
+            result[release.name] = Program(old.name, release.version, old.follows, old.packages, release.integrity)
+    return result
+
+
+def write_versions(programs: Iterable[Program]) -> str:
+    """:returns: the text of a home's file that chooses the releases of these programs."""
+    lines = ["# Written by: ironcurtain images update", f"version = {FORMAT_VERSION}"]
+    for program in programs:
+        lines += ["", f"[{program.name}]", f'version = "{program.version}"']
+        lines += [f'integrity.{place} = "{value}"' for place, value in sorted(program.integrity.items())]
+    return "\n".join([*lines, ""])
+
+
+def question(program: Program) -> str:
+    """:returns: the words that ask the downloader for the newest release of a program."""
+    return " ".join([program.name, program.follows, *(f"{place}={p}" for place, p in program.packages.items())])
+
+
+def read_answer(line: str) -> Release | None:
+    """:returns: what a line of the downloader says about the newest release; ``None`` if it is about something else."""
+    answer = _ANSWER.fullmatch(line.strip())
+    if answer is None:
+        return None
+    integrity = dict(pair.split("=", 1) for pair in answer["integrity"].split())
+    return Release(answer["name"], answer["version"], integrity)

@@ -1,0 +1,80 @@
+"""What the container of a session is made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironcurtain.accounts import Account
+from ironcurtain.container.layout import mounts
+from ironcurtain.container.owners import owner_labels
+from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.home import RunPaths, SessionPaths
+from ironcurtain.identity import ProcessIdentity
+from ironcurtain.settings import Resources
+
+SCRATCH_SHARE = 4
+"""``/tmp`` may hold a quarter of the memory (our choice; compilers and package managers need hundreds of MiB)."""
+
+SCRATCH_MOST_MB = 1024
+"""And never more than this many MiB."""
+
+COMMAND = ("sleep", "infinity")
+"""Keeps the container alive between messages."""
+
+
+def container_name(session_id: str) -> str:
+    """:returns: what the container of a session is called."""
+    return f"ironcurtain-{session_id.replace('-', '')[:12]}"
+
+
+def passwd_file(paths: SessionPaths) -> Path:
+    """:returns: the container's ``/etc/passwd``."""
+    return paths.users / "passwd"
+
+
+def group_file(paths: SessionPaths) -> Path:
+    """:returns: the container's ``/etc/group``."""
+    return paths.users / "group"
+
+
+def describe(
+    *,
+    session_id: str,
+    image: str,
+    account: Account,
+    environment: Mapping[str, str],
+    workspace: Path,
+    paths: SessionPaths,
+    run: RunPaths,
+    resources: Resources,
+    home: Path,
+    owner: ProcessIdentity,
+) -> ContainerSpec:
+    """
+    :param environment: of everything inside.
+    :param home: our own.
+    :param owner: this process.
+    :raises UsageError: it cannot be had so.
+    """
+    return ContainerSpec(
+        name=container_name(session_id),
+        image=image,
+        command=COMMAND,
+        uid=account.uid,
+        gid=account.gid,
+        environment=environment,
+        mounts=mounts(
+            workspace=str(workspace),
+            home=str(paths.agent_home),
+            sockets=str(run.agent),
+            orientation=str(paths.orientation),
+            passwd=str(passwd_file(paths)),
+            group=str(group_file(paths)),
+        ),
+        tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
+        memory_mb=resources.memory_mb,
+        cpus=resources.cpus,
+        pids=resources.pids,
+        labels=owner_labels(session_id, str(home), owner),
+    )

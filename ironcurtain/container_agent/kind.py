@@ -1,0 +1,219 @@
+"""Put sessions with an agent in a container together."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.accounts import Account
+from ironcurtain.agents import surroundings
+from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.agents.orientation import orientation
+from ironcurtain.audit.chain import read_record
+from ironcurtain.container.container import Container
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.layout import group_text, passwd_text
+from ironcurtain.container_agent.agent import ContainerAgent, Making
+from ironcurtain.container_agent.description import describe, group_file, passwd_file
+from ironcurtain.container_agent.leftovers import clear
+from ironcurtain.container_agent.placing import Placer
+from ironcurtain.container_agent.tools import Proxies
+from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
+from ironcurtain.credentials import DEFAULT_VARIABLES, real_key
+from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
+from ironcurtain.identity import identify
+from ironcurtain.mitm_proxy.authority import Authority
+from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
+from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+from ironcurtain.secrets import Secret
+from ironcurtain.session import events
+from ironcurtain.session.history import read_turns
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.parts import Core, Services
+from ironcurtain.session.tools import make_proxy
+from ironcurtain.settings import Provider, Settings
+
+SERVERS_SECONDS = 10.0
+"""How long the first message waits for MCP servers that start slowly, before it goes on without them (our choice)."""
+
+CA_NAME = "ca.pem"
+"""The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.surroundings.CA_FILE`."""
+
+EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
+"""Gives a reference to an agent's image, which it builds if it has to, telling its progress."""
+
+
+class ContainerKind:
+    """
+    How the parts of a session with one agent are made.
+
+    :param engine: finds the Docker Engine.
+    :param ensure_image: gives the image.
+    :param environ: our environment, for keys.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        engine: Callable[[], Engine],
+        ensure_image: EnsureImage,
+        services: Services,
+        reactor: Any,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
+        self._services, self._reactor, self._environ = services, reactor, environ
+
+    async def check(self, request: SessionRequest) -> None:
+        """
+        Look for everything without which no session can start.
+
+        :raises EngineUnavailable: there is no Docker Engine.
+        :raises ConfigurationError: there is no key, or no account for the container.
+        :raises UsageError: the account cannot write to the workspace.
+        """
+        await self._engine().ping()
+        check_account(self._services.choose_account(request.workspace), request)
+        self._rules()
+
+    def make_tools(self, core: Core) -> Proxies:
+        """:returns: both proxies, not started."""
+        mcp = make_proxy(core, self._reactor, self._environ)
+        run = core.services.home.session_run(core.id)
+        authority = Authority.load_or_make(self._services.home.authority, self._services.now)
+        make_mitm = partial(self._mitm, core, authority)
+        return Proxies(core, mcp, make_mitm, self._spent(core), run, authority.certificate_pem)
+
+    def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent:
+        """:returns: the agent, not started."""
+        keys = {name: key.reveal() for name, key in proxies.mitm.fake_keys.items()}
+        options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
+        facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed)
+        making = Making(
+            partial(self._container, core, proxies), partial(self._place, core), partial(self._told, core, proxies)
+        )
+        answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
+        return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered)
+
+    def _rules(self) -> tuple[ProviderRule, ...]:
+        """:returns: of the agent's providers, those for which there is a key."""
+        settings, names = self._services.settings, self._adapter.providers
+        usable = [name for name in names if has_key(name, settings, self._environ)]
+        if not usable:
+            variables = " or ".join(DEFAULT_VARIABLES[name] for name in names if name in DEFAULT_VARIABLES)
+            raise ConfigurationError(
+                "config.toml",
+                f"{self._adapter.display_name} has no key for its model: set {variables}, or say here where it is",
+                field=f"providers.{names[0]}.key",
+            )
+        return provider_rules(settings.providers, usable)
+
+    def _mitm(self, core: Core, authority: Authority, traffic: Traffic, down: Callable[[str], None]) -> MitmProxy:
+        async def key(name: str) -> Secret:
+            source = core.services.settings.providers.get(name, Provider()).key
+            return await real_key(name, source, self._environ, self._reactor)
+
+        return MitmProxy(
+            session_id=core.id,
+            rules=self._rules(),
+            real_key=key,
+            authority=authority,
+            audit=core.audit,
+            redactor=core.services.redactor,
+            surroundings=Surroundings(self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            events=traffic.heard,
+            exhausted=traffic.refusal,
+            down=down,
+        )
+
+    def _spent(self, core: Core) -> Spent:
+        if not core.resumed:
+            return Spent()
+        with core.paths.audit.open("rb") as lines:
+            records = [record for line in lines if (record := read_record(line.removesuffix(b"\n"))) is not None]
+        return spent_before(records, known_prices(core.services.settings))
+
+    async def _container(self, core: Core, proxies: Proxies, died: Callable[[ContainerDied], None]) -> Container:
+        engine = self._engine()
+        clearing = Deferred.fromCoroutine(self._clear(core, engine))
+        if core.resumed:
+            await clearing  # what a crash left has the name of ours
+        image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
+        self._directories(core, proxies.authority)
+        spec = describe(
+            session_id=core.id,
+            image=image,
+            account=core.account,
+            environment=surroundings.environment(),
+            workspace=core.workspace.resolve(),
+            paths=core.paths,
+            run=proxies.run,
+            resources=core.services.settings.resources,
+            home=core.services.home.path,
+            owner=identify(),
+        )
+        return Container(engine, spec, died)
+
+    async def _clear(self, core: Core, engine: Engine) -> None:
+        for sentence in await clear(engine, core.services.home):
+            core.emit(events.Progress(text=sentence))
+
+    def _directories(self, core: Core, authority: bytes) -> None:
+        paths, account = core.paths, core.account
+        account_directory(paths.agent_home, account.uid, account.gid)
+        account_directory(paths.orientation, account.uid, account.gid)
+        private_directory(paths.users)
+        for file, text in (
+            (passwd_file(paths), passwd_text(account.uid, account.gid)),
+            (group_file(paths), group_text(account.gid)),
+        ):
+            write_atomically(file, text.encode())
+            file.chmod(0o444)
+        self._placer(paths, account, "orientation").place(CA_NAME, authority)
+
+    def _place(self, core: Core, facts: Facts) -> None:
+        for file in self._adapter.files(facts):
+            placer = self._placer(core.paths, core.account, file.place)
+            placer.place(file.path, file.content.encode(), replace=file.replace)
+
+    def _placer(self, paths: SessionPaths, account: Account, place: str) -> Placer:
+        top = paths.agent_home if place == "home" else paths.orientation
+        return Placer(top, account.uid, account.gid, writable=place == "home")
+
+    async def _told(self, core: Core, proxies: Proxies) -> str:
+        gate = proxies.mcp.gate
+        await gate.settled(SERVERS_SECONDS)
+        for server in gate.down():
+            core.emit(events.ServerDown(server=server))
+        hosts = [rule.host for rule in self._rules()]
+        names = [tool.public_name for tool in gate.tools()]
+        return orientation(names, hosts, core.services.settings.escalation.timeout_seconds)
+
+
+def check_account(account: Account, request: SessionRequest) -> None:
+    """
+    :raises ConfigurationError: it is root's.
+    :raises UsageError: it cannot write to the workspace.
+    """
+    if account.is_root:
+        raise ConfigurationError(
+            "config.toml", "agents in containers never run as root: name another account", field="run_as"
+        )
+    workspace = request.workspace
+    if workspace is not None and not account.may_write(workspace.stat()):
+        raise UsageError(
+            f"{account}, as whom the agent runs, cannot write to {workspace}: chown it, or set run_as in config.toml"
+        )
+
+
+def has_key(provider: str, settings: Settings, environ: Mapping[str, str]) -> bool:
+    """:returns: whether it is said where the key of a provider comes from."""
+    key = settings.providers.get(provider, Provider()).key
+    return bool(key.file or key.command or environ.get(key.env or DEFAULT_VARIABLES.get(provider, "")))

@@ -1,0 +1,140 @@
+"""What the MITM proxy saw, as the session's events and its account. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ironcurtain.budget import Budget, Dimension, Limits
+from ironcurtain.errors import SessionError
+from ironcurtain.llm import prices
+from ironcurtain.llm.model import Usage as Tokens
+from ironcurtain.mitm_proxy.recording import USAGE_MEMBERS, ModelRequest, ModelResponse, ModelTraffic
+from ironcurtain.session import events
+from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.model import Usage
+from ironcurtain.settings import Settings
+
+FAILED = 400
+"""HTTP statuses from here on are no answers of a model."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a session used before it was resumed."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class Traffic:
+    """
+    Counts what passes, and stops what goes beyond the budget.
+
+    :param spent: what was used before.
+    :param exhausted: told once why, when a limit is reached.
+    :param seconds: a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        spent: Spent,
+        emit: Callable[[events.SessionEvent], None],
+        exhausted: Callable[[SessionError], None],
+        seconds: Callable[[], float],
+    ) -> None:
+        self._prices = known_prices(settings)
+        self._emit, self._exhausted = emit, exhausted
+        self._model, self._steps = "", 0
+        self._tracked = False
+        self._over = False
+        self._budget = budget = Budget(Limits(**msgspec.structs.asdict(settings.budget)))
+        budget.used.update(
+            {
+                Dimension.STEPS: spent.steps,
+                Dimension.SECONDS: spent.seconds,
+                Dimension.TOKENS: spent.tokens,
+                Dimension.COST: spent.cost,
+            }
+        )
+        self._accounting = Accounting(budget, self._cost, emit, seconds)
+
+    def begin(self) -> None:
+        """
+        A message begins.
+
+        :raises SessionError: the budget is used up.
+        """
+        self._accounting.begin()
+        self._steps, self._over = 0, False
+        self._accounting.require()
+
+    def look(self) -> None:
+        """Time has passed."""
+        if not self._over:
+            try:
+                self._accounting.require()
+            except SessionError as e:
+                self._over = True
+                self._exhausted(e)
+
+    def refusal(self) -> str:
+        """:returns: why no further request to the model may be made; empty if one may."""
+        notice = self._budget.exhausted
+        return str(notice) if notice is not None else ""
+
+    def usage(self) -> Usage:
+        """:returns: what the message used so far, as far as the providers said."""
+        return msgspec.structs.replace(self._accounting.turn, token_tracking_available=self._tracked)
+
+    def heard(self, event: ModelTraffic) -> None:
+        """A request was judged, or answered."""
+        if isinstance(event, ModelResponse):
+            self._answered(event)
+        elif event.decision != "allow":
+            self._refused(event)
+
+    def _refused(self, event: ModelRequest) -> None:
+        reason = event.reason or event.rule
+        self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
+
+    def _answered(self, event: ModelResponse) -> None:
+        if event.usage is None and (event.error or not 0 < event.status < FAILED):
+            return
+        self._tracked = self._tracked or event.usage is not None
+        self._model = event.model
+        self._steps += 1
+        self._accounting.step(self._steps, event.usage or Tokens())
+        self.look()
+
+    def _cost(self, tokens: Tokens) -> float | None:
+        return prices.cost(self._model, tokens, self._prices)
+
+
+def known_prices(settings: Settings) -> dict[str, prices.Price]:
+    """:returns: the prices that the settings add to the list."""
+    return {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+
+
+def spent_before(records: Iterable[Mapping[str, Any]], known: Mapping[str, prices.Price]) -> Spent:
+    """
+    :param records: of the session's audit log, which counts also what a crash interrupted.
+    :param known: prices from the settings.
+    """
+    spent = Spent()
+    for record in records:
+        usage = record.get("usage")
+        if record.get("kind") == "model-response" and isinstance(usage, Mapping):
+            tokens = Tokens(*(int(usage.get(name, 0)) for name in USAGE_MEMBERS))
+            spent.steps += 1
+            spent.tokens += tokens.prompt_tokens + tokens.output_tokens
+            spent.cost += prices.cost(str(record.get("model", "")), tokens, known) or 0.0
+        elif record.get("kind") == "run-end":
+            spent.seconds += float(record.get("durationMs", 0)) / 1000
+    return spent

@@ -1,0 +1,117 @@
+"""What became of a workspace since its manifest was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, Manifest, read
+from ironcurtain.project.tree import Entry, Tree
+from ironcurtain.servers.files.failures import FileError
+from ironcurtain.servers.files.walk import Place
+
+What = Literal["added", "removed", "changed", "mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """
+    One path that is not as it was.
+
+    :param what: ``mode``: only its permissions are others.
+    :param before: what was there; ``None`` if nothing was.
+    :param after: what is there; ``None`` if nothing is.
+    """
+
+    path: str
+    what: What
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(slots=True)
+class Comparison:
+    """
+    A workspace now beside what it was.
+
+    :param tree: the workspace, open.
+    """
+
+    manifest: Manifest
+    tree: Tree
+    uncovered: list[str] = field(default_factory=list)
+    """Directories of which nothing can be said: they were not listed then, or are not listed now."""
+
+    def changes(self) -> list[Change]:
+        """:returns: all changes, by path. Directories are left out: what is in them says enough."""
+        return sorted(self._changes(), key=lambda change: change.path)
+
+    def before(self, change: Change) -> bytes | None:
+        """:returns: what a file or link held; nothing if it was not there, ``None`` if that was not kept."""
+        if change.before is None:
+            return b""
+        if change.before.kind == "link":
+            return change.before.target.encode("utf-8", "surrogateescape")
+        return self.manifest.original(change.path)
+
+    def after(self, change: Change) -> bytes | None:
+        """:returns: what a file or link holds; nothing if it is not there, ``None`` if it cannot be shown."""
+        if change.after is None:
+            return b""
+        if change.after.kind == "link":
+            return change.after.target.encode("utf-8", "surrogateescape")
+        return self.content(change.path)
+
+    def content(self, path: str) -> bytes | None:
+        """:returns: what a file holds now; ``None`` if it is no regular file, too large or unreadable."""
+        with suppress(FileError, OSError):
+            entry, _, data = read(Place(self.tree.root, tuple(path.split("/"))), KEPT_FILE + 1)
+            return data if entry.kind == "file" and len(data) <= KEPT_FILE else None
+        return None
+
+    def _changes(self) -> Iterator[Change]:
+        gone = {path for path, entry in self.manifest.entries.items() if entry.kind != "directory"}
+        for place, now in self.tree.entries():
+            path = "/".join(place.parts)
+            gone.discard(path)
+            then = self.manifest.entries.get(path)
+            if now.kind == "directory":
+                self._directory(path, then, now)
+            if change := self._change(path, then, now):
+                yield change
+        unlisted = tuple(f"{path}/" if path else "" for path in self.uncovered)
+        for path in gone:
+            if not path.startswith(unlisted):
+                yield Change(path, "removed", self.manifest.entries[path], None)
+
+    def _directory(self, path: str, then: Entry | None, now: Entry) -> None:
+        if not now.listed or (then is not None and not then.listed):
+            self.uncovered.append(path)
+
+    def _change(self, path: str, then: Entry | None, now: Entry) -> Change | None:
+        was = then if then is not None and then.kind != "directory" else None
+        now_is = now if now.kind != "directory" else None
+        if was is None and now_is is None:
+            return None
+        if was is None:
+            return Change(path, "added", None, now_is) if self.manifest.covers(path) else None
+        if now_is is None:
+            return Change(path, "removed", was, None)
+        if was.same_object(now_is):
+            return None
+        if self._same_content(path, was, now_is):
+            return Change(path, "mode", was, now_is) if was.mode != now_is.mode else None
+        return Change(path, "changed", was, now_is)
+
+    def _same_content(self, path: str, then: Entry, now: Entry) -> bool:
+        if (then.kind, then.size, then.target) != (now.kind, now.size, now.target):
+            return False
+        if then.kind != "file":
+            return True
+        if not then.digest or now.size > READ_FILE:
+            return then.written == now.written
+        with suppress(FileError, OSError):
+            return read(Place(self.tree.root, tuple(path.split("/"))), 0)[1] == then.digest
+        return False

@@ -1,0 +1,221 @@
+"""Clone a repository into a workspace before its agent starts: as the session's account, with a time limit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorTime
+from twisted.internet.protocol import ProcessProtocol
+from twisted.python.failure import Failure
+
+from ironcurtain.accounts import Account
+from ironcurtain.display import one_line
+from ironcurtain.errors import Unavailable
+from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
+from ironcurtain.project.repository import checked_address, clone_command, clone_environment
+
+CLONE_SECONDS = 600.0
+"""How long a clone may take (our choice: a large repository on a slow line)."""
+
+KILL_SECONDS = 5.0
+"""How long git may take to leave after SIGTERM, before SIGKILL (our choice)."""
+
+SAID_LIMIT = 4000
+"""Most characters of git's last words that are kept for the error."""
+
+INHERITED = ("PATH", "LANG", "TZ", "TMPDIR")
+"""The variables of ours that git gets besides what the clone needs."""
+
+
+class CloneReactor(IReactorProcess, IReactorTime):
+    """The parts of a reactor that a clone needs."""
+
+
+class CloneFailed(Unavailable):
+    """The repository could not be cloned; the message holds git's last words."""
+
+    code = "CLONE_FAILED"
+
+
+async def clone(
+    reactor: CloneReactor,
+    address: str,
+    to: Path,
+    account: Account,
+    environ: Mapping[str, str],
+    tell: Callable[[str], None],
+    seconds: float = CLONE_SECONDS,
+) -> None:
+    """
+    Clone a repository. Cancelling ends git and all that it started.
+
+    :param to: an empty directory that belongs to the account.
+    :param tell: hears what git says about its progress, line by line.
+    :raises UsageError: the address is none that may be cloned.
+    :raises CloneFailed: it did not work, or took longer than ``seconds``.
+    """
+    checked_address(address)
+    if (git := shutil.which("git", path=environ.get("PATH", os.defpath))) is None:
+        raise CloneFailed("the program git is missing: install it (Debian: apt-get install git)")
+    switch = os.geteuid() == 0 and account.uid != 0
+    # Another account may not be able to reach a directory below ours.
+    place = Path(tempfile.mkdtemp(prefix="ironcurtain-clone-")) if switch else to
+    try:
+        if switch:
+            os.chown(place, account.uid, account.gid)
+        environment = clone_environment(_small(environ, account, switch), environ, not switch)
+        command = clone_command(git, address, str(place))
+        await _run(reactor, command, environment, place, account if switch else None, tell, seconds)
+        _check_left(place / ".git" / "config", address)
+        if switch:
+            _move(place, to, account)
+    except BaseException:
+        _empty(to)
+        raise
+    finally:
+        if switch:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _small(environ: Mapping[str, str], account: Account, switch: bool) -> dict[str, str]:
+    small = {name: environ[name] for name in INHERITED if name in environ}
+    return {**small, "HOME": account.home if switch else environ.get("HOME", account.home)}
+
+
+async def _run(
+    reactor: CloneReactor,
+    command: list[str],
+    environment: dict[str, str],
+    cwd: Path,
+    account: Account | None,
+    tell: Callable[[str], None],
+    seconds: float,
+) -> None:
+    line = [shutil.which("setsid") or "setsid", *command]
+    if account is not None:
+        line = account.command(line)
+    git = _Git(reactor, tell)
+    reactor.spawnProcess(git, line[0], line, environment, str(cwd), childFDs={0: "w", 1: "r", 2: "r"})
+    timer = reactor.callLater(seconds, git.give_up, f"it took longer than {seconds:.0f} s")
+    try:
+        await git.ended()
+    except CancelledError:
+        git.give_up("it was cancelled")
+        with suppress(CloneFailed):
+            await git.ended()
+        raise
+    finally:
+        if timer.active():
+            timer.cancel()
+
+
+class _Git(ProcessProtocol):
+    """One run of git: what it says, and how it is ended."""
+
+    def __init__(self, clock: IReactorTime, tell: Callable[[str], None]) -> None:
+        self._clock, self._tell = clock, tell
+        self._said, self._group = "", 0
+        self._why = ""
+        self._killer: IDelayedCall | None = None
+        self._waiting: list[Deferred[None]] = []
+
+    def ended(self) -> Deferred[None]:
+        """:returns: fires when git is gone, with :class:`CloneFailed` unless all went well."""
+        self._waiting.append(Deferred())
+        return self._waiting[-1]
+
+    def connectionMade(self) -> None:
+        assert self.transport is not None
+        self._group = int(self.transport.pid or 0)
+        self.transport.closeStdin()
+
+    def errReceived(self, data: bytes) -> None:
+        text = data.decode("utf-8", "replace").replace("\r", "\n")
+        self._said = (self._said + text)[-SAID_LIMIT:]
+        for line in filter(None, text.split("\n")):
+            self._tell(one_line(line, 200))
+
+    def processEnded(self, reason: Failure) -> None:
+        if self._killer is not None and self._killer.active():
+            self._killer.cancel()
+        self._signal_group(signal.SIGKILL)  # whatever git started and did not wait for
+        status = getattr(reason.value, "exitCode", None)
+        why = self._why or ("" if status == 0 else f"failed: {self._last_words()}")
+        for waiting in self._waiting:
+            if waiting.called:
+                continue
+            if why:
+                waiting.errback(Failure(CloneFailed(f"git clone {why}")))
+            else:
+                waiting.callback(None)
+
+    def give_up(self, why: str) -> None:
+        """End git and what it started."""
+        if not self._why:
+            self._why = f"was ended: {why}"
+            self._signal(signal.SIGTERM)
+            self._killer = self._clock.callLater(KILL_SECONDS, self._signal, signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.transport is not None
+        self._signal_group(number)
+        with suppress(ProcessExitedAlready):
+            self.transport.signalProcess(number.name.removeprefix("SIG"))
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._group, number)
+
+    def _last_words(self) -> str:
+        lines = [line for line in self._said.split("\n") if line.strip()]
+        telling = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
+        return one_line(" ".join(telling[-3:]), 600) or "it said nothing"
+
+
+def _check_left(config: Path, address: str) -> None:
+    """A clone leaves the address there, and nothing else that tells or leads anywhere."""
+    try:
+        settings = GitConfig(parse(config.read_text("utf-8", "surrogateescape")))
+    except (OSError, MalformedConfig) as e:
+        raise CloneFailed(f"git clone left settings that cannot be read: {e}") from None
+    if settings.values("remote", "origin", "url") != [address] or settings.programs():
+        raise CloneFailed(f"git clone left settings that it should not: {', '.join(settings.programs())}")
+
+
+def _empty(directory: Path) -> None:
+    for entry in directory.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink()
+
+
+def _move(place: Path, to: Path, account: Account) -> None:
+    for entry in list(place.iterdir()):
+        try:
+            entry.rename(to / entry.name)
+        except OSError:  # another file system
+            _copy(entry, to / entry.name, account)
+
+
+def _copy(source: Path, target: Path, account: Account) -> None:
+    status = source.lstat()
+    if stat.S_ISDIR(status.st_mode):
+        target.mkdir(stat.S_IMODE(status.st_mode) & 0o777)
+        for entry in source.iterdir():
+            _copy(entry, target / entry.name, account)
+    elif stat.S_ISLNK(status.st_mode):
+        target.symlink_to(os.readlink(source))
+    elif stat.S_ISREG(status.st_mode):
+        shutil.copyfile(source, target, follow_symlinks=False)
+        target.chmod(stat.S_IMODE(status.st_mode) & 0o777)
+    os.chown(target, account.uid, account.gid, follow_symlinks=False)

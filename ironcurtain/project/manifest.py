@@ -1,0 +1,188 @@
+"""
+What was in a workspace when its session first started: a list of everything, and copies of what can be shown.
+
+Both lie in the session's directory, which the agent cannot reach. The list is JSON, one entry a line after a head; the
+copies lie one after the other in a second file. Copies and digests are limited in size, so that a large workspace
+delays the start by seconds at most; what is not copied is compared by digest, or by size and time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote, unquote_to_bytes
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError, NotFound
+from ironcurtain.project.tree import Entry, Tree, look
+from ironcurtain.servers.files.failures import FileError
+from ironcurtain.servers.files.walk import Place, open_regular, parent
+
+FORMAT_VERSION = 1
+"""Of the list; newer ones are refused."""
+
+KEPT_FILE = 1024 * 1024
+"""Largest file of which a copy is kept, in bytes; larger ones are rarely text that people compare (our choice)."""
+
+KEPT_TOTAL = 256 * 1024 * 1024
+"""Most bytes of copies of one session (our choice)."""
+
+READ_FILE = 64 * 1024 * 1024
+"""Largest file whose digest is taken, in bytes (our choice)."""
+
+READ_TOTAL = 1024 * 1024 * 1024
+"""Most bytes that are read for one manifest (our choice: a few seconds)."""
+
+_BLOCK = 1024 * 1024
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The first line of the list.
+
+    :param workspace: real path of the directory.
+    """
+
+    version: int = FORMAT_VERSION
+    workspace: str
+
+
+class _Line(msgspec.Struct, frozen=True):
+    path: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """
+    :param entries: by path within the workspace.
+    :param originals: the file with the copies.
+    """
+
+    workspace: str
+    entries: Mapping[str, Entry]
+    originals: Path
+
+    def original(self, path: str) -> bytes | None:
+        """:returns: what a file held; ``None`` if that was not kept."""
+        entry = self.entries.get(path)
+        if entry is None or entry.at < 0:
+            return None
+        with self.originals.open("rb") as file:
+            file.seek(entry.at)
+            return file.read(entry.size)
+
+    def covers(self, path: str) -> bool:
+        """:returns: whether a path's directory was looked into, so that a path that is not listed was not there."""
+        parts = path.split("/")[:-1]
+        above = ("/".join(parts[:depth]) for depth in range(len(parts) + 1))
+        return all((entry := self.entries.get(name)) is None or entry.listed for name in above)
+
+
+def read_manifest(path: Path, originals: Path) -> Manifest:
+    """
+    :raises NotFound: there is none.
+    :raises ConfigurationError: it is damaged, or of a newer version.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        raise NotFound("this session has no manifest: it started with an older version, or did not start") from None
+    try:
+        head = msgspec.json.decode(lines[0], type=Head)
+        if head.version != FORMAT_VERSION:
+            raise ConfigurationError(str(path), f"has format version {head.version}: use a newer ironcurtain")
+        decoder = msgspec.json.Decoder(_Line)
+        decoded = map(decoder.decode, lines[1:])
+        entries = {_unquoted(line.path): _with_target(line.entry, _unquoted(line.entry.target)) for line in decoded}
+    except (msgspec.DecodeError, IndexError) as e:
+        raise ConfigurationError(str(path), f"is damaged: {e}") from None
+    return Manifest(head.workspace, entries, originals)
+
+
+def take(tree: Tree, path: Path, originals: Path) -> None:
+    """
+    Write the manifest of a tree. It appears once it is complete, and not at all if the walk was stopped.
+
+    :param path: of the list, to be made.
+    :param originals: of the copies, to be made.
+    :raises OSError: they cannot be written.
+    """
+    draft = path.with_suffix(".draft")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    encoder = msgspec.json.Encoder()
+    with open(os.open(draft, flags, 0o600), "wb") as lines, open(os.open(originals, flags, 0o600), "wb") as copies:
+        lines.write(encoder.encode(Head(workspace=tree.root.path)) + b"\n")
+        keeper = _Keeper(copies)
+        for place, entry in tree.entries():
+            kept = keeper.keep(place, entry) if entry.kind == "file" else entry
+            quoted = _with_target(kept, _quoted(kept.target)) if kept.target else kept
+            lines.write(encoder.encode(_Line(_quoted("/".join(place.parts)), quoted)) + b"\n")
+    if tree.stopped():
+        draft.unlink()
+    else:
+        draft.rename(path)
+
+
+class _Keeper:
+    """Reads files within the limits, and keeps copies of the small ones; each content once."""
+
+    def __init__(self, copies: BinaryIO) -> None:
+        self._copies = copies
+        self._kept = self._read = 0
+        self._at: dict[str, int] = {}
+
+    def keep(self, place: Place, entry: Entry) -> Entry:
+        """:returns: the entry with its digest, and with the place of its copy if there is one."""
+        if entry.size > READ_FILE or self._read + entry.size > READ_TOTAL:
+            return entry
+        self._read += entry.size
+        small = entry.size <= KEPT_FILE and self._kept + entry.size <= KEPT_TOTAL
+        with suppress(FileError, OSError):
+            seen, digest, data = read(place, KEPT_FILE if small else 0)
+            at = self._add(digest, data) if small and len(data) == seen.size else -1
+            return msgspec.structs.replace(seen, digest=digest, at=at)
+        return entry
+
+    def _add(self, digest: str, data: bytes) -> int:
+        if digest not in self._at:
+            self._at[digest] = self._kept
+            self._kept += self._copies.write(data)
+        return self._at[digest]
+
+
+def read(place: Place, most: int) -> tuple[Entry, str, bytes]:
+    """
+    Read a regular file.
+
+    :param most: how many of its bytes are wanted.
+    :returns: what it is now, the digest of its contents, and as many of its bytes as were wanted.
+    :raises FileError: it is none.
+    """
+    with parent(place) as (descriptor, name):
+        entry = look(descriptor, name)
+        with open(open_regular(descriptor, name, place.path, os.O_RDONLY), "rb", buffering=0) as file:
+            size, digest, data = 0, hashlib.sha256(), b""
+            while size <= READ_FILE and (block := file.read(_BLOCK)):
+                size += len(block)
+                digest.update(block)
+                data += block[: most - len(data)]
+    return entry, digest.hexdigest(), data
+
+
+def _with_target(entry: Entry, target: str) -> Entry:
+    return msgspec.structs.replace(entry, target=target) if entry.target else entry
+
+
+def _quoted(path: str) -> str:
+    return quote(os.fsencode(path), safe="/ ")  # names need not be UTF-8
+
+
+def _unquoted(text: str) -> str:
+    return os.fsdecode(unquote_to_bytes(text))

@@ -1,0 +1,243 @@
+"""
+What a person should look at before going on in a workspace where an agent was: files that programs run, load or obey by
+themselves. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
+from ironcurtain.project.changes import Change, What
+from ironcurtain.project.tree import Entry
+
+FINDINGS_LIMIT = 200
+"""Most findings of one session (our choice); the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """
+    :param pattern: of the whole path; ``**/`` is any number of directories, ``*`` any part of a name.
+    :param reason: what happens to whoever does not look.
+    """
+
+    pattern: re.Pattern[str]
+    reason: str
+
+
+def _rules(*table: tuple[str, str]) -> tuple[Rule, ...]:
+    return tuple(Rule(_compiled(pattern), reason) for patterns, reason in table for pattern in patterns.split())
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"(\*\*/|/\*\*$|\*)", pattern)
+    words = {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*"}
+    # Some file systems take names in another case for the same.
+    return re.compile("".join(words.get(part) or re.escape(part) for part in parts), re.DOTALL | re.IGNORECASE)
+
+
+RULES = _rules(
+    ("**/.git/hooks/* **/*.git/hooks/* **/hooks/pre-* **/hooks/post-* **/hooks/*-msg **/hooks/update "
+     "**/hooks/fsmonitor-watchman **/hooks/reference-transaction **/hooks/push-to-checkout **/hooks/sendemail-validate",
+     "git runs it at your next commit, checkout or push"),
+    ("**/.git/modules/**/hooks/* **/.git/worktrees/**/hooks/*", "git runs it in a submodule or worktree"),
+    ("**/.git/info/attributes **/.gitattributes", "names filters and drivers that git's settings may run"),
+    ("**/.git **/.git/commondir **/.git/gitdir", "makes git use a repository, and its settings, from elsewhere"),
+    ("**/.gitmodules", "names repositories that git fetches"),
+    ("**/.husky/** **/.githooks/** **/lefthook.* **/.lefthook.*", "runs at your next commit or push"),
+    ("**/.pre-commit-config.yaml **/.pre-commit-hooks.yaml **/.lintstagedrc*", "names programs that run at a commit"),
+    ("**/.envrc **/.env **/.env.* **/mise.toml **/.mise.toml **/.mise/** **/.tool-versions",
+     "is loaded into your shell's or programs' environment when you enter the directory"),
+    ("**/.vscode/** **/*.code-workspace", "your editor runs or obeys it when it opens the directory"),
+    ("**/.idea/** **/*.iml **/.fleet/** **/.zed/** **/.nova/** **/*.sublime-project **/.theia/**",
+     "your editor obeys it when it opens the directory"),
+    ("**/.devcontainer/** **/.devcontainer.json", "your editor builds and runs it as a container"),
+    ("**/.vimrc **/_vimrc **/.exrc **/.nvimrc **/.nvim.lua **/.dir-locals.el **/.lvimrc",
+     "your editor may run it when it opens a file here"),
+    ("**/.gdbinit **/.lldbinit **/.rprofile **/.irbrc **/.pryrc **/.psqlrc **/.sqliterc",
+     "a debugger, interpreter or database client runs it when it starts here"),
+    ("**/.mcp.json **/mcp.json **/.cursor/** **/.cursorrules **/.windsurf/** **/.windsurfrules **/.roo/** **/.cline*",
+     "an agent on your machine loads its servers and instructions"),
+    ("**/.claude/** **/claude.md **/claude.local.md **/agents.md **/agents.override.md **/.agents/**",
+     "an agent on your machine obeys it, and may run what it names"),
+    ("**/.codex/** **/.gemini/** **/gemini.md **/.opencode/** **/opencode.json* **/.goosehints "
+     "**/.aider* **/.continue/**",
+     "an agent on your machine obeys it, and may run what it names"),
+    ("**/.github/workflows/** **/.github/actions/** **/action.y*ml **/.gitlab-ci.yml **/.circleci/**",
+     "runs on your build servers, with their secrets, once it is pushed"),
+    ("**/.github/copilot-instructions.md **/.github/instructions/** **/.github/copilot/**",
+     "an agent on your machine or on the server obeys it"),
+    ("**/jenkinsfile* **/.travis.yml **/azure-pipelines.y*ml **/bitbucket-pipelines.yml **/.drone.yml "
+     "**/.woodpecker/** **/.buildkite/**", "runs on your build servers, with their secrets, once it is pushed"),
+    ("**/.npmrc **/.yarnrc **/.yarnrc.yml **/.yarn/** **/.pnpmfile.* **/bunfig.toml **/pip.conf **/.pypirc",
+     "decides where packages come from, or runs when they are installed"),
+    ("**/.cargo/config **/.cargo/config.toml **/.bazelrc **/.mvn/** **/.bundle/config **/init.gradle*",
+     "names programs that a build runs"),
+    ("**/*.pth **/sitecustomize.py **/usercustomize.py **/conftest.py", "Python runs it without being asked to"),
+    ("**/.bashrc **/.bash_profile **/.profile **/.zshrc **/.zshenv **/.zprofile **/.inputrc",
+     "a shell runs it if this directory is its home"),
+)  # fmt: skip
+"""New and changed files of these names are told."""
+
+BUILD_RULES = _rules(
+    ("**/makefile **/gnumakefile **/*.mk **/justfile **/.justfile **/taskfile.y*ml",
+     "runs when you call make or the like"),
+    ("**/setup.py **/setup.cfg **/pyproject.toml **/tox.ini **/noxfile.py **/tasks.py **/build.rs **/cargo.toml",
+     "runs when you install, test or build"),
+    ("**/gulpfile.* **/gruntfile.* **/webpack.config.* **/vite.config.* **/rollup.config.* **/jest.config.* "
+     "**/.eslintrc.* **/eslint.config.* **/rakefile **/gemfile **/*.gradle **/*.gradle.kts **/pom.xml "
+     "**/cmakelists.txt **/dockerfile* **/docker-compose*.y*ml **/compose*.y*ml",
+     "runs when you install, test or build"),
+)  # fmt: skip
+"""Told too, but apart: agents are often asked to change these."""
+
+_LINKS = "leads elsewhere: what reads or writes it touches a file outside"
+_SPECIAL = "is a FIFO, socket or device: a program that opens it may hang"
+_PRIVILEGES = "runs with its owner's rights (set-user-id or set-group-id)"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    One file to look at.
+
+    :param what: ``added``, ``changed`` or ``mode``.
+    :param building: it only runs when the person builds or tests.
+    """
+
+    path: str
+    what: What
+    reason: str
+    building: bool = False
+
+
+Content = Callable[[Change], bytes | None]
+
+
+def findings(changes: Iterable[Change], before: Content, after: Content) -> list[Finding]:
+    """
+    :param before: gives what a changed file held, or ``None`` if that is not known.
+    :param after: gives what it holds.
+    :returns: what to look at, the most dangerous first; at most :data:`FINDINGS_LIMIT`.
+    """
+    found = [finding for change in changes if change.after is not None for finding in _of(change, before, after)]
+    return sorted(found, key=lambda finding: finding.building)[:FINDINGS_LIMIT]
+
+
+def _of(change: Change, before: Content, after: Content) -> Iterator[Finding]:
+    assert change.after is not None
+    seen = list(dict.fromkeys(_reasons(change, change.after, before, after)))
+    for reason in seen:
+        yield _finding(change, reason)
+    if not seen and (rule := _rule(BUILD_RULES, change.path)):
+        yield _finding(change, rule.reason, building=True)
+
+
+def _finding(change: Change, reason: str, building: bool = False) -> Finding:
+    path = change.path.encode("utf-8", "backslashreplace").decode()  # it travels as JSON
+    return Finding(path=path, what=change.what, reason=reason, building=building)
+
+
+def _reasons(change: Change, now: Entry, before: Content, after: Content) -> Iterator[str]:
+    if now.kind == "other":
+        yield _SPECIAL
+    if now.kind == "link" and leads_out(change.path, now.target):
+        yield _LINKS
+    if now.kind == "file" and now.mode & 0o6000:
+        yield _PRIVILEGES
+    name = change.path.rpartition("/")[2].lower()
+    if name in ("config", "config.worktree"):
+        yield from _git_settings(change, before, after)
+    elif name == "package.json":
+        yield from _package(change, before, after)
+    elif (rule := _rule(RULES, change.path) or _stands_for(change.path, now)) and not name.endswith(".sample"):
+        yield rule.reason
+
+
+def _stands_for(path: str, now: Entry) -> Rule | None:
+    """A link in the place of a directory brings its own files."""
+    return _rule(RULES, f"{path}/pre-commit") if now.kind == "link" else None
+
+
+def leads_out(path: str, target: str) -> bool:
+    """
+    :param path: of a link within a tree.
+    :param target: where it leads.
+    :returns: whether that may be outside the tree. ``..`` counts only at the beginning, since behind a name it depends
+        on where that name itself leads.
+    """
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    climbs = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
+    return target.startswith("/") or climbs > path.count("/") or ".." in parts[climbs:]
+
+
+def in_repository(path: str) -> bool:
+    """:returns: whether a path is inside a repository's own directory."""
+    return ".git" in path.lower().split("/")[:-1]
+
+
+def _rule(rules: tuple[Rule, ...], path: str) -> Rule | None:
+    return next((rule for rule in rules if rule.pattern.fullmatch(path)), None)
+
+
+def _git_settings(change: Change, before: Content, after: Content) -> Iterator[str]:
+    # Any directory with a file of this name may be taken for a repository, not only one that is called .git.
+    old, new = _settings(before(change)), _settings(after(change))
+    if new is None or old is None:
+        if in_repository(change.path):
+            yield "git's settings, which cannot be compared: they may name programs that git runs"
+        return
+    known = {(setting.key, setting.value) for setting in old.settings}
+    fresh = GitConfig(setting for setting in new.settings if (setting.key, setting.value) not in known)
+    if programs := fresh.programs():
+        yield f"git runs what its settings name: {', '.join(sorted(set(programs)))[:200]}"
+    aliases = sorted({setting.key for setting in fresh.settings if setting.section == "alias"})
+    if aliases:
+        yield f"git's settings make commands of: {', '.join(aliases)[:200]}"
+    if doubts := [*fresh.doubts(), *_addresses(fresh)]:
+        yield f"git's settings send it elsewhere: {', '.join(sorted(set(doubts)))[:200]}"
+    if "core.hookspath" in {setting.key for setting in fresh.settings}:
+        yield "git looks for hooks in another directory: core.hookspath"
+
+
+def _addresses(config: GitConfig) -> list[str]:
+    names = {
+        ("remote", "url"),
+        ("remote", "pushurl"),
+        ("url", "insteadof"),
+        ("url", "pushinsteadof"),
+        ("core", "worktree"),
+    }
+    return [setting.key for setting in config.settings if (setting.section, setting.name) in names]
+
+
+def _settings(data: bytes | None) -> GitConfig | None:
+    if data is None:
+        return None
+    try:
+        return GitConfig(parse(data.decode("utf-8", "surrogateescape")))
+    except MalformedConfig:
+        return None
+
+
+def _package(change: Change, before: Content, after: Content) -> Iterator[str]:
+    old, new = _scripts(before(change)), _scripts(after(change))
+    if new is None or old is None:
+        yield "npm runs its scripts, which cannot be compared"
+    elif names := sorted(str(name) for name, line in new.items() if old.get(name) != line):
+        yield f"npm runs its scripts, of which these are new or changed: {', '.join(names)[:200]}"
+
+
+def _scripts(data: bytes | None) -> dict[str, Any] | None:
+    if data is None:
+        return None
+    try:
+        scripts = msgspec.json.decode(data or b"{}", type=dict[str, Any]).get("scripts", {})
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return scripts if isinstance(scripts, dict) else None

@@ -1,0 +1,111 @@
+"""Which repositories may be cloned, and the command line that does it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from ironcurtain.errors import UsageError
+
+ADDRESS_LIMIT = 2000
+"""Most characters of an address (our choice)."""
+
+_HOST = re.compile(
+    r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]"
+)
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_SHORT = re.compile(r"(?:(?P<user>[^/@:]+)@)?(?P<host>[^/@:]+):(?P<path>[^:].*)", re.DOTALL)
+
+GIT_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.askPass=",
+    "init.templateDir=",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "filter.lfs.process=",
+    "filter.lfs.smudge=",
+    "filter.lfs.required=false",
+    "http.followRedirects=initial",
+    "transfer.fsckObjects=true",
+    "advice.detachedHead=false",
+)
+"""
+For the clone alone. Nothing that the repository or the person's templates bring is run; files of Git LFS stay pointers,
+since fetching them would obey a file of the repository. The person's own settings (proxies, credential helpers) hold.
+"""
+
+
+def checked_address(address: str) -> str:
+    """
+    :param address: ``https://...``, ``ssh://...`` or ``user@host:path``.
+    :returns: the same.
+    :raises UsageError: git could take it for something else, it is not encrypted, or it holds a password.
+    """
+    if not address.isprintable() or not address.isascii() or " " in address or len(address) > ADDRESS_LIMIT:
+        raise UsageError("the address of a repository has printable ASCII characters only, and no spaces")
+    scheme, colons, _ = address.partition("://")
+    if colons:
+        _check_url(address, scheme.lower())
+    elif (short := _SHORT.fullmatch(address)) is None or "::" in address:
+        raise UsageError(f"{address} is no address of a repository: use https://HOST/PATH or ssh://USER@HOST/PATH")
+    else:
+        _check_parts(address, short["user"], short["host"], short["path"])
+    return address
+
+
+def _check_url(address: str, scheme: str) -> None:
+    if scheme not in ("https", "ssh"):
+        raise UsageError(f"repositories are fetched by https or ssh, not {scheme}: {_without_password(address)}")
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError as e:
+        raise UsageError(f"{_without_password(address)} is no address of a repository: {e}") from None
+    if parts.password is not None or (scheme == "https" and parts.username is not None):
+        raise UsageError(
+            "the address holds a password or token, which would end up in process lists and files: leave it out, and "
+            "let git's credential helper (git help credentials) or an ssh key answer for you"
+        )
+    if port == 0 or parts.query or parts.fragment:
+        raise UsageError(f"{address} is no address of a repository: it has a query, a fragment or a wrong port")
+    _check_parts(
+        address, parts.username, parts.netloc.rpartition("@")[2].removesuffix(f":{port}"), parts.path.lstrip("/")
+    )
+
+
+def _check_parts(address: str, user: str | None, host: str, path: str) -> None:
+    # ssh takes what begins with a dash for an option (CVE-2017-1000117).
+    fitting = _HOST.fullmatch(host) and (user is None or _USER.fullmatch(user)) and path and not path.startswith("-")
+    if not fitting:
+        raise UsageError(f"{address} is no address of a repository: user, host or path is wrong")
+
+
+def _without_password(address: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", address)
+
+
+def clone_command(git: str, address: str, directory: str) -> list[str]:
+    """:returns: the command line of a clone into an empty directory."""
+    settings = [word for setting in GIT_SETTINGS for word in ("-c", setting)]
+    options = ["--template=", "--no-recurse-submodules", "--no-local", "--progress"]
+    return [git, *settings, "clone", *options, "--", address, directory]
+
+
+def clone_environment(small: Mapping[str, str], environ: Mapping[str, str], own_account: bool) -> dict[str, str]:
+    """
+    :param small: the little of our environment that other programs get.
+    :param environ: our environment.
+    :param own_account: whether git runs as ourselves, and so may ask our ssh agent.
+    """
+    wanted = {
+        "GIT_ALLOW_PROTOCOL": "https:ssh",  # also for what a server redirects to
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no",
+        "GIT_SSH_VARIANT": "ssh",
+        "LC_ALL": "C.UTF-8",
+    }
+    agent = {"SSH_AUTH_SOCK": environ["SSH_AUTH_SOCK"]} if own_account and environ.get("SSH_AUTH_SOCK") else {}
+    return {**small, **agent, **wanted}

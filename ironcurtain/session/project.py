@@ -1,0 +1,117 @@
+"""
+What comes into a session's workspace before its agent starts, and what a person should look at when it has ended.
+
+A repository is cloned; then everything in the workspace is listed, in a thread, while the other parts start. At the end
+the workspace is compared with that list, and files that programs run or obey by themselves are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.home import write_atomically
+from ironcurtain.project.changes import Comparison
+from ironcurtain.project.clone import clone
+from ironcurtain.project.manifest import read_manifest, take
+from ironcurtain.project.planted import FINDINGS_LIMIT, Finding, findings
+from ironcurtain.project.tree import close, open_tree
+from ironcurtain.session import events
+from ironcurtain.session.parts import Core
+
+LOOK_SECONDS = 8.0
+"""How long the look at the end may take; parts of a session have 10 s to stop."""
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What the last look found, as ``findings.json`` keeps it.
+
+    :param complete: whether the look came to its end, and nothing was left out.
+    """
+
+    version: int = 1
+    complete: bool
+    files: list[Finding]
+
+
+class ProjectPart:
+    """
+    :param reactor: for the clone.
+    :param environ: our environment, of which git gets a little.
+    """
+
+    log = Logger()
+
+    def __init__(self, core: Core, reactor: Any, environ: Mapping[str, str]) -> None:
+        self._core, self._reactor, self._environ = core, reactor, environ
+        self._stopped = False
+        self._taking: Deferred[None] | None = None
+
+    async def start(self) -> None:
+        """Clone, if that was asked for, and begin to list."""
+        core, address = self._core, self._core.request.options.get("repo")
+        if address and not core.paths.manifest.exists():
+            core.audit.append("clone", address=address)
+            core.emit(events.Progress(text=f"cloning {address}"))
+            await clone(self._reactor, address, core.workspace, core.account, self._environ, self._cloning)
+        if not core.paths.manifest.exists():
+            self._taking = core.services.in_thread(self._take)
+
+    async def settled(self) -> None:
+        """Wait until everything is listed."""
+        if self._taking is not None:
+            taking, self._taking = self._taking, None
+            await taking
+
+    async def stop(self) -> None:
+        """Look at what the agent left."""
+        clock, begun = self._core.services.clock, self._core.services.clock.seconds()
+        if self._taking is not None:
+            self._stopped = True
+            with suppress(Exception):
+                await self._taking
+            return
+        found: list[Findings] = []
+        self._until = begun + LOOK_SECONDS
+        try:
+            await self._core.services.in_thread(lambda: found.append(self._look(lambda: clock.seconds() > self._until)))
+        except (IronCurtainError, OSError, CancelledError) as e:
+            self._core.log_line("session", f"the workspace could not be looked at: {e}")
+        else:
+            self._tell(found[0])
+
+    def _cloning(self, line: str) -> None:
+        self._core.log_line("git", line)
+
+    def _take(self) -> None:
+        tree = open_tree(str(self._core.workspace), lambda: self._stopped)
+        try:
+            take(tree, self._core.paths.manifest, self._core.paths.originals)
+        finally:
+            close(tree)
+
+    def _look(self, late: Callable[[], bool]) -> Findings:
+        paths = self._core.paths
+        tree = open_tree(str(self._core.workspace), late)
+        try:
+            comparison = Comparison(read_manifest(paths.manifest, paths.originals), tree)
+            files = findings(comparison.changes(), comparison.before, comparison.after)
+            return Findings(complete=not late() and len(files) < FINDINGS_LIMIT, files=files)
+        finally:
+            close(tree)
+
+    def _tell(self, found: Findings) -> None:
+        write_atomically(self._core.paths.findings, msgspec.json.encode(found) + b"\n")
+        told = [{"path": file.path, "what": file.what, "reason": file.reason} for file in found.files]
+        self._core.audit.append("review", complete=found.complete, files=told)
+        for file in found.files:
+            self._core.emit(
+                events.FileToReview(path=file.path, what=file.what, reason=file.reason, building=file.building)
+            )

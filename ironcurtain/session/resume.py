@@ -1,0 +1,62 @@
+"""What a session that ended was, so that it can go on; and which projects may come into a new one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
+from ironcurtain.home import Home
+from ironcurtain.locks import is_held
+from ironcurtain.project.repository import checked_address
+from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.parts import Kind
+
+
+def closed_session(home: Home, session_id: str) -> SessionInfo:
+    """
+    :returns: what a session was, from its directory.
+    :raises NotFound: there is none.
+    :raises Unavailable: it runs now.
+    :raises ConfigurationError: its description is damaged.
+    """
+    paths = home.session(session_id)
+    if "/" in session_id or not paths.snapshot.is_file():
+        raise NotFound(f"there is no session {session_id} in {home.sessions}")
+    try:
+        info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise ConfigurationError(str(paths.snapshot), f"is damaged: {e}") from None
+    if info.id != session_id or info.version != SessionInfo.__struct_defaults__[0]:
+        raise ConfigurationError(str(paths.snapshot), "describes another session, or is of another version")
+    if is_held(paths.lock):
+        raise Unavailable(f"session {info.number} runs now: end it first with 'ironcurtain stop {info.number}'")
+    return info
+
+
+def continued(request: SessionRequest, earlier: SessionInfo, home: Home) -> SessionRequest:
+    """
+    :returns: what is to be started so that the session goes on.
+    :raises UsageError: another agent or workspace is asked for than the session had.
+    """
+    if request.kind not in ("", earlier.kind):
+        raise UsageError(f"session {earlier.number} is one of {earlier.kind}: it cannot go on with {request.kind}")
+    own = home.session(earlier.id).sandbox
+    workspace = None if Path(earlier.workspace) == own else Path(earlier.workspace)
+    if request.workspace is not None and request.workspace != workspace:
+        raise UsageError(f"session {earlier.number} works on {earlier.workspace}: it cannot go on elsewhere")
+    return replace(request, kind=earlier.kind, workspace=workspace, options={**earlier.options, **request.options})
+
+
+def check_repository(request: SessionRequest, kind: Kind[Any]) -> None:
+    """:raises UsageError: the option ``repo`` is there and cannot be followed."""
+    if (address := request.options.get("repo")) is None or request.resume:
+        return
+    if request.workspace is not None:
+        raise UsageError("give either a workspace or a repository")
+    if kind.make_project is None or not isinstance(address, str):
+        raise UsageError("this kind of session takes no repository")
+    checked_address(address)

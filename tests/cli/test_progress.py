@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import io
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.cli.progress import Progress
+from ironcurtain.session import events
+
+
+class Terminal(io.StringIO):
+    """A stream that is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Starting:
+    """A session that tells what it does."""
+
+    def __init__(self) -> None:
+        self.events = events.EventLog(lambda: 0.0)
+
+    def tell(self, *texts: str) -> None:
+        """Tell each."""
+        for text in texts:
+            self.events.emit(events.Progress(text=text))
+            self.events.emit(events.StateChanged(state="initializing"))
+
+
+class ProgressTests(SynchronousTestCase):
+    def shown(self, stream: io.StringIO) -> str:
+        """:returns: what is written of two events, and one that comes too late."""
+        session, progress = Starting(), Progress(stream)
+        progress.follow(session)  # type: ignore[arg-type]
+        session.tell("one", "two\x1b[2J\nlines")
+        progress.done()
+        session.tell("late")
+        return stream.getvalue()
+
+    def test_lines_where_there_is_no_terminal(self) -> None:
+        self.assertEqual(self.shown(io.StringIO()), "one\ntwo\\x1b[2J\\nlines\n")
+
+    def test_one_line_that_goes_on_a_terminal(self) -> None:
+        self.assertEqual(self.shown(Terminal()), "\r\x1b[Kone\r\x1b[Ktwo [2J lines\r\x1b[K")

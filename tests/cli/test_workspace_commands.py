@@ -1,0 +1,112 @@
+"""``diff`` and ``export``, and what ``start`` refuses, as processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product
+
+WRITE = {"code": "filesystem.write_file('made.txt', 'hello\\n')\nfilesystem.write_file('.envrc', 'evil\\n')"}
+DONE = {"text": "All done."}
+
+
+class WorkspaceCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+
+    def work(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Let an agent write two files."""
+        done = self.product.run("start", "--backend", self.product.script(WRITE, DONE), *words, "do it")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+
+class DiffTests(WorkspaceCase):
+    def test_what_changed_and_what_to_look_at(self) -> None:
+        done = self.work()
+        self.assertIn("Look at these before you go on in the workspace:\n  added    .envrc\n", done.stderr)
+        diff = self.product.run("diff")
+        self.assertEqual(diff.returncode, 0, diff.stderr)
+        self.assertIn("--- /dev/null\n+++ b/made.txt\n@@ -0,0 +1 @@\n+hello\n", diff.stdout)
+        self.assertIn(".envrc", diff.stderr)
+        changed = [{"path": ".envrc", "what": "added"}, {"path": "made.txt", "what": "added"}]
+        self.assertEqual(self.product.json("diff", "1"), changed)
+
+    def test_a_project_of_the_user_s_is_compared_with_what_it_was(self) -> None:
+        (self.product.project / "made.txt").write_text("before\n")
+        self.product.project.chmod(0o755)
+        self.work("--workspace", ".")
+        self.assertIn("-before\n+hello\n", self.product.run("diff", "last").stdout)
+        (self.product.project / "made.txt").write_text("before\n")
+        (self.product.project / ".envrc").unlink()
+        diff = self.product.run("diff")
+        self.assertEqual((diff.stdout, diff.stderr), ("", ""))
+
+    def test_bytes_that_are_no_text_come_through(self) -> None:
+        (self.product.project / "made.txt").write_bytes(b"caf\xe9\n")
+        self.work("--workspace", ".")
+        command = self.product.command("diff")
+        done = subprocess.run(command, env=self.product.environ, capture_output=True, check=True)
+        self.assertIn(b"-caf\xe9\n+hello\n", done.stdout)
+
+    def test_sessions_that_there_are_not(self) -> None:
+        for words in (["diff"], ["diff", "7"], ["export", "last", "copy"]):
+            done = self.product.run(*words)
+            self.assertEqual(done.returncode, 69, words)
+
+
+class ExportTests(WorkspaceCase):
+    def test_a_copy_without_what_leads_elsewhere(self) -> None:
+        (self.product.project / "link").symlink_to("/etc/passwd")
+        self.work("--workspace", ".")
+        done = self.product.run("export", "last", "../copy")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        copy = self.product.person / "copy"
+        self.assertEqual(sorted(os.listdir(copy)), [".envrc", "made.txt"])
+        self.assertIn("left out: link", done.stderr)
+
+    def test_a_place_that_is_not_empty_stays_as_it_is(self) -> None:
+        self.work()
+        copy = self.product.person / "copy"
+        copy.mkdir()
+        (copy / "mine").write_text("x")
+        self.assertEqual(self.product.run("export", "last", str(copy)).returncode, 64)
+        self.assertEqual(os.listdir(copy), ["mine"])
+
+
+class StartTests(WorkspaceCase):
+    def refused(self, *words: str) -> str:
+        """:returns: what is said of wrong usage."""
+        done = self.product.run("start", *words, "do it")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        return done.stderr
+
+    def test_options_that_do_not_fit_together(self) -> None:
+        self.assertIn("--repo", self.refused("--workspace", ".", "--repo", "https://host.test/x"))
+        self.assertIn("--backend", self.refused("--agent", "claude-code", "--backend", "anthropic"))
+        self.assertIn("https or ssh", self.refused("--repo", "http://host.test/x"))
+        self.assertIn("is no address", self.refused("--repo", "ext::sh"))
+        self.assertIn("there is no agent", self.refused("--agent", "nobody"))
+
+    def test_agents_are_listed(self) -> None:
+        listed = self.product.run("start", "--list-agents")
+        self.assertEqual(listed.returncode, 0)
+        self.assertIn("builtin", listed.stdout)
+        self.assertFalse(self.product.home.exists())
+
+    def test_going_on(self) -> None:
+        self.work()
+        script = self.product.script(DONE, {"text": "Went on."})  # its first turn is one that the model remembers
+        done = self.product.run("start", "-r", "last", "--backend", script, "go on")
+        self.assertEqual((done.returncode, done.stdout), (0, "Went on.\n"), done.stderr)
+        self.assertIn("session 1 goes on", done.stderr)
+        self.assertEqual(len(list(self.product.home.glob("sessions/*"))), 1)
+        verified = self.product.run("audit", "verify")
+        self.assertEqual(verified.returncode, 0, verified.stdout)
+        self.assertEqual(self.product.run("start", "-r", "7").returncode, 69)
+        self.assertIn("goes on has its workspace", self.refused("-r", "last", "--workspace", "."))
+        self.assertIn("cannot go on with", self.refused("-r", "last", "--agent", "claude-code"))

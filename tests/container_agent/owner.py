@@ -1,0 +1,33 @@
+"""A process that owns a session with a container, to be killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import asyncioreactor
+
+
+def main(home: str, runtime: str) -> None:
+    """Start a session, let its agent write a file, print its id, and stay."""
+    asyncioreactor.install()
+    from twisted.internet.defer import Deferred
+    from twisted.internet.task import react
+
+    from ironcurtain.home import Home
+    from ironcurtain.session.model import SessionRequest
+    from ironcurtain.settings import Resources, Settings
+    from tests.container_agent.worlds import World
+
+    async def own(reactor: Any) -> None:
+        settings = Settings(resources=Resources(memory_mb=256, pids=64))
+        world = World(Home(Path(home), Path(runtime)), settings, dict(os.environ))
+        session = await world.manager.create(SessionRequest("script"))
+        await session.send("echo before the crash > /workspace/file\n")
+        sys.stdout.write(f"{session.id}\n")
+        sys.stdout.flush()
+        await Deferred()
+
+    react(lambda reactor: Deferred.fromCoroutine(own(reactor)))

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
+from ironcurtain.errors import SessionError
+from ironcurtain.llm.model import Usage as Tokens
+from ironcurtain.mitm_proxy.recording import ModelRequest, ModelResponse
+from ironcurtain.session import events
+from ironcurtain.settings import Budget, Price, Settings
+
+PRICED = Settings(prices={"m": Price(input=1_000_000.0, output=0.0)})
+"""A model of which each token that it reads costs a dollar."""
+
+
+def response(tokens: Tokens | None, status: int = 200, model: str = "m", error: str = "") -> ModelResponse:
+    """:returns: the end of a request."""
+    return ModelResponse("r", "anthropic", status, 0.1, 10, tokens, False, model, error)
+
+
+class TrafficTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.events: list[events.SessionEvent] = []
+        self.exhausted: list[SessionError] = []
+
+    def traffic(self, settings: Settings = PRICED, spent: Spent | None = None) -> Traffic:
+        made = Traffic(settings, spent or Spent(), self.events.append, self.exhausted.append, self.clock.seconds)
+        made.begin()
+        return made
+
+    def test_tokens_and_cost_of_a_message(self) -> None:
+        traffic = self.traffic()
+        traffic.heard(response(Tokens(2, 3)))
+        traffic.heard(response(Tokens(1, 1, cache_read_tokens=4)))
+        usage = traffic.usage()
+        self.assertEqual((usage.input_tokens, usage.output_tokens, usage.cost), (7, 4, 3.0))
+        self.assertTrue(usage.token_tracking_available)
+        steps = [event.step for event in self.events if isinstance(event, events.StepFinished)]
+        self.assertEqual(steps, [1, 2])
+        traffic.begin()
+        self.assertEqual(traffic.usage().input_tokens, 0)
+
+    def test_tokens_that_nobody_told_are_not_available(self) -> None:
+        traffic = self.traffic()
+        self.assertFalse(traffic.usage().token_tracking_available)
+        traffic.heard(response(None))
+        self.assertFalse(traffic.usage().token_tracking_available)
+        self.assertEqual(len(self.events), 1)
+
+    def test_refusals_and_errors_are_no_steps(self) -> None:
+        traffic = self.traffic()
+        for status, error in ((403, ""), (529, ""), (0, "no connection"), (200, "the client went away")):
+            traffic.heard(response(None, status, error=error))
+        self.assertEqual(self.events, [])
+
+    def test_what_was_not_let_through_is_told(self) -> None:
+        traffic = self.traffic()
+        traffic.heard(ModelRequest("r", "", "evil.test", "GET", "/x", "deny", "host-not-allowed", "no such host"))
+        traffic.heard(ModelRequest("r", "anthropic", "h", "POST", "/v1/messages", "allow", "rule", ""))
+        wanted = events.RequestRefused(host="evil.test", method="GET", path="/x", reason="no such host")
+        self.assertEqual(self.events, [wanted])
+
+    def test_every_limit_stops_once_and_refuses_the_next_request(self) -> None:
+        for budget in (Budget(steps=2), Budget(tokens=10), Budget(cost=6.0)):
+            self.exhausted.clear()
+            traffic = self.traffic(Settings(prices=PRICED.prices, budget=budget))
+            traffic.heard(response(Tokens(3, 2)))
+            self.assertEqual((self.exhausted, traffic.refusal()), ([], ""))
+            for _ in range(2):
+                traffic.heard(response(Tokens(3, 2)))
+            self.assertEqual(len(self.exhausted), 1)
+            self.assertIn("budget used up", traffic.refusal())
+            self.assertRaises(SessionError, traffic.begin)
+
+    def test_time_counts_while_a_message_is_worked_on(self) -> None:
+        traffic = self.traffic(Settings(budget=Budget(seconds=10)))
+        self.clock.advance(9)
+        traffic.look()
+        self.assertEqual(self.exhausted, [])
+        self.assertEqual([type(event) for event in self.events], [events.BudgetWarning])
+        self.clock.advance(1)
+        traffic.look()
+        traffic.look()
+        self.assertEqual(len(self.exhausted), 1)
+
+    def test_what_was_used_before_a_crash_counts(self) -> None:
+        records: list[dict[str, Any]] = [
+            {
+                "kind": "model-response",
+                "usage": {"input": 2, "output": 3, "cacheRead": 1, "cacheWrite": 0},
+                "model": "m",
+            },
+            {"kind": "model-response", "status": 403},
+            {"kind": "run-end", "durationMs": 1500.0},
+            {"kind": "call"},
+        ]
+        spent = spent_before(records, known_prices(PRICED))
+        self.assertEqual((spent.steps, spent.seconds, spent.tokens, spent.cost), (1, 1.5, 6, 2.0))
+        traffic = Traffic(
+            Settings(budget=Budget(tokens=6)), spent, self.events.append, self.exhausted.append, self.clock.seconds
+        )
+        self.assertRaises(SessionError, traffic.begin)

