@@ -12,6 +12,7 @@ from ironcurtain.errors import AuditUnavailable, ProtocolViolation
 from ironcurtain.mitm_proxy.admission import UNRECORDED
 from ironcurtain.mitm_proxy.connect import ConnectReader, ConnectRequest, OtherMethod
 from ironcurtain.mitm_proxy.refusals import Refusal, response
+from ironcurtain.mitm_proxy.sending import prompt
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tunnel import Tunnel
 
@@ -27,6 +28,9 @@ class AgentConnection(Protocol):
         self._shared, self._reader = shared, ConnectReader()
         self._until = shared.recorder.now() + shared.limits.head_seconds
         self._refused = False
+
+    def makeConnection(self, transport: Any) -> None:
+        super().makeConnection(prompt(transport))
 
     def connectionMade(self) -> None:
         connections, limits = self._shared.connections, self._shared.limits

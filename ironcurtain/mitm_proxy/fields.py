@@ -14,10 +14,10 @@ from ironcurtain.errors import ProtocolViolation
 FIELD_LIMIT = 100
 """Most header fields of one message (our choice; model APIs and their clients use about thirty)."""
 
-# A tab may stand inside a value, not before it: programs differ in whether they see it there.
-_FIELD = r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+): *((?:[^\x00-\x20\x7f][^\x00-\x08\x0a-\x1f\x7f]*)?)(?:\r\n|\Z)"
-_ONE = re.compile(_FIELD)
-_ALL = re.compile(f"(?:{_FIELD})+")
+# A tab may stand inside a value, not before it: programs differ in whether they see it there. No part can give back
+# what it took, since what follows it could not begin with that: so much quicker is it to match.
+_FIELD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++: *+(?:[^\x00-\x20\x7f][^\x00-\x08\x0a-\x1f\x7f]*+)?+(?:\r\n|\Z)"
+_ALL = re.compile(f"(?:{_FIELD})++")
 
 Fields = tuple[tuple[str, str], ...]
 """Names in lower case and values, both one character a byte (latin-1), in the order in which they came."""
@@ -33,10 +33,10 @@ def read_fields(lines: bytes) -> Fields:
     text = lines.decode("latin-1")
     if _ALL.fullmatch(text) is None or text.endswith("\n"):
         raise ProtocolViolation("http", "a line in the head is no header field")
-    found = _ONE.findall(text)
+    found = [line.partition(":") for line in text.split("\r\n")]
     if len(found) > FIELD_LIMIT:
         raise ProtocolViolation("http", f"more than {FIELD_LIMIT} header fields")
-    return tuple([(name.lower(), value.rstrip(" ")) for name, value in found])
+    return tuple([(name.lower(), value.strip(" ")) for name, _, value in found])
 
 
 def pick(fields: Fields, names: frozenset[str]) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ Each has ``feed(data)``, which gives the payload among the bytes and the number 
 
 from __future__ import annotations
 
+import re
 from typing import Literal, Protocol
 
 from ironcurtain.errors import ProtocolViolation
@@ -17,6 +18,7 @@ SIZE_LINE_LIMIT = 256
 TRAILER_LIMIT = 8192
 """Most bytes of the trailer fields behind a chunked body (our choice)."""
 
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -92,8 +94,19 @@ class Chunked:
                 if not self._left:
                     self._state = "data-end"
             else:
-                at = self._take_line(data, at)
+                at = self._take_chunk(data, at, pieces) or self._take_line(data, at)
         return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), at
+
+    def _take_chunk(self, data: bytes, at: int, pieces: list[bytes]) -> int:
+        """:returns: where a chunk ends that is there as a whole, as those of streams mostly are; zero if it is not."""
+        if self._state != "size" or self._line or (line := _SIZE.match(data, at)) is None:
+            return 0
+        start, size = line.end(), int(line[1], 16)
+        stop = start + size
+        if not size or data[stop : stop + 2] != b"\r\n":
+            return 0
+        pieces.append(data[start:stop])
+        return stop + 2
 
     def _take_line(self, data: bytes, at: int) -> int:
         newline = data.find(b"\n", at)

@@ -51,7 +51,7 @@ class Scrubber:
 
         :returns: what was held back.
         """
-        return self._pass_on(self._held, final=True)
+        return self._pass_on(self._held, final=True) if self._held else b""
 
     def _pass_on(self, data: bytes, final: bool) -> bytes:
         text, escapes = _unescaped(data if final else data[: _last_whole(data)])

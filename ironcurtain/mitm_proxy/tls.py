@@ -8,6 +8,7 @@ that holds small writes back until the reactor's next turn, which is wrong for a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from OpenSSL import SSL
 from service_identity.pyopenssl import verify_hostname, verify_ip_address
@@ -24,6 +25,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.mitm_proxy.authority import Leaf
+from ironcurtain.mitm_proxy.sending import PromptTransport, prompt
 
 HTTP_1_1 = b"http/1.1"
 """The one protocol we speak, by its ALPN name; a peer that knows no ALPN is taken to speak it too."""
@@ -44,7 +46,7 @@ class ServerSide:
 
     def wrap(self, protocol: IProtocol) -> TLSMemoryBIOProtocol:
         """:returns: what takes the encrypted bytes for this protocol, whose transport it becomes."""
-        return TLSMemoryBIOProtocol(self._factory, protocol)
+        return _PromptTLS(self._factory, protocol)
 
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
         if (leaf := self._leaf()) is not self._used:
@@ -75,7 +77,7 @@ class ClientSide:
 
     def wrap(self, protocol: IProtocol) -> TLSMemoryBIOProtocol:
         """:returns: what takes the encrypted bytes for this protocol, whose transport it becomes."""
-        return TLSMemoryBIOProtocol(self._factory, protocol)
+        return _PromptTLS(self._factory, protocol)
 
     def clientConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
         connection = SSL.Connection(self._context, None)
@@ -91,6 +93,18 @@ class ClientSide:
         :raises service_identity.CertificateError: it does not say for which.
         """
         (verify_ip_address if self._is_address else verify_hostname)(tls.getHandle(), self._host)
+
+
+class _PromptTLS(TLSMemoryBIOProtocol):
+    """Sends its records at once, but no goodbye when it is aborted: half a message must not seem to be whole."""
+
+    def makeConnection(self, transport: Any) -> None:
+        super().makeConnection(prompt(transport))
+
+    def abortConnection(self) -> None:
+        if isinstance(self.transport, PromptTransport):
+            self.transport.drop_writes()
+        super().abortConnection()
 
 
 def server_name(tls: TLSMemoryBIOProtocol) -> str:
@@ -118,7 +132,7 @@ def _serving(leaf: Leaf) -> SSL.Context:
 
 def _factory(side: ServerSide | ClientSide, is_client: bool, clock: IReactorTime) -> TLSMemoryBIOFactory:
     factory = TLSMemoryBIOFactory(side, is_client, Factory(), clock)
-    factory.protocol = TLSMemoryBIOProtocol
+    factory.protocol = _PromptTLS
     return factory
 
 

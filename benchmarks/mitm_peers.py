@@ -1,0 +1,248 @@
+"""
+Who stands between the agent and the provider in ``mitm.py``, each with the same job: one method and path are allowed,
+the key is checked and replaced, the provider's certificate is verified, and nothing waits until a message is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from ironcurtain.mitm_proxy.certificates import new_authority, new_key, new_leaf
+
+HOST = "localhost"
+REAL_KEY = "sk-ant-api03-REALREALREALREALREALREALREALREAL"
+FAKE_KEY = "sk-ant-api03-FAKEFAKEFAKEFAKEFAKEFAKEFAKEFAKE"
+PATIENCE = 60.0
+"""Seconds that a program may take to start."""
+
+NGINX = """
+daemon off; master_process off; pid {top}/nginx.pid; error_log {top}/nginx.log;
+events {{ worker_connections 2048; }}
+http {{
+  access_log off; keepalive_requests 1000000;
+  client_body_temp_path {top}; proxy_temp_path {top}; fastcgi_temp_path {top}; uwsgi_temp_path {top};
+  scgi_temp_path {top};
+  upstream provider {{ server 127.0.0.1:{provider}; keepalive 64; }}
+  server {{
+    listen 127.0.0.1:{port} ssl; server_name {host};
+    ssl_certificate {top}/host.pem; ssl_certificate_key {top}/host.key;
+    location = /v1/messages {{
+      if ($request_method != POST) {{ return 403; }}
+      if ($http_x_api_key != {fake}) {{ return 403; }}
+      proxy_pass https://provider; proxy_http_version 1.1; proxy_buffering off; proxy_request_buffering off;
+      proxy_set_header Connection ""; proxy_set_header Host {host}; proxy_set_header x-api-key {real};
+      proxy_ssl_verify on; proxy_ssl_trusted_certificate {top}/ca.pem; proxy_ssl_name {host};
+      proxy_ssl_server_name on;
+    }}
+    location / {{ return 403; }}
+  }}
+}}
+"""
+
+ADDON = """
+from mitmproxy import http
+
+def requestheaders(flow):
+    request = flow.request
+    if (request.method, request.path) != ("POST", "/v1/messages") or request.headers.get("x-api-key") != "{fake}":
+        flow.response = http.Response.make(403)
+        return
+    request.headers["x-api-key"] = "{real}"
+    request.stream = True
+
+def responseheaders(flow):
+    flow.response.stream = True
+"""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """
+    :param pid: its process; 0 for none.
+    :param place: its port of 127.0.0.1, or the path of its socket.
+    :param tunnel: the port to which it is asked for a tunnel; 0 for one that makes no tunnels.
+    :param ca_file: what its clients have to trust.
+    :param key: the key that its clients send.
+    """
+
+    name: str
+    pid: int
+    place: str
+    tunnel: int
+    ca_file: Path
+    key: str
+
+
+@contextlib.contextmanager
+def peers(mitmproxy: str) -> Iterator[tuple[Path, list[Peer]]]:
+    """
+    Run the provider and everybody who is there.
+
+    :param mitmproxy: its ``mitmdump``; empty if there is none.
+    :returns: the program that makes the load, and the peers.
+    """
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as running:
+        top = Path(directory)
+        load = _compiled(top)
+        _certificates(top)
+        command = [load, "provider", top / "host.pem", top / "host.key", REAL_KEY]
+        process = running.enter_context(_running(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        assert process.stdout is not None
+        provider = int(process.stdout.readline())
+        found = [
+            Peer("direct", 0, str(provider), 0, top / "ca.pem", REAL_KEY),
+            _nginx(running, top, provider),
+            _mitmproxy(running, top, provider, mitmproxy) if mitmproxy else None,
+            _ours(running, top, provider),
+        ]
+        yield load, [peer for peer in found if peer is not None]
+
+
+def _compiled(top: Path) -> Path:
+    source, program = Path(__file__).with_name("mitm_load.c"), top / "load"
+    options = ["-O2", "-D_GNU_SOURCE", "-o", str(program), str(source), "-lssl", "-lcrypto", "-lpthread"]
+    compiler = shutil.which("cc")
+    if compiler is None or subprocess.run([compiler, *options]).returncode:
+        raise SystemExit(
+            "mitm_load.c cannot be compiled: a C compiler and the headers of OpenSSL (libssl-dev) are needed"
+        )
+    return program
+
+
+def _certificates(top: Path) -> None:
+    now, key = time.time(), new_key()
+    authority = new_authority(now)
+    (top / "ca.pem").write_bytes(authority.certificate.public_bytes(Encoding.PEM))
+    (top / "host.pem").write_bytes(new_leaf(authority, key, HOST, now).certificate.public_bytes(Encoding.PEM))
+    (top / "host.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+@contextlib.contextmanager
+def _running(*command: Any, **how: Any) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(list(map(str, command)), **how) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            process.kill()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _wait(name: str, *, path: Path | None = None, port: int = 0) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            if path is None:
+                socket.create_connection(("127.0.0.1", port)).close()
+                return
+            path.stat()
+            return
+        time.sleep(0.05)
+    raise SystemExit(f"{name} did not start")
+
+
+def _nginx(running: contextlib.ExitStack, top: Path, provider: int) -> Peer | None:
+    program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if program is None:
+        print("nginx is not installed: it is left out")
+        return None
+    port, own = _free_port(), top / "nginx"
+    own.mkdir()
+    for name in ("ca.pem", "host.pem", "host.key"):
+        shutil.copy(top / name, own)
+    settings = NGINX.format(top=own, provider=provider, port=port, host=HOST, fake=FAKE_KEY, real=REAL_KEY)
+    (own / "nginx.conf").write_text(settings)
+    process = running.enter_context(_running(program, "-c", own / "nginx.conf", "-e", own / "nginx.log"))
+    _wait("nginx", port=port)
+    return Peer("nginx", process.pid, str(port), 0, top / "ca.pem", FAKE_KEY)
+
+
+def _mitmproxy(running: contextlib.ExitStack, top: Path, provider: int, program: str) -> Peer:
+    port, own = _free_port(), top / "mitmproxy"
+    own.mkdir()
+    (own / "addon.py").write_text(ADDON.format(fake=FAKE_KEY, real=REAL_KEY))
+    options = {"confdir": own, "ssl_verify_upstream_trusted_ca": top / "ca.pem"}
+    settings = [part for name, value in options.items() for part in ("--set", f"{name}={value}")]
+    command = [program, "-q", "--mode", f"regular@127.0.0.1:{port}", "-s", own / "addon.py", *settings]
+    process = running.enter_context(_running(*command))
+    _wait("mitmproxy", port=port)
+    return Peer("mitmproxy", process.pid, str(port), provider, own / "mitmproxy-ca-cert.pem", FAKE_KEY)
+
+
+def _ours(running: contextlib.ExitStack, top: Path, provider: int) -> Peer:
+    own = top / "ours"
+    own.mkdir(mode=0o700)
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    command = [sys.executable, __file__, own, top / "ca.pem", provider]
+    process = running.enter_context(_running(*command, env=environ, stdout=subprocess.PIPE, text=True))
+    assert process.stdout is not None
+    key = process.stdout.readline().strip()
+    if not key:
+        raise SystemExit("our proxy did not start")
+    return Peer("ours", process.pid, str(own / "mitm.sock"), 443, own / "ca" / "ca.pem", key)
+
+
+def serve(top: Path, ca_file: str, provider: int) -> None:
+    """Our proxy, as sessions have it, with an audit log on disk. It prints the fake key once it listens."""
+    from twisted.internet import asyncioreactor
+
+    asyncioreactor.install()
+    from twisted.internet import reactor as the_reactor
+    from twisted.internet.defer import Deferred
+    from twisted.internet.threads import deferToThread
+
+    from ironcurtain.audit import AuditLog
+    from ironcurtain.mitm_proxy.authority import Authority
+    from ironcurtain.mitm_proxy.limits import Limits
+    from ironcurtain.mitm_proxy.providers import provider_rules
+    from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+    from ironcurtain.secrets import Redactor, Secret
+    from ironcurtain.settings import Provider
+
+    reactor: Any = the_reactor
+
+    redactor = Redactor()
+    tables = {"anthropic": Provider(host=HOST, base_url=f"https://{HOST}:{provider}", ca_file=ca_file)}
+    proxy = MitmProxy(
+        session_id="bench",
+        rules=provider_rules(tables, ["anthropic"]),
+        real_key=lambda name: Secret(REAL_KEY),
+        authority=Authority.load_or_make(top / "ca", time.time),
+        audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
+        redactor=redactor,
+        surroundings=Surroundings(reactor, reactor.nameResolver, os.urandom, lambda: os.urandom(8).hex()),
+        events=lambda event: None,
+        down=lambda why: None,
+        limits=Limits(connections=1024),
+    )
+
+    async def start() -> None:
+        await proxy.start()
+        await proxy.listen(top / "mitm.sock")
+        print(proxy.fake_keys["anthropic"].reveal(), flush=True)
+
+    reactor.callWhenRunning(lambda: Deferred.fromCoroutine(start()).addErrback(lambda f: f.printTraceback()))
+    reactor.run()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
