@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
 from twisted.internet import asyncioreactor
 from twisted.internet.error import ReactorAlreadyInstalledError
 
@@ -15,6 +16,9 @@ except ReactorAlreadyInstalledError:
     from twisted.internet import reactor
 
     assert isinstance(reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
+
+settings.register_profile("untimed", parent=settings.default, deadline=None)  # no test measures time
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,7 +24,10 @@ TEXT_LIMIT = 64 * 1024
 """Most characters of one text in a record; longer ones are cut. A call's digest covers its whole arguments."""
 
 OURS = frozenset(
-    ("callId", "decision", "digest", "durationMs", "number", "outcome", "policyVersion", "size", "status", "version")
+    (
+        *("callId", "decision", "digest", "durationMs", "number", "outcome", "policyVersion", "requestId", "size"),
+        *("status", "version"),
+    )
 )
 """
 Members of records that only we write: numbers, digests and words of ours. They are not redacted: that takes time, and

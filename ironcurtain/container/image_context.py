@@ -26,7 +26,10 @@ def archive(files: Mapping[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(files[name]), 0o755 if files[name].startswith(b"#!") else 0o644
             packed.addfile(entry, io.BytesIO(files[name]))
-    return buffer.getvalue()
+        end = packed.offset + 2 * tarfile.BLOCKSIZE
+    # Without what fills up the last record: the Engine does not read it, and while there is something to read it does
+    # not notice that nobody waits for the build any more.
+    return buffer.getvalue()[:end]
 
 
 def arguments(dockerfile: bytes) -> dict[str, str]:

@@ -18,6 +18,10 @@ class ArchiveTests(SynchronousTestCase):
         one = {"b": b"2", "a": b"1"}
         self.assertEqual(archive(one), archive(dict(reversed(one.items()))))
 
+    def test_nothing_follows_its_end(self) -> None:
+        self.assertEqual(archive({}), bytes(1024))
+        self.assertEqual(len(archive({"a": b"x"})), 512 + 512 + 1024)
+
     def test_it_says_nothing_about_who_packed_it_and_when(self) -> None:
         with tarfile.open(fileobj=io.BytesIO(archive({"run": b"#!/bin/sh\n", "text": b"x"}))) as packed:
             entries = packed.getmembers()

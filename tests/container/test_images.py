@@ -124,7 +124,7 @@ class ImageCase(EngineCase):
     def builders(self) -> list[str]:
         """:returns: the ids of the containers in which the Engine takes the steps of this test's agents."""
         filters = quote(json.dumps({"label": ["ironcurtain.build"]}))
-        found = test_engine.call("GET", f"/containers/json?filters={filters}")[0]
+        found = test_engine.call("GET", f"/containers/json?all=1&filters={filters}")[0]
         return [c["Id"] for c in found if c["Labels"]["ironcurtain.build"].startswith(self.prefix)]
 
     def names(self) -> set[str]:
