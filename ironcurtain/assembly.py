@@ -16,16 +16,20 @@ from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.control import server as control
-from ironcurtain.errors import SessionError
+from ironcurtain.control.client import ControlClient
+from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home, person_home, read_configuration
 from ironcurtain.identity import hide_memory, identify
 from ironcurtain.lifecycle import Lifecycle
 from ironcurtain.locks import FileLock
 from ironcurtain.mcp_proxy.proxy import McpProxy
+from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.operations import Operations
+from ironcurtain.registry import Registry as SessionRegistry
 from ironcurtain.secrets import Redactor
+from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Agent, Reply, Usage
 from ironcurtain.session.parts import Core, Kind, Services
@@ -36,8 +40,13 @@ from ironcurtain.settings import load
 
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import Registry
+    from ironcurtain.console.console import Console
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.images import AgentImages
+    from ironcurtain.ssh.channel import Program, SessionChannel
+    from ironcurtain.ssh.programs import OwnPrograms
+    from ironcurtain.ssh.service import SshService
+    from ironcurtain.terminal.model import Mode
 
 
 class Application:
@@ -55,6 +64,7 @@ class Application:
         hide_memory()
         home.prepare()
         settings = load(str(home.config), read_configuration(home.config), environ).settings
+        self._settings, self._ssh_port = settings, 0
         self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None
         if self._lock is not None:
@@ -82,9 +92,16 @@ class Application:
         self.api = LocalApi(self.operations, control.owner())
 
     @classmethod
-    def for_daemon(cls, reactor: Any, home: Home, environ: Mapping[str, str]) -> Application:
-        """:raises Held: another daemon runs in this home."""
-        return cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
+    def for_daemon(
+        cls, reactor: Any, home: Home, environ: Mapping[str, str], ssh_port: int | None = None
+    ) -> Application:
+        """
+        :param ssh_port: in place of the one in the settings.
+        :raises Held: another daemon runs in this home.
+        """
+        made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
+        made._ssh_port = made._settings.ssh.port if ssh_port is None else ssh_port
+        return made
 
     @classmethod
     def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str]) -> Application:
@@ -96,6 +113,8 @@ class Application:
         await self._life.start("the directory watcher", _nothing, self._stop_watcher)
         await self._life.start("the interpreters", _nothing, _close_pool)
         await self._life.start("the control API", self._listen, self._stop_listening)
+        if self._ssh_port:
+            await self._life.start("the SSH service", self._listen_for_ssh, lambda service: service.stop())
 
     async def stop(self, reason: str) -> None:
         """End all sessions, then everything else."""
@@ -114,8 +133,45 @@ class Application:
         await port.stopListening()
         self._socket.unlink(missing_ok=True)
 
+    async def _listen_for_ssh(self) -> SshService:
+        from ironcurtain.ssh.service import SshService
+
+        programs = make_programs(self._reactor, self._home, self.operations, str(self._socket))
+        service = SshService(self._reactor, self._home, self._settings.ssh.listen, self._ssh_port, programs)
+        await service.start()
+        return service
+
     async def _stop_watcher(self, _: None) -> None:
         self._watcher.stop()
+
+
+def make_programs(reactor: Any, home: Home, operations: Operations, socket: str) -> OwnPrograms:
+    """
+    :param operations: of this process.
+    :param socket: its own control socket; other processes are reached by theirs.
+    :returns: what runs over SSH, each for the key that somebody came with.
+    """
+    from ironcurtain.console.console import Console
+    from ironcurtain.console.source import HomeSource
+    from ironcurtain.ssh.programs import OwnPrograms
+
+    def source(who: Principal) -> HomeSource:
+        own = LocalApi(operations, who)
+        return HomeSource(
+            reactor,
+            SessionRegistry(home.registry),
+            lambda path: own if path == socket else ControlClient(reactor, path, who),
+        )
+
+    def console(who: Principal, channel: SessionChannel) -> Console:
+        shown = Console(source(who), channel, reactor, who.name, environ=channel.environ)
+        shown.start()
+        return shown
+
+    async def attach(who: Principal, session: str, mode: Mode, channel: SessionChannel) -> Program:
+        raise UsageError(f"session {session} has no terminal of its own to {mode}")
+
+    return OwnPrograms(console, attach, source, lambda name: session_directory(home, name), time.time)
 
 
 class Kinds(Mapping[str, Kind[Any]]):

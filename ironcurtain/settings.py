@@ -148,6 +148,18 @@ class Limits(_Section, frozen=True):
     max_concurrent_sessions: Count = 5
 
 
+class Ssh(_Section, frozen=True):
+    """
+    Where the daemon listens for SSH.
+
+    :param port: 0 for nowhere.
+    :param listen: addresses; one that this machine does not have is left out.
+    """
+
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 2222
+    listen: tuple[str, ...] = ("127.0.0.1", "::1")
+
+
 class Settings(_Section, frozen=True):
     """
     All settings.
@@ -167,6 +179,7 @@ class Settings(_Section, frozen=True):
     budget: Budget = Budget()
     resources: Resources = Resources()
     limits: Limits = Limits()
+    ssh: Ssh = Ssh()
     providers: dict[str, Provider] = {}
     prices: dict[str, Price] = {}
 

@@ -31,13 +31,15 @@ def require_asyncio_reactor() -> None:
 class Options(usage.Options):
     """The options after ``twistd ironcurtain``."""
 
-    synopsis = "[--home DIR]"
+    synopsis = "[--home DIR] [--ssh-port PORT]"
     longdesc = (
-        "Runs sessions for 'ironcurtain start' and serves the control API, as one service. Log and pid file lie in the "
-        "home unless twistd's own --logfile and --pidfile say otherwise. In the foreground: twistd -n ironcurtain"
+        "Runs sessions for 'ironcurtain start', and serves the control API and SSH, as one service. Log and pid file "
+        "lie in the home unless twistd's own --logfile and --pidfile say otherwise. In the foreground: twistd -n "
+        "ironcurtain"
     )
     optParameters = [  # noqa: RUF012  # the name and the shape are Twisted's
         ["home", None, None, "The home directory (default: $IRONCURTAIN_HOME, else ~/.ironcurtain)."],
+        ["ssh-port", None, None, "The port for SSH on this machine (default: [ssh] port, 2222; 0: none).", int],
     ]
 
     def __init__(self) -> None:
@@ -77,12 +79,13 @@ class Daemon(Service):
     Everything that the daemon runs. It starts after twistd has forked, and stops when all sessions are closed.
 
     :param home: prepared.
+    :param ssh_port: in place of the one in the settings.
     """
 
     log = Logger()
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, home: Home, ssh_port: int | None = None) -> None:
+        self._home, self._ssh_port = home, ssh_port
         self._application: Any = None
         self._starting: Deferred[None] | None = None
 
@@ -94,7 +97,7 @@ class Daemon(Service):
 
         super().startService()
         try:
-            self._application = Application.for_daemon(reactor, self._home, os.environ)
+            self._application = Application.for_daemon(reactor, self._home, os.environ, self._ssh_port)
         except IronCurtainError as e:
             raise SystemExit(f"ironcurtain: {e}") from None
         self._starting = Deferred.fromCoroutine(self._application.start())
@@ -118,4 +121,4 @@ class Daemon(Service):
 
 def makeService(options: Options) -> Daemon:
     """:returns: the daemon, for twistd."""
-    return Daemon(options.home)
+    return Daemon(options.home, options["ssh-port"])

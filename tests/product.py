@@ -34,6 +34,7 @@ class Product:
         self.project.mkdir()
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "IRONCURTAIN_TEST_RUN") if name in os.environ}
         self.environ = {**kept, "HOME": str(self.person), "TERM": "dumb", "USER": "ada"}
+        self.environ["IRONCURTAIN_SSH_PORT"] = "0"  # the usual port may be another daemon's
         self._started: list[subprocess.Popen[str]] = []
 
     def script(self, *turns: dict[str, Any]) -> str:

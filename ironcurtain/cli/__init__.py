@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "escalations": ("escalations", "List the calls that wait for a decision."),
     "approve": ("escalations", "Let a waiting call happen, once."),
     "deny": ("escalations", "Refuse a waiting call."),
+    "escalation-listener": ("escalation_listener", "See what waits for a decision, and decide, on the whole screen."),
     "diff": ("diff", "Show what an agent changed in its workspace."),
     "export": ("export", "Copy a session's workspace to another place."),
     "logs": ("logs", "Show a session's log."),
@@ -32,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "gc": ("gc", "Remove containers that dead processes left behind."),
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
     "mitm-proxy": ("mitm_proxy", "Stand between an agent and its model provider, with the real key."),
+    "ssh": ("ssh", "Say who may come in over SSH, and with which roles."),
     "demo": ("demo", "Play a whole session: no Docker and no API key needed."),
 }
 """Each command's module in this package, and its line in the help."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ironcurtain.cli.files import follow, session_directory
+from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.session.elsewhere import session_directory
 
 session_argument = click.argument("session", default="last")
 

@@ -31,8 +31,11 @@ def show(json_output: bool) -> None:
     click.echo(f"home: {where.path}")
     print_table(
         ("SETTING", "VALUE", "FROM"),
-        [
-            (name, "-" if values.get(name) in (None, "") else str(values[name]), effective.origins[name])
-            for name in effective.origins
-        ],
+        [(name, _shown(values.get(name)), origin) for name, origin in effective.origins.items()],
     )
+
+
+def _shown(value: object) -> str:
+    if value in (None, "", ()):
+        return "-"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

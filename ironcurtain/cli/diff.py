@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.cli.files import session_directory
 from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.session.elsewhere import session_directory
 
 if TYPE_CHECKING:
     from ironcurtain.project.changes import Change, Comparison

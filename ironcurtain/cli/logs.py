@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ironcurtain.cli.files import follow, session_directory
+from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import home
+from ironcurtain.session.elsewhere import session_directory
 
 
 @click.command()

@@ -90,7 +90,7 @@ def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
     """
     import msgspec
 
-    from ironcurtain.cli.files import session_directory
+    from ironcurtain.session.elsewhere import session_directory
     from ironcurtain.session.model import SessionInfo
 
     info = msgspec.json.decode(session_directory(home(), name).snapshot.read_bytes(), type=SessionInfo)

@@ -22,6 +22,7 @@ from ironcurtain.control import wire
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.llm.sse import EventParser
+from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.operations.operations import Name
@@ -53,10 +54,14 @@ class ControlClient:
     :class:`~ironcurtain.control.wire.RemoteError` for what it refuses.
 
     :param path: of its control socket.
+    :param who: acts there, if not the local user.
     """
 
-    def __init__(self, reactor: Any, path: str) -> None:
+    def __init__(self, reactor: Any, path: str, who: Principal | None = None) -> None:
         self._path = path
+        self._headers: dict[bytes | str, bytes | str] = (
+            {} if who is None else {wire.NAME_HEADER: who.name, wire.ROLES_HEADER: ",".join(who.roles)}
+        )
         self._http = HTTPClient(Agent.usingEndpointFactory(reactor, _Socket(reactor, path)))
 
     async def sessions(self) -> list[SessionInfo]:
@@ -136,7 +141,7 @@ class ControlClient:
     async def _request(self, method: str, path: str, body: msgspec.Struct | None) -> Any:
         data = None if body is None else msgspec.json.encode(body)
         try:
-            return await self._http.request(method, f"http://ironcurtain{path}", data=data)
+            return await self._http.request(method, f"http://ironcurtain{path}", data=data, headers=self._headers)
         except (ConnectError, ConnectionClosed, ResponseFailed, RequestTransmissionFailed) as e:
             raise self._unavailable(e) from None
 

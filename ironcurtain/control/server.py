@@ -26,12 +26,15 @@ from ironcurtain.display import shorten
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import private_directory, socket_path
-from ironcurtain.operations import LOCAL_ROLES, Principal
+from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.model import SessionInfo, SessionRequest
 
 PEER_CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
+
+NAME_LIMIT = 100
+"""Most characters of a name that stands in the audit."""
 
 DIGITS = 18
 """Most digits of a number in a request: more than any counter reaches."""
@@ -199,15 +202,22 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
 
 def local_principal(request: Request) -> Principal:
     """
-    :returns: the owner of the home, if the peer on the UNIX socket has our uid.
-    :raises NotAllowed: it has not.
+    :returns: the owner of the home, if the peer on the UNIX socket has our uid, or whom that says it acts for: it could
+        do everything itself.
+    :raises NotAllowed: it has not, or names a role that there is not.
     """
     connection: socket.socket = request.channel.transport.socket  # type: ignore[union-attr]
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
     _, uid, _ = PEER_CREDENTIALS.unpack(raw)
     if uid != os.geteuid():
         raise NotAllowed(f"the control socket serves user {os.geteuid()} only, not {uid}")
-    return owner()
+    name, roles = request.getHeader(wire.NAME_HEADER), request.getHeader(wire.ROLES_HEADER)
+    if not name:
+        return owner()
+    try:
+        return Principal(shorten(name, NAME_LIMIT), frozenset(map(Role, filter(None, (roles or "").split(",")))))
+    except ValueError as e:
+        raise NotAllowed(str(e)) from None
 
 
 def owner() -> Principal:

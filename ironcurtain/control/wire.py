@@ -46,6 +46,13 @@ class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
     digest: str | None = None
 
 
+NAME_HEADER, ROLES_HEADER = "ironcurtain-name", "ironcurtain-roles"
+"""
+Headers by which one process of the home acts for somebody at another's: the name that stands in the audit, and the
+roles with commas between. Without them the local user acts.
+"""
+
+
 class RemoteError(IronCurtainError):
     """An error of the process behind the control API, with its code and exit status."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.escalation import Escalation
+from ironcurtain.escalation.model import Escalation
 
 
 class EscalationView(msgspec.Struct, frozen=True, kw_only=True):

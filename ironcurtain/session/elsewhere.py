@@ -1,12 +1,18 @@
-"""Sessions that keep their files outside of the home: a small file in the home says where. Pure."""
+"""
+Find the files of a session, running or not. Pure.
+
+Sessions may keep their files outside of the home; then a small file in the home says where.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from ironcurtain.errors import NotFound
 from ironcurtain.home import Home, SessionPaths, write_atomically
 
 
@@ -40,3 +46,29 @@ def elsewhere(home: Home) -> Iterator[Elsewhere]:
             yield msgspec.json.decode(path.read_bytes(), type=Elsewhere)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             continue
+
+
+def session_directory(home: Home, name: str) -> SessionPaths:
+    """
+    :param name: a session's number, its id or a beginning of it, or ``last``.
+    :raises NotFound: there is no such session.
+    """
+    found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in _inside(home)}
+    found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
+    if name == "last" and found:
+        return max(found.values(), key=lambda pair: pair[0])[1]
+    chosen = [paths for number, paths in found.values() if str(number) == name]
+    chosen = chosen or [paths for key, (_, paths) in found.items() if key.startswith(name)]  # an id may begin so, too
+    if len(chosen) != 1:
+        raise NotFound(f"there is no session {name} in {home.sessions}")
+    return chosen[0]
+
+
+def _inside(home: Home) -> Iterator[dict[str, Any]]:
+    for path in home.sessions.glob("*/session.json"):
+        try:
+            info = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        except (OSError, msgspec.DecodeError):
+            continue
+        if {"id", "number"} <= info.keys():
+            yield info

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -214,6 +217,42 @@ class DaemonTests(ProductCase):
         """Wait until the daemon serves."""
         while not (self.product.home / "run" / "daemon.sock").exists():
             pass
+
+
+class SshTests(ProductCase):
+    def test_whoever_has_a_key_sees_and_decides_what_waits(self) -> None:
+        key = self.product.person / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", "ada@laptop"], check=True)
+        added = self.product.run("ssh", "add-key", f"{key}.pub", "--roles", "view,approve")
+        self.assertEqual(added.returncode, 0, added.stderr)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        done = self.product.twistd("ironcurtain", "--ssh-port", str(port))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        pid = int((self.product.home / "twistd.pid").read_text())
+        try:
+            while self.ssh(port, key, "sessions").returncode == 255:
+                pass
+            process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
+            while "1" not in self.ssh(port, key, "escalations").stdout:
+                pass
+            approved = self.ssh(port, key, "approve", "1")
+            self.assertEqual((approved.returncode, approved.stderr), (0, ""))
+            self.assertEqual(process.communicate()[0], "All done.\n")
+            [decision] = [record for record in self.product.audit() if record["kind"] == "decision"]
+            self.assertIn("ada@laptop", decision["by"])
+            self.assertEqual(self.ssh(port, key, "approve", "7").returncode, 69)
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
+
+    def ssh(self, port: int, key: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
+        return subprocess.run(
+            ["ssh", *options, "-o", "IdentitiesOnly=yes", "-i", key, "-p", str(port), "localhost", *words],
+            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
 
 
 class TwistdTests(ProductCase):

@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.files import session_directory
+from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.errors import NotFound
 from ironcurtain.session.elsewhere import Elsewhere, elsewhere, remember
 from ironcurtain.session.session import Session

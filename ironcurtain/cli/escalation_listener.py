@@ -1,0 +1,84 @@
+"""``ironcurtain escalation-listener``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from ironcurtain.cli.output import home
+
+if TYPE_CHECKING:
+    from ironcurtain.home import Home
+
+INSTEAD = "use 'ironcurtain escalations', 'ironcurtain approve' and 'ironcurtain deny' instead"
+"""What works without a terminal."""
+
+
+@click.command("escalation-listener", short_help="See what waits for a decision, and decide, on the whole screen.")
+def escalation_listener() -> None:
+    """
+    See what waits for a decision, and decide, on the whole screen.
+
+    It shows the sessions of the daemon and of all other terminals, the calls that wait with all that they would do, and
+    what was decided, when and by whom. Press ? in it for its keys. One listener runs at a time; when it is killed the
+    hard way, 'reset' mends the terminal. Leaving it decides nothing: what waits goes on waiting.
+    """
+    from ironcurtain.cli.run import run
+
+    where = home()
+    require_terminal(sys.stdin, sys.stdout, os.environ)
+    status = run(lambda reactor: listen(reactor, where, os.environ))
+    if status:
+        raise SystemExit(status)
+
+
+def require_terminal(stdin: TextIO | None, stdout: TextIO | None, environ: Mapping[str, str]) -> None:
+    """:raises UsageError: there is no terminal, or none that can be drawn on."""
+    from ironcurtain.errors import UsageError
+
+    if stdin is None or stdout is None or not (stdin.isatty() and stdout.isatty()):
+        raise UsageError(f"escalation-listener needs a terminal: {INSTEAD}")
+    if environ.get("TERM", "") in ("", "dumb", "unknown"):
+        raise UsageError(
+            f"escalation-listener cannot draw on this terminal (TERM={environ.get('TERM', '')}): {INSTEAD}"
+        )
+
+
+async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
+    """
+    Show the console until its user leaves.
+
+    :returns: the exit status.
+    :raises Unavailable: another listener runs.
+    """
+    from ironcurtain.console.console import Console
+    from ironcurtain.console.source import HomeSource
+    from ironcurtain.control.client import ControlClient
+    from ironcurtain.control.server import owner
+    from ironcurtain.errors import Unavailable
+    from ironcurtain.locks import FileLock, Held
+    from ironcurtain.registry import Registry
+    from ironcurtain.terminal.local import LocalTerminal
+
+    where.prepare()
+    lock = FileLock(where.listener_lock)
+    try:
+        lock.acquire()
+    except Held as e:
+        whose = f" (process {e.holder})" if e.holder else ""
+        raise Unavailable(f"another escalation listener runs{whose}: only one can, so end that one first") from None
+    terminal = LocalTerminal(reactor)
+    source = HomeSource(reactor, Registry(where.registry), lambda socket: ControlClient(reactor, socket))
+    console = Console(source, terminal, reactor, owner().name, environ=environ)
+    terminal.begin(console)
+    try:
+        console.start()
+        return await console.ended
+    finally:
+        console.stop()
+        await terminal.closed
+        lock.release()

@@ -1,0 +1,112 @@
+"""``ironcurtain ssh``: who may come in over SSH, and by what the service is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_json, print_table
+
+
+@click.group()
+def ssh() -> None:
+    """
+    Say who may come in over SSH, and show by what key the service is known.
+
+    The daemon listens for SSH. Each key has roles: view (see sessions and what waits), approve (decide), attach (work
+    in a session), admin (all of it, for everybody's sessions). Changes hold at once: whoever is in with a key that is
+    removed is cut off.
+    """
+
+
+@ssh.command("add-key")
+@click.argument("file", type=click.File())
+@click.option("--name", default="", help="What the audit calls the holder (default: the comment in the file).")
+@click.option(
+    "--roles", "roles_text", default="view,approve", show_default=True, help="Names with commas between them."
+)
+def add_key(file: TextIO, name: str, roles_text: str) -> None:
+    """
+    Let the public key in FILE in, for example ~/.ssh/id_ed25519.pub; '-' is standard input.
+    """
+    from ironcurtain.errors import UsageError
+    from ironcurtain.home import private_directory
+    from ironcurtain.ssh.authorized_keys import LINE_LIMIT, public_key, read_roles
+    from ironcurtain.ssh.key_files import KeyFile
+
+    text = file.read(2 * LINE_LIMIT)
+    if "PRIVATE KEY" in text:
+        raise UsageError("this is a private key, which belongs to nobody but its holder: give the .pub file")
+    if len(lines := [line for line in text.splitlines() if line.strip()]) != 1:
+        raise UsageError(f"{Path(file.name).name} has to hold one public key on one line")
+    key = public_key(lines[0], read_roles(roles_text), name)
+    where = home()
+    private_directory(where.path)
+    KeyFile.of(where).add(key)
+    click.echo(f"{key.name} may come in ({', '.join(_roles(key.roles))}): {key.fingerprint}")
+
+
+@ssh.command()
+@as_json
+def keys(json_output: bool) -> None:
+    """
+    List the keys that may come in. Ends with status 78 if a line of the file is wrong; such a line lets nobody in.
+    """
+    from ironcurtain.errors import ConfigurationError
+    from ironcurtain.ssh.key_files import KeyFile
+
+    file = KeyFile.of(home())
+    listed = file.read()
+    if json_output:
+        found = [
+            {"name": k.name, "roles": _roles(k.roles), "type": k.type, "fingerprint": k.fingerprint}
+            for k in listed.keys
+        ]
+        print_json({"keys": found, "problems": [{"line": p.line, "what": p.what} for p in listed.problems]})
+    elif listed.keys:
+        rows = [(k.name, ",".join(_roles(k.roles)), k.type, k.fingerprint) for k in listed.keys]
+        print_table(("NAME", "ROLES", "TYPE", "FINGERPRINT"), rows)
+    else:
+        click.echo("Nobody may come in yet. Let somebody in with: ironcurtain ssh add-key FILE")
+    for problem in listed.problems:
+        click.echo(f"{file.path}:{problem.line}: {problem.what}", err=True)
+    if listed.problems:
+        raise SystemExit(ConfigurationError.exit_status)
+
+
+@ssh.command("remove-key")
+@click.argument("name")
+def remove_key(name: str) -> None:
+    """
+    Let the key called NAME in no more, and cut off whoever is in with it.
+    """
+    from ironcurtain.ssh.key_files import KeyFile
+
+    KeyFile.of(home()).remove(name)
+    click.echo(f"{name} may not come in any more.")
+
+
+@ssh.command("host-key")
+@as_json
+def host_key(json_output: bool) -> None:
+    """
+    Show the service's own key, which ssh asks about at the first connection. It is made if there is none yet.
+    """
+    from ironcurtain.home import private_directory
+    from ironcurtain.ssh.key_files import host_key as find_host_key
+
+    where = home()
+    private_directory(where.path)
+    key = find_host_key(where)
+    if json_output:
+        print_json({"fingerprint": key.fingerprint, "public": key.public})
+    else:
+        click.echo(f"{key.fingerprint}\n{key.public}")
+
+
+def _roles(roles: frozenset[str]) -> list[str]:
+    from ironcurtain.operations import Role
+
+    return [str(role) for role in Role if role in roles]

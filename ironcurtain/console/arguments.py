@@ -1,0 +1,142 @@
+"""The arguments of a call: shortly for a row, and in full for a decision, edits as what they change. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+from ironcurtain.console.text import Line, Span, Style, cells, cut, wrap
+from ironcurtain.display import json_line, one_line
+
+SHOWN = 65536
+"""Most characters of one argument that are shown (our choice: some thousand lines); the digest covers all of it."""
+
+BRIEF = 200
+"""Most characters of a value that are looked at for a row."""
+
+COMPARED = 400
+"""Most lines of two texts that are compared line by line; longer ones are shown one after the other."""
+
+NAME = 40
+"""Most characters of an argument's name that are shown."""
+
+KEYS = 4
+"""Most arguments that are listed shortly before they come in full."""
+
+_CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "new_string"), ("old_str", "new_str"))
+"""Names that tools give to the two sides of a change."""
+
+
+def brief(arguments: Mapping[str, Any]) -> str:
+    """:returns: ``name=value`` pairs on one line, escaped and shortened."""
+    return " ".join(f"{one_line(name, NAME)}={_value(value, BRIEF)}" for name, value in list(arguments.items())[:8])
+
+
+def key_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
+    """:returns: one line an argument: its value, or as much as fits and its length."""
+    lines = [_key_line(name, value, width) for name, value in list(arguments.items())[:KEYS]]
+    if (more := len(arguments) - KEYS) > 0:
+        lines.append((Span(f"and {more} more arguments, below", "warn"),))
+    return lines
+
+
+def full_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
+    """:returns: all arguments that :func:`key_lines` could not show whole, or an empty list."""
+    lines: list[Line] = []
+    for index, (name, value) in enumerate(arguments.items()):
+        if index >= KEYS or not _fits(name, value, width):
+            lines += _argument(name, value, width)
+    return lines
+
+
+def size(value: Any) -> int:
+    """:returns: characters of a value as JSON."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+
+
+def _value(value: Any, limit: int) -> str:
+    return one_line(value, limit) if isinstance(value, str) else json_line(value, limit)
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, str) else size(value)
+
+
+def _fits(name: str, value: Any, width: int) -> bool:
+    return not _edits(value) and _length(value) <= width and cells(_value(value, BRIEF)) + len(_label(name)) <= width
+
+
+def _label(name: str) -> str:
+    return f"{one_line(name, NAME)} = "
+
+
+def _key_line(name: str, value: Any, width: int) -> Line:
+    label = Span(_label(name), "bold")
+    if _fits(name, value, width):
+        return (label, Span(_value(value, BRIEF)))
+    told = f" ({_length(value):,} characters, below)"
+    room = max(width - cells(label.text) - len(told), 0)
+    edits = _edits(value)
+    text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else _value(value, room)
+    return (label, Span(cut(text, room)), Span(told, "warn"))
+
+
+def _argument(name: str, value: Any, width: int) -> Iterator[Line]:
+    yield (Span(f"{one_line(name, NAME)}: {_length(value):,} characters", "bold"),)
+    if isinstance(value, str):
+        yield from _block(value, "  ", "new" if name == "content" else "", width)
+    elif edits := _edits(value):
+        for number, (old, new) in enumerate(edits, 1):
+            yield (Span(f"  change {number} of {len(edits)}", "dim"),)
+            yield from _change(old, new, width)
+    else:
+        yield from _wrapped(json_line(value, SHOWN), "  ", "", width)
+
+
+def _edits(value: Any) -> list[tuple[str, str]]:
+    """:returns: the two sides of each change, if the value consists of nothing else."""
+    found = [pair for each in (value if isinstance(value, list) else [value]) if (pair := _edit(each))]
+    whole = isinstance(value, dict) or (isinstance(value, list) and len(found) == len(value))
+    return found if whole else []
+
+
+def _edit(value: Any) -> tuple[str, str] | None:
+    if isinstance(value, dict) and len(value) == 2:
+        for names in _CHANGES:
+            old, new = (value.get(name) for name in names)
+            if isinstance(old, str) and isinstance(new, str):
+                return old, new
+    return None
+
+
+def _change(old: str, new: str, width: int) -> Iterator[Line]:
+    before, after = old[:SHOWN].split("\n"), new[:SHOWN].split("\n")
+    if len(before) + len(after) > COMPARED or len(old) > SHOWN or len(new) > SHOWN:
+        yield from _block(old, "- ", "old", width)
+        yield from _block(new, "+ ", "new", width)
+        return
+    for tag, i, end, j, stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from _lines(before[i:end], "  ", "", width)
+        else:
+            yield from _lines(before[i:end], "- ", "old", width)
+            yield from _lines(after[j:stop], "+ ", "new", width)
+
+
+def _block(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
+    yield from _lines(text[:SHOWN].split("\n"), mark, style, width)
+    if (more := len(text) - SHOWN) > 0:
+        yield (Span(f"… {more:,} more characters: 'ironcurtain escalations --json' has all", "warn"),)
+
+
+def _lines(texts: list[str], mark: str, style: Style, width: int) -> Iterator[Line]:
+    for text in texts:
+        yield from _wrapped(one_line(text), mark, style, width)
+
+
+def _wrapped(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
+    """What is broken goes on further in, so that a value cannot look like a line of its own."""
+    for index, part in enumerate(wrap(text, width - len(mark) - 2)):
+        yield (Span(mark if index == 0 else f"{mark}  ", style or "dim"), Span(part, style))

@@ -1,0 +1,117 @@
+"""The commands of the console's input line. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ironcurtain.escalation.model import Outcome
+
+DIGITS = 15
+"""Most digits of a number; more than any counter reaches."""
+
+
+class Section(StrEnum):
+    """The lists of the screen."""
+
+    WAITING = "waiting"
+    SESSIONS = "sessions"
+    HISTORY = "history"
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Answer one escalation."""
+
+    outcome: Outcome
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecideAll:
+    """Answer all that are on the screen."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Go to a list."""
+
+    section: Section
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Show only what holds a text; all, if it is empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Explain keys and commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """Leave the console."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """It is no command; ``why`` says what to type."""
+
+    why: str
+
+
+Command = Decide | DecideAll | Show | Filter | Help | Quit | Wrong
+
+HELP = (
+    ("a  d", "approve or deny the chosen escalation; asks once more"),
+    ("up down", "choose; also j and k, or the mouse"),
+    ("Tab", "go to the next list: waiting, sessions, history"),
+    ("PgUp PgDn", "read on in the text, also with Space or the wheel"),
+    ("f", "filter what is listed"),
+    ("/approve N", "approve escalation N; /approve all: what is listed on the screen"),
+    ("/deny N", "deny escalation N; /deny all: what is listed on the screen"),
+    ("/sessions", "what runs; the chosen one's activity is shown as it comes"),
+    ("/escalations", "what waits for a decision"),
+    ("/history", "what was decided, when and by whom"),
+    ("/filter TEXT", "list only what holds TEXT; without it, all again"),
+    ("/quit", "leave, also with q; calls that wait go on waiting"),
+    ("Ctrl-L", "draw the screen anew"),
+)
+"""Keys and commands with their explanation."""
+
+_OUTCOMES = {"/approve": Outcome.APPROVED, "/deny": Outcome.DENIED}
+_PLAIN: dict[str, Command] = {
+    "/sessions": Show(Section.SESSIONS),
+    "/escalations": Show(Section.WAITING),
+    "/history": Show(Section.HISTORY),
+    "/help": Help(),
+    "/quit": Quit(),
+}
+
+
+def parse(text: str) -> Command:
+    """:returns: the command in a line; :class:`Wrong` if it is none."""
+    word, _, rest = text.strip().partition(" ")
+    rest = rest.strip()
+    if word in _OUTCOMES:
+        return _decision(word, rest)
+    if word == "/filter":
+        return Filter(rest)
+    if word in _PLAIN and not rest:
+        return _PLAIN[word]
+    if word in _PLAIN:
+        return Wrong(f"{word} takes nothing after it")
+    return Wrong("no such command: /help lists them")
+
+
+def _decision(word: str, rest: str) -> Command:
+    if rest == "all":
+        return DecideAll(_OUTCOMES[word])
+    if rest.isascii() and rest.isdigit() and len(rest) <= DIGITS:
+        return Decide(_OUTCOMES[word], int(rest))
+    return Wrong(f"which one? Type {word} and its number, or {word} all")

@@ -1,0 +1,259 @@
+"""The console of one viewer: state, frames, screen and source joined."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import urwid
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import LoopingCall, deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.console.activity import Activity
+from ironcurtain.console.details import Details
+from ironcurtain.console.keys import press
+from ironcurtain.console.layout import Frame, frame
+from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
+from ironcurtain.console.source import Source
+from ironcurtain.console.state import Effect, Leave, Send, Shown, State, outcome_words
+from ironcurtain.console.widgets import PALETTE, FrameWidget
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.session.events import Stamped
+
+TICK_SECONDS = 1.0
+"""How often the screen is drawn anew, for the times on it."""
+
+LOOK_SECONDS = 5.0
+"""How often everything is asked for although nothing was told to have changed."""
+
+REFRESH_SECONDS = 0.1
+"""The least time between two questions for everything, however fast escalations come."""
+
+WHEEL_ROWS = 3
+"""Rows that one step of a mouse wheel scrolls."""
+
+NO_TITLE = ("linux", "eterm-color")
+"""Terminals that would show a title as text."""
+
+_TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
+_WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
+_NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))
+
+
+class Console:
+    """
+    Shows what there is and sends decisions, until the viewer leaves.
+
+    :param source: what is shown.
+    :param channel: the viewer's terminal.
+    :param clock: for timers.
+    :param who: the viewer's name, for the heading.
+    :param environ: the viewer's ``TERM``, ``COLORTERM`` and such, from its terminal request.
+    :param now: seconds since the epoch.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        source: Source,
+        channel: Channel,
+        clock: IReactorTime,
+        who: str,
+        *,
+        environ: Mapping[str, str],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.ended: Deferred[int] = Deferred()
+        """Fires with the exit status when the viewer has left."""
+        self._source, self._channel, self._clock, self._who, self._now = source, channel, clock, who, now
+        self._state, self._details = State(), Details()
+        self._frame = Frame((), Shown())
+        self._loop = ReactorLoop(clock, self._crashed)
+        self._screen = ChannelScreen(channel, environ, self._drawn)
+        widget = FrameWidget(self._make, self._pressed, self._clicked)
+        self._main = urwid.MainLoop(widget, PALETTE, self._screen, event_loop=self._loop)
+        self._has_title = environ.get("TERM", "") not in NO_TITLE
+        self._title = ""
+        self._ringing = self._pasting = False
+        self._running = False
+        self._ticks = 0
+        self._ticking = LoopingCall(self._tick)
+        self._ticking.clock = clock
+        self._refreshing: Deferred[None] | None = None
+        self._again = False
+        self._followed = 0
+        self._unwatch: Callable[[], None] = lambda: None
+        self._unfollow: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Take the terminal and show what there is."""
+        self._running = True
+        self._main.start()
+        if self._has_title:
+            self._screen.write(_TITLE_SAVED)
+        self._ticking.start(TICK_SECONDS, now=False)
+        self._unwatch = self._source.watch(self._refresh)
+        self._refresh()
+
+    def stop(self, status: int = 0) -> None:
+        """Give the terminal back as it was, and end. Harmless if it has ended."""
+        if self._running:
+            self._give_up()
+            self._main.stop()
+            if self._has_title:
+                self._screen.write(_TITLE_RESTORED)
+            self._screen.flush()
+            self._channel.close(status)
+            self.ended.callback(status)
+
+    def lost(self) -> None:
+        """The channel is gone: nothing can be written any more."""
+        if self._running:
+            self._give_up()
+            self.ended.callback(0)
+
+    def received(self, data: bytes) -> None:
+        """Take what the terminal sent."""
+        if self._running:
+            self._guarded(lambda: self._screen.received(data))
+
+    def resized(self, *size: int) -> None:
+        """The terminal has another size, which the channel tells."""
+        if self._running:
+            self._guarded(self._screen.resized)
+
+    def drained(self) -> None:
+        """The channel takes bytes again."""
+        if self._running and self._screen.dirty:
+            self._loop.wake()
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception:
+            self._crashed()
+        self._loop.wake()
+
+    def _crashed(self) -> None:
+        """Called where an exception was caught: it ends the console, and not the process."""
+        self.log.failure("the console of {who} failed", who=self._who)
+        self.stop(70)
+
+    def _give_up(self) -> None:
+        self._running = False
+        self._ticking.stop()
+        self._unwatch()
+        self._unfollow()
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        self._loop.stop()
+
+    def _make(self, columns: int, rows: int) -> Frame:
+        self._frame = frame(self._state, self._details, columns, rows, self._now(), self._who)
+        return self._frame
+
+    def _drawn(self) -> None:
+        self._state = self._state.drawn(self._frame.shown)
+        if self._ringing:
+            self._ringing = False
+            self._screen.write("\a")
+        waiting = len(self._state.pending)
+        title = f"ironcurtain: {waiting} waiting" if waiting else "ironcurtain"
+        if self._has_title and title != self._title:
+            self._title = title
+            self._screen.write(f"\x1b]2;{title}\a")
+        self._screen.flush()
+
+    def _pressed(self, key: str) -> None:
+        if not self._running:  # an earlier key of the same read ended it
+            return
+        if key in _NOT_PRESSED:
+            self._pasting = {"begin paste": True, "end paste": False}.get(key, self._pasting)
+        elif not self._pasting or (self._state.prompt is not None and len(key) == 1):
+            self._become(*press(self._state, key))
+
+    def _clicked(self, button: int, column: int, row: int) -> None:
+        if button in _WHEEL:
+            self._become(self._state.roll(_WHEEL[button]))
+        elif button == 1 and self._state.question is None:
+            target = self._frame.at(column, row)
+            if target is not None:
+                self._become(self._state.choose(target.section, target.number))
+
+    def _become(self, state: State, effects: tuple[Effect, ...] = ()) -> None:
+        self._state = state
+        if state.followed != self._followed:
+            self._follow(state.followed)
+        for effect in effects:
+            match effect:
+                case Send():
+                    Deferred.fromCoroutine(self._send(effect)).addErrback(self._failed)
+                case Leave():
+                    self.stop()
+        self._loop.wake()
+
+    def _follow(self, session: int) -> None:
+        self._unfollow()
+        self._followed, self._unfollow = session, lambda: None
+        activity = self._details.activity = Activity()
+
+        def heard(stamped: Stamped) -> None:
+            activity.add(stamped)
+            if self._running:
+                self._loop.wake()
+
+        if session:
+            self._unfollow = self._source.activity(session, heard)
+
+    async def _send(self, send: Send) -> None:
+        number, digest = send.key
+        try:
+            decided = await self._source.decide(number, send.outcome, digest)
+        except IronCurtainError as e:
+            self._become(self._state.told(str(e), "warn"))
+        else:
+            words = f"escalation {number} {outcome_words(decided)}"
+            self._become(self._state.told(words, "good" if decided.outcome == "approved" else "bad"))
+        self._refresh()
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        if self._ticks % int(LOOK_SECONDS / TICK_SECONDS) == 0:
+            self._refresh()
+        self._loop.wake()
+
+    def _refresh(self) -> None:
+        """Ask for everything; what changes meanwhile is asked for once more afterwards."""
+        if not self._running:
+            return
+        if self._refreshing is not None:
+            self._again = True
+            return
+        self._again = False
+        self._refreshing = Deferred.fromCoroutine(self._look())
+        self._refreshing.addErrback(self._failed)
+        self._refreshing.addCallback(self._refreshed)
+
+    async def _look(self) -> None:
+        sessions = await self._source.sessions()
+        escalations = await self._source.escalations(closed=True)
+        before = self._state
+        self._become(before.news(sessions, escalations, self._now()))
+        self._ringing |= self._state.arrived(before)
+        await deferLater(self._clock, REFRESH_SECONDS)
+
+    def _refreshed(self, _: object) -> None:
+        self._refreshing = None
+        if self._again:
+            self._refresh()
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(CancelledError) is not None:
+            return
+        if failure.check(IronCurtainError) is None:
+            self.log.failure("the console of {who} could not ask or answer", failure, who=self._who)
+        self._become(self._state.told(failure.getErrorMessage(), "warn"))

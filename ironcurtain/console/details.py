@@ -1,0 +1,117 @@
+"""The text beside the lists: an escalation with all that it would do, a session's activity, or help. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ironcurtain.console.activity import Activity
+from ironcurtain.console.arguments import full_lines, key_lines, size
+from ironcurtain.console.commands import HELP, Section
+from ironcurtain.console.rows import clock, title
+from ironcurtain.console.state import State, outcome_words
+from ironcurtain.console.text import Line, Span, left, plain, wrap
+from ironcurtain.display import one_line
+from ironcurtain.operations.model import EscalationView
+
+REASON_LINES = 2
+"""Most lines of rule and reason before the arguments (our choice: the arguments stay on an 80x24 screen)."""
+
+REMEMBERED = 8
+"""How many texts are kept, so that a long one is broken into lines once and not with every frame."""
+
+DIGEST = 16
+"""How many characters of a digest are shown."""
+
+
+class Text(NamedTuple):
+    """
+    What stands beside the lists.
+
+    :param from_end: whether its end is what is looked at.
+    """
+
+    heading: str
+    lines: list[Line]
+    from_end: bool = False
+
+
+class Details:
+    """:ivar activity: what happens in the session that is followed; ``None`` if none is."""
+
+    def __init__(self) -> None:
+        self.activity: Activity | None = None
+        self._known: dict[tuple[int, str, str, int], list[Line]] = {}
+
+    def text(self, state: State, width: int, now: float) -> Text:
+        """
+        :param width: columns.
+        :param now: seconds since the epoch.
+        """
+        width = max(width, 10)
+        if state.help:
+            return Text("HELP", help_lines(width))
+        if state.section is Section.SESSIONS:
+            return self._activity(state, width)
+        chosen = state.escalation if state.section is Section.WAITING else state.record
+        if chosen is None:
+            return Text("", [])
+        return Text(_heading(chosen, now), self._lines(chosen, width))
+
+    def _lines(self, escalation: EscalationView, width: int) -> list[Line]:
+        """The escalation in lines; an entry for the same number, digest and outcome is the same text."""
+        key = (escalation.number, escalation.digest, escalation.outcome, width)
+        if key not in self._known:
+            while len(self._known) >= REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[key] = escalation_lines(escalation, width)
+        return self._known[key]
+
+    def _activity(self, state: State, width: int) -> Text:
+        lines: list[Line] = []
+        for line in self.activity.lines if self.activity is not None else ():
+            time, text = line
+            indent = " " * len(time.text)
+            for index, part in enumerate(wrap(text.text, width - len(indent))):
+                lines.append((time if index == 0 else Span(indent), Span(part, text.style)))
+        return Text(f"ACTIVITY of session {state.followed}" if state.followed else "", lines, from_end=True)
+
+
+def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
+    """:returns: who asks, why, and what would be done, the essential first."""
+    agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
+    lines: list[Line] = [(Span(title(escalation), "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
+    why = f"rule   {one_line(escalation.rule, 64)}: {one_line(escalation.reason, 4000)}"
+    lines += _wrapped(why, width, REASON_LINES)
+    lines += key_lines(escalation.arguments, width)
+    length = size(escalation.arguments)
+    lines.append((Span(f"digest {escalation.digest[:DIGEST]} over all {length:,} characters", "dim"),))
+    rest = full_lines(escalation.arguments, width)
+    if len(whole_reason := list(wrap(why, width))) > REASON_LINES:
+        rest += [(Span(part, "dim"),) for part in whole_reason]
+    if rest:
+        lines += [(Span("in full", "dim"),), *rest]
+    return lines
+
+
+def help_lines(width: int) -> list[Line]:
+    """:returns: keys and commands, explained."""
+    lines: list[Line] = []
+    for keys, words in HELP:
+        for index, part in enumerate(wrap(words, width - 15)):
+            lines.append((Span(f"{keys if index == 0 else '':<15}", "key"), Span(part)))
+    return lines
+
+
+def _heading(escalation: EscalationView, now: float) -> str:
+    if escalation.outcome:
+        return f"ESCALATION {escalation.number} {outcome_words(escalation)} at {clock(escalation.closed_at)}"
+    return f"ESCALATION {escalation.number}, {left(escalation.expires_at - now)} left"
+
+
+def _wrapped(text: str, width: int, most: int) -> list[Line]:
+    parts = list(wrap(text, width))
+    cut_off = len(parts) > most
+    lines: list[Line] = [(Span(part, "dim"),) for part in parts[:most]]
+    if cut_off:
+        lines[-1] = (Span(f"{plain(lines[-1])[: width - 1]}…", "dim"),)
+    return lines

@@ -1,0 +1,143 @@
+"""What keys and commands do to the console's state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ironcurtain.console import commands
+from ironcurtain.console.commands import Section
+from ironcurtain.console.state import Effect, Leave, Question, Send, State, key_of
+from ironcurtain.escalation.model import Outcome
+
+PROMPT_LIMIT = 200
+"""Most characters of the input line."""
+
+Step = tuple[State, tuple[Effect, ...]]
+"""The new state, and what is to be done."""
+
+
+def press(state: State, key: str) -> Step:
+    """
+    :param key: as urwid names it: ``a``, ``enter``, ``page down``.
+    """
+    if state.prompt is not None:
+        return _typing(state, state.prompt, key)
+    if key in _SCROLLING:
+        return _SCROLLING[key](state), ()
+    if state.question is not None:
+        return _confirming(state, state.question, key)
+    if key in ("q", "ctrl c", "ctrl d"):
+        return state, (Leave(),)
+    if state.help:
+        return replace(state, help=False, scroll=0), ()
+    if key in _PLAIN:
+        return _PLAIN[key](replace(state, message=("", ""))), ()
+    return state, ()
+
+
+def enter(state: State, line: str) -> Step:
+    """Do what a line says that was typed after a slash."""
+    match commands.parse(line):
+        case commands.Decide(outcome, number):
+            return _decide(state, outcome, number)
+        case commands.DecideAll(outcome):
+            return _ask_all(state, outcome), ()
+        case commands.Show(section):
+            return state.go(section), ()
+        case commands.Filter(text):
+            return state.narrow(text), ()
+        case commands.Help():
+            return replace(state, help=True, scroll=0), ()
+        case commands.Quit():
+            return state, (Leave(),)
+        case commands.Wrong(why):
+            return state.told(why, "warn"), ()
+
+
+def _typing(state: State, text: str, key: str) -> Step:
+    if key == "enter":
+        return enter(replace(state, prompt=None, message=("", "")), text)
+    if key in ("esc", "ctrl c"):
+        return replace(state, prompt=None), ()
+    if key in ("backspace", "ctrl h"):
+        text = text[:-1]
+    elif key == "ctrl u":
+        text = "/"
+    elif key == "ctrl w":
+        text = text.rstrip(" ").rpartition(" ")[0] or "/"
+    elif len(key) == 1 and key.isprintable() and len(text) < PROMPT_LIMIT:
+        text += key
+    return replace(state, prompt=text or None), ()
+
+
+def _confirming(state: State, question: Question, key: str) -> Step:
+    if key in ("n", "esc", "ctrl c", "q"):
+        return replace(state, question=None).told("nothing was decided"), ()
+    if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
+        return state, ()
+    if not _seen(state, question):
+        return state.told("there is no room to show the call, so it cannot be approved here", "warn"), ()
+    sent = tuple(Send(question.outcome, each) for each in question.keys)
+    return replace(state, question=None, message=("", "")), sent
+
+
+def _seen(state: State, question: Question) -> bool:
+    """Whether what would be approved was on the screen."""
+    return question.outcome is Outcome.DENIED or question.every or question.keys == (state.shown.whole,)
+
+
+def _ask(state: State, outcome: Outcome) -> State:
+    chosen = state.escalation
+    if chosen is None or chosen not in state.listed(Section.WAITING):
+        return state.told("nothing waits for a decision")
+    asked = state.go(Section.WAITING)
+    return replace(asked, question=Question(outcome, (key_of(chosen),)), message=("", ""))
+
+
+def _ask_all(state: State, outcome: Outcome) -> State:
+    waiting = {key_of(e) for e in state.pending}
+    keys = tuple(key for key in state.shown.rows if key in waiting)
+    if not keys:
+        return state.told("no escalation is on the screen")
+    return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
+
+
+def _decide(state: State, outcome: Outcome, number: int) -> Step:
+    found = next((e for e in state.pending if e.number == number), None)
+    if found is None:
+        return state.told(state.too_late(number), "warn"), ()
+    key = key_of(found)
+    if state.shown.whole == key or (outcome is Outcome.DENIED and key in state.shown.rows):
+        return state, (Send(outcome, key),)
+    visible = state if found in state.listed(Section.WAITING) else state.narrow("")
+    return _ask(visible.choose(Section.WAITING, number), outcome), ()
+
+
+def _next(state: State, step: int) -> State:
+    sections = list(Section)
+    return state.go(sections[(sections.index(state.section) + step) % len(sections)])
+
+
+_SCROLLING: Mapping[str, Callable[[State], State]] = {
+    "page down": lambda state: state.roll(max(state.shown.page - 1, 1)),
+    "page up": lambda state: state.roll(-max(state.shown.page - 1, 1)),
+    " ": lambda state: state.roll(max(state.shown.page - 1, 1)),
+}
+
+_PLAIN: Mapping[str, Callable[[State], State]] = {
+    "a": lambda state: _ask(state, Outcome.APPROVED),
+    "d": lambda state: _ask(state, Outcome.DENIED),
+    "up": lambda state: state.move(-1),
+    "k": lambda state: state.move(-1),
+    "down": lambda state: state.move(1),
+    "j": lambda state: state.move(1),
+    "home": lambda state: state.move(-len(state.pending) - len(state.sessions) - len(state.history)),
+    "end": lambda state: state.move(len(state.pending) + len(state.sessions) + len(state.history)),
+    "tab": lambda state: _next(state, 1),
+    "shift tab": lambda state: _next(state, -1),
+    "f": lambda state: replace(state, prompt="/filter "),
+    "/": lambda state: replace(state, prompt="/"),
+    "?": lambda state: replace(state, help=True, scroll=0),
+    "h": lambda state: replace(state, help=True, scroll=0),
+}

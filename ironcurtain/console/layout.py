@@ -1,0 +1,208 @@
+"""Where everything is on the screen: a state and a size become lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ironcurtain.console.commands import Section
+from ironcurtain.console.details import Details
+from ironcurtain.console.rows import clock, empty, row, title
+from ironcurtain.console.state import Key, Shown, State, key_of
+from ironcurtain.console.text import Line, Span, cells, clip, cut, pad
+from ironcurtain.display import one_line
+from ironcurtain.operations.model import EscalationView
+
+WIDE = 120
+"""Columns from which on the lists stand beside the text."""
+
+LOW = 20
+"""Rows below which only the list that has the keys is shown."""
+
+LEAST = 4
+"""Rows that the text must have before a call counts as shown: with fewer, its arguments are out of sight."""
+
+_ORDER = (Section.SESSIONS, Section.WAITING, Section.HISTORY)
+_LEAST = {Section.SESSIONS: 2, Section.WAITING: 3, Section.HISTORY: 1}
+"""Most rows of each list on a screen of 24 rows; a higher one has more."""
+
+_KEYS = ("a approve", "d deny", "Tab lists", "PgDn more", "f filter", "/ command", "? help", "q quit")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A row that can be clicked."""
+
+    top: int
+    width: int
+    section: Section
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """
+    One picture of the screen.
+
+    :param lines: as many as the screen has rows; none is too wide.
+    :param cursor: column and row, while something is typed.
+    """
+
+    lines: tuple[Line, ...]
+    shown: Shown
+    targets: tuple[Target, ...] = ()
+    cursor: tuple[int, int] | None = None
+
+    def at(self, column: int, row: int) -> Target | None:
+        """:returns: what is there to click."""
+        return next((target for target in self.targets if target.top == row and column < target.width), None)
+
+
+@dataclass(slots=True)
+class _Lists:
+    lines: list[Line] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    rows: list[Key] = field(default_factory=list)
+
+
+def frame(state: State, details: Details, columns: int, rows: int, now: float, who: str = "") -> Frame:
+    """
+    :param details: gives the text beside the lists.
+    :param now: seconds since the epoch.
+    :param who: the viewer's name.
+    """
+    foot = _foot(state, columns, rows)
+    room = max(rows - 1 - len(foot), 0)
+    if columns >= WIDE:
+        body, lists, shown = _beside(state, details, columns, room, now)
+    else:
+        body, lists, shown = _stacked(state, details, columns, room, now)
+    lines = [_head(state, columns, now, who), *body[:room], *[()] * (room - len(body)), *foot][:rows]
+    lines += [()] * (rows - len(lines))
+    cursor = None
+    if state.prompt is not None and rows > 1:
+        at = rows - len(foot)
+        cursor = (min(cells(_prompt(state.prompt, columns)), columns - 1), at)
+    return Frame(tuple(clip(line, columns) for line in lines), shown, tuple(lists.targets), cursor)
+
+
+def _head(state: State, columns: int, now: float, who: str) -> Line:
+    sessions, waiting = len(state.sessions), len(state.pending)
+    left = f" IronCurtain  {sessions} session{'' if sessions == 1 else 's'}  {waiting} waiting"
+    hidden = len(state.pending) - len(state.listed(Section.WAITING))
+    if state.filter:
+        left += f"  filter: {state.filter}" + (f" ({hidden} waiting hidden)" if hidden else "")
+    right = f" {one_line(who, 30)}  {clock(now)} "
+    if columns < cells(left) + cells(right):
+        right = f" {clock(now)} "
+    return (Span(pad(left, max(columns - cells(right), 0)) + right, "title"),)
+
+
+def _foot(state: State, columns: int, rows: int) -> list[Line]:
+    if state.prompt is not None:
+        return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter do it", "Esc leave it"), columns)]
+    if state.question is not None:
+        return [*_asked(state, columns), *_keys(("y yes", "n no", "PgDn more"), columns)]
+    text, style = state.message
+    keys = _keys(_KEYS, columns)
+    return [(Span(cut(f" {text}", columns), style),), *(keys if rows >= LOW else keys[:2])]
+
+
+def _asked(state: State, columns: int) -> list[Line]:
+    assert state.question is not None
+    verb = "Approve" if state.question.outcome == "approved" else "Deny"
+    numbers = ", ".join(str(key.number) for key in state.question.keys)
+    what = f"all {len(state.question.keys)} that were listed: {numbers}" if state.question.every else numbers
+    if not state.question.every and state.escalation is not None:
+        what = f"{numbers}, {title(state.escalation)}"
+    lines: list[Line] = [(Span(cut(f" {verb} {what}? y/n", columns), "warn"),)]
+    if cells(f" {verb} {what}? y/n") > columns:
+        lines = [(Span(cut(f" {verb} {what}", columns), "warn"),), (Span(" y/n?", "warn"),)]
+    return lines
+
+
+def _prompt(text: str, columns: int) -> str:
+    """The end of what is typed, if not all of it fits."""
+    while text and cells(text) > columns - 2:
+        text = text[1:]
+    return f" {text}"
+
+
+def _keys(names: Sequence[str], columns: int) -> list[Line]:
+    lines: list[str] = [""]
+    for name in names:
+        if lines[-1] and len(lines[-1]) + len(name) + 2 > columns:
+            lines.append("")
+        lines[-1] += f"{' ' if not lines[-1] else '  '}{name}"
+    return [(Span(line, "dim"),) for line in lines]
+
+
+Body = tuple[list[Line], _Lists, Shown]
+
+
+def _stacked(state: State, details: Details, columns: int, room: int, now: float) -> Body:
+    lists = _Lists()
+    if room < LOW - 4:
+        _list(lists, state, state.section, columns, min(max(room // 4, 1), 4), now, 1)
+    else:
+        for section in _ORDER:
+            _list(lists, state, section, columns, _LEAST[section] + max(room - 21, 0) // 6, now, 1)
+    panel, shown = _panel(state, details, columns, room - len(lists.lines), lists, now)
+    return [*lists.lines, *panel], lists, shown
+
+
+def _beside(state: State, details: Details, columns: int, room: int, now: float) -> Body:
+    lists, width = _Lists(), columns * 2 // 5
+    heights = {Section.SESSIONS: room // 4, Section.WAITING: room // 2, Section.HISTORY: room // 4}
+    for section in _ORDER:
+        _list(lists, state, section, width, max(heights[section] - 1, 1), now, 1)
+    panel, shown = _panel(state, details, columns - width - 1, room, lists, now)
+    body: list[Line] = []
+    for at in range(room):
+        left = clip(lists.lines[at], width) if at < len(lists.lines) else ()
+        gap = Span(" " * (width - sum(cells(span.text) for span in left)))
+        body.append((*left, gap, Span("│", "dim"), *(panel[at] if at < len(panel) else ())))
+    return body, lists, shown
+
+
+def _list(lists: _Lists, state: State, section: Section, width: int, most: int, now: float, top: int) -> None:
+    """Add a list of at most ``most`` rows below its heading."""
+    rows = state.listed(section)
+    hidden = len(rows) - most
+    heading = f"{section.value.upper()} {len(rows) or ''}".strip() + (f", {hidden} out of sight" if hidden > 0 else "")
+    lists.lines.append(_rule(heading, width, state.section is section))
+    if not rows:
+        lists.lines.append((Span(f"  {empty(state, section)}", "dim"),))
+        return
+    numbers = [each.number for each in rows]
+    chosen = state.number(section)
+    at = numbers.index(chosen) if chosen in numbers else 0
+    first = min(max(at - most // 2, 0), max(len(rows) - most, 0))
+    for each in rows[first : first + most]:
+        lists.targets.append(Target(top + len(lists.lines), width, section, each.number))
+        lists.lines.append(row(each, width, now, each.number == chosen, state.section is section))
+        if section is Section.WAITING and isinstance(each, EscalationView):
+            lists.rows.append(key_of(each))
+
+
+def _rule(heading: str, width: int, active: bool) -> Line:
+    text = cut(f"── {heading} ", width) if heading else ""
+    return (Span(text + "─" * (width - cells(text)), "key" if active else "dim"),)
+
+
+def _panel(
+    state: State, details: Details, width: int, height: int, lists: _Lists, now: float
+) -> tuple[list[Line], Shown]:
+    """The text: help, an escalation, a record or a session's activity."""
+    text = details.text(state, width - 1, now)
+    page = max(height - 1, 0)
+    end = max(len(text.lines) - page, 0)
+    scroll = min(state.scroll, end)
+    first = end - scroll if text.from_end else scroll
+    part = text.lines[first : first + page]
+    below = len(text.lines) - first - len(part)
+    heading = text.heading + (f", {below} below" if below else "") + (f", {first} above" if first else "")
+    body = [_rule(heading, width, False), *((Span(" "), *line) for line in part)][:height]
+    whole = state.escalation if state.section is Section.WAITING and not state.help and page >= LEAST else None
+    key = None if whole is None else key_of(whole)
+    return body, Shown(tuple(lists.rows), key, state.question, page, end)

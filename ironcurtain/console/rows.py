@@ -1,0 +1,84 @@
+"""The rows of the lists. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ironcurtain.console.arguments import brief
+from ironcurtain.console.commands import Section
+from ironcurtain.console.state import State, outcome_words
+from ironcurtain.console.text import Line, Span, Style, age, cells, cut, left, pad
+from ironcurtain.display import one_line
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.session.model import SessionInfo
+
+URGENT = 30.0
+"""Seconds left from which on the time is shown as a warning."""
+
+NAME = 64
+"""Most characters of a server's or tool's name."""
+
+
+def title(escalation: EscalationView) -> str:
+    """:returns: server and tool, escaped."""
+    return f"{one_line(escalation.server, NAME)}.{one_line(escalation.tool, NAME)}"
+
+
+def clock(seconds: float) -> str:
+    """
+    :param seconds: since the epoch.
+    :returns: the time of day here.
+    """
+    return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
+
+
+def empty(state: State, section: Section) -> str:
+    """:returns: what a list says that has no rows."""
+    if not state.loaded:
+        return "looking ..."
+    if state.filter:
+        return "nothing that the filter lets through"
+    return {
+        Section.WAITING: "nothing waits for a decision",
+        Section.SESSIONS: "no sessions: start one with 'ironcurtain start'",
+        Section.HISTORY: "nothing was decided yet",
+    }[section]
+
+
+def row(each: SessionInfo | EscalationView, width: int, now: float, chosen: bool, active: bool) -> Line:
+    """
+    :param now: seconds since the epoch.
+    :param active: whether the list has the keys.
+    """
+    mark = "> " if chosen else "  "
+    if isinstance(each, SessionInfo):
+        text, tail, style = _session(each, now), f" {each.pending} waiting" if each.pending else "", "warn"
+    elif each.outcome:
+        text, tail, style = _record(each), "", "dim"
+    else:
+        until = each.expires_at - now
+        text, tail, style = _waiting(each), f" {left(until)}", "bad" if until < URGENT else "warn"
+    body = mark + pad(text, max(width - cells(mark) - cells(tail), 0))
+    if chosen and active:
+        return (Span(cut(body + tail, width), "chosen"),)
+    return (Span(body), Span(tail, _style(style)))
+
+
+def _style(name: str) -> Style:
+    return "bad" if name == "bad" else "warn" if name == "warn" else "dim"
+
+
+def _session(info: SessionInfo, now: float) -> str:
+    try:
+        since = age(now - datetime.fromisoformat(info.started_at).timestamp())
+    except ValueError:
+        since = "?"
+    return f"{info.number:<3} {since:>6}  {one_line(info.state, 20):<12} {one_line(info.label, 100)}"
+
+
+def _waiting(escalation: EscalationView) -> str:
+    return f"{escalation.number:<3} {title(escalation)} {brief(escalation.arguments)}"
+
+
+def _record(escalation: EscalationView) -> str:
+    return f"{escalation.number:<3} {clock(escalation.closed_at)} {title(escalation)} {outcome_words(escalation)}"

@@ -1,0 +1,213 @@
+"""urwid on any byte channel: no terminal device, no signals, and the reactor's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import urwid
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from urwid.display import raw
+from urwid.display._raw_display_base import detect_terminal_properties
+
+INPUT_LIMIT = 64 * 1024
+"""Most bytes of input that are kept for one turn; more is no person typing, and is dropped."""
+
+urwid.set_encoding("utf-8")  # for the whole process: else urwid takes the locale of whoever started it
+
+
+class Channel(Protocol):
+    """Where a console's bytes go."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether earlier bytes still wait to be taken. The console then draws nothing until it is drained."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the terminal."""
+
+    def size(self) -> tuple[int, int]:
+        """:returns: columns and rows."""
+
+    def close(self, status: int) -> None:
+        """The console is over."""
+
+
+class ReactorLoop(urwid.EventLoop):
+    """
+    urwid's event loop on a reactor that runs already.
+
+    :param failed: is told of an exception in a callback, which ends the console.
+    """
+
+    def __init__(self, clock: IReactorTime, failed: Callable[[], None]) -> None:
+        super().__init__()
+        self._clock, self._failed = clock, failed
+        self._idle: list[Callable[[], Any]] = []
+        self._alarms: set[IDelayedCall] = set()
+        self._waking: IDelayedCall | None = None
+        self._stopped = False
+
+    def wake(self) -> None:
+        """Draw in the reactor's next turn, once for all that happens until then."""
+        if self._waking is None and not self._stopped:
+            self._waking = self._clock.callLater(0, self._enter_idle)
+
+    def alarm(self, seconds: float, callback: Callable[[], Any]) -> IDelayedCall:
+        """Call back later, and draw."""
+
+        def ring() -> None:
+            self._alarms.discard(call)
+            self._safely(callback)
+            self.wake()
+
+        call = self._clock.callLater(seconds, ring)
+        self._alarms.add(call)
+        return call
+
+    def remove_alarm(self, handle: IDelayedCall) -> bool:
+        """:returns: whether it was still to come."""
+        known = handle in self._alarms
+        self._alarms.discard(handle)
+        if known and handle.active():
+            handle.cancel()
+        return known
+
+    def enter_idle(self, callback: Callable[[], Any]) -> Callable[[], Any]:
+        """Call back before the reactor waits."""
+        self._idle.append(callback)
+        return callback
+
+    def remove_enter_idle(self, handle: Callable[[], Any]) -> bool:
+        """:returns: whether it was known."""
+        known = handle in self._idle
+        if known:
+            self._idle.remove(handle)
+        return known
+
+    def watch_file(self, fd: int, callback: Callable[[], Any]) -> int:
+        """Nothing is watched: input is handed over."""
+        return fd
+
+    def remove_watch_file(self, handle: int) -> bool:
+        """:returns: that it was not watched."""
+        return False
+
+    def run(self) -> None:
+        """The reactor runs already."""
+
+    def stop(self) -> None:
+        """Call nothing back any more."""
+        self._stopped = True
+        for call in (*self._alarms, *((self._waking,) if self._waking is not None else ())):
+            if call.active():
+                call.cancel()
+        self._alarms.clear()
+        self._waking = None
+
+    def _enter_idle(self) -> None:
+        self._waking = None
+        for callback in list(self._idle):
+            self._safely(callback)
+
+    def _safely(self, callback: Callable[[], Any]) -> None:
+        try:
+            callback()
+        except Exception:
+            self._failed()
+
+
+class ChannelScreen(raw.Screen):
+    """
+    urwid's terminal screen, whose bytes go to a channel.
+
+    :param environ: the viewer's: ``TERM``, ``COLORTERM``, ``NO_COLOR`` ...
+    :param drawn: is called when a frame has gone to the channel.
+    """
+
+    def __init__(self, channel: Channel, environ: Mapping[str, str], drawn: Callable[[], None]) -> None:
+        super().__init__(input=None, output=None)  # type: ignore[arg-type]  # both are overridden below
+        self._channel, self._drawn = channel, drawn
+        self._out: list[str] = []
+        self._received: list[int] = []
+        self._hook: Callable[[], None] = lambda: None
+        self.dirty = False
+        """Whether a frame was left out because the channel was blocked."""
+        self.term = environ.get("TERM", "")
+        properties = detect_terminal_properties(self.term, environ)
+        self.has_underline = properties.has_underline
+        self.bg_bright_is_blink = properties.bg_bright_is_blink
+        self.back_color_erase = properties.back_color_erase
+        self.set_terminal_properties(properties.colors, properties.fg_bright_is_bold)
+
+    def received(self, data: bytes) -> None:
+        """Take what the terminal sent."""
+        self._received += data[: max(INPUT_LIMIT - len(self._received), 0)]
+        self._hook()
+
+    def resized(self) -> None:
+        """The terminal has another size; the next frame is drawn in whole."""
+        self._resized = True
+        self._hook()
+
+    def write(self, data: str) -> None:
+        """Keep what is to be sent until it is flushed."""
+        self._out.append(data)
+
+    def flush(self) -> None:
+        """Send it."""
+        data, self._out = "".join(self._out), []
+        if data:
+            self._channel.write(data.encode("utf-8", "replace"))
+
+    def get_cols_rows(self) -> tuple[int, int]:
+        """:returns: the size of the terminal."""
+        columns, rows = self._channel.size()
+        self.maxrow = max(rows, 1)
+        return max(columns, 1), self.maxrow
+
+    def draw_screen(self, size: tuple[int, int], canvas: urwid.Canvas) -> None:
+        """Draw, unless the viewer is too slow for it: then what is current is drawn when it has caught up."""
+        if self._channel.blocked:
+            self.dirty = True
+            return
+        self.dirty = False
+        super().draw_screen(size, canvas)
+        self._drawn()
+
+    def hook_event_loop(self, event_loop: urwid.EventLoop, callback: Callable[..., Any]) -> None:
+        """From now on input goes to urwid."""
+        self._hook = lambda: self.parse_input(event_loop, callback, self.get_available_raw_input())
+
+    def unhook_event_loop(self, event_loop: urwid.EventLoop) -> None:
+        """From now on input waits."""
+        self._hook = lambda: None
+        if self._input_timeout:
+            event_loop.remove_alarm(self._input_timeout)
+            self._input_timeout = None
+
+    def get_input_descriptors(self) -> list[Any]:
+        """:returns: none; input is handed over."""
+        return []
+
+    def get_available_raw_input(self) -> list[int]:
+        """:returns: what came and was not understood yet."""
+        codes = [*self._partial_codes, *self._received]
+        self._partial_codes, self._received = [], []
+        return codes
+
+    def signal_init(self) -> None:
+        """Signals are the process's own affair."""
+
+    def signal_restore(self) -> None:
+        """Signals are the process's own affair."""
+
+    def tty_signal_keys(self, *args: Any, **kwargs: Any) -> None:
+        """There is no terminal device to be set."""
+
+    def _start_gpm_tracking(self) -> None:
+        """The mouse of this machine is not the viewer's."""
+
+    def _is_real_terminal(self) -> bool:
+        """It may be asked what it can do."""
+        return True

@@ -1,0 +1,228 @@
+"""Where a console gets what it shows from, and sends decisions to: the processes of a home that own sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, TimeoutError
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import IronCurtainError, NotFound
+from ironcurtain.escalation.model import Outcome
+from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.operations.api import OnEvent, SessionApi
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.registry import Entry, Registry
+from ironcurtain.session.events import EscalationClosed, EscalationRaised, Missed, Stamped, StateChanged
+from ironcurtain.session.model import SessionInfo
+
+T = TypeVar("T")
+
+GATHER_SECONDS = 0.05
+"""How long news are gathered before they are told: too short to be noticed, long enough for a burst."""
+
+PATIENCE = 2.0
+"""Seconds that a process has to answer (our choice: it answers from memory)."""
+
+NEWS = (StateChanged, EscalationRaised, EscalationClosed, Missed)
+"""Events after which the lists look different."""
+
+
+class Source(Protocol):
+    """What a console needs. Errors are those of :class:`~ironcurtain.operations.operations.Operations`."""
+
+    async def sessions(self) -> Sequence[SessionInfo]:
+        """:returns: the open sessions."""
+
+    async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
+        """:returns: what waits for a person; with ``closed`` also what waited before."""
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """Answer an escalation, whose arguments have this digest if one is given."""
+
+    def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        """
+        Hear when something may have changed.
+
+        :returns: call it to hear no more.
+        """
+
+    def activity(self, session: int, on_event: OnEvent) -> Callable[[], None]:
+        """
+        Hear a session's events, those before now first.
+
+        :returns: call it to hear no more.
+        """
+
+
+class HomeSource:
+    """
+    The sessions of all processes of a home.
+
+    :param reactor: for watching the registry and for time.
+    :param connect: gives the operations behind a control socket.
+    """
+
+    log = Logger()
+
+    def __init__(self, reactor: Any, registry: Registry, connect: Callable[[str], SessionApi]) -> None:
+        self._reactor, self._registry, self._connect = reactor, registry, connect
+        self._apis: dict[str, SessionApi] = {}
+        self._owners: dict[int, SessionApi] = {}
+
+    async def sessions(self) -> list[SessionInfo]:
+        """:returns: the open sessions of all processes, by number."""
+        answers = await self._all(lambda api: api.sessions())
+        found = [info for _, infos in answers for info in infos if info.state != "closed"]
+        return sorted(found, key=lambda info: info.number)
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        """:returns: the escalations of all processes, by number."""
+        answers = await self._all(lambda api: api.escalations(closed))
+        self._owners |= {view.number: api for api, views in answers for view in views}
+        return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """
+        Answer an escalation.
+
+        :raises NotFound: no process has it.
+        """
+        if number not in self._owners:
+            await self.escalations(closed=True)
+        if number not in self._owners:
+            raise NotFound(f"there is no escalation {number}")
+        return await self._owners[number].decide(number, outcome, digest)
+
+    def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        """
+        Hear when sessions come and go, and when escalations do.
+
+        :returns: call it to hear no more.
+        """
+        watch = _Watch(self._reactor, self._registry.directory, self._entries, self._follow, on_change)
+        watch.start()
+        return watch.stop
+
+    def activity(self, session: int, on_event: OnEvent) -> Callable[[], None]:
+        """
+        Hear a session's events.
+
+        :returns: call it to hear no more.
+        """
+        entry = next((entry for entry in self._entries() if entry.number == session), None)
+        if entry is None:
+            return lambda: None
+        return self._follow(entry, on_event, lambda: None)
+
+    async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
+        """:returns: the answers of those that gave one: a process that died, or hangs, must not hide the others."""
+        sockets = {entry.control_socket for entry in self._entries()}
+        self._apis = {socket: self._apis.get(socket) or self._connect(socket) for socket in sorted(sockets)}
+        apis = list(self._apis.values())
+        asked = [Deferred.fromCoroutine(ask(api)).addTimeout(PATIENCE, self._reactor) for api in apis]
+        results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
+        answers: list[tuple[SessionApi, T]] = []
+        for api, (success, result) in zip(apis, results, strict=True):
+            if success:
+                answers.append((api, result))
+            elif result.check(IronCurtainError, TimeoutError) is None:
+                result.raiseException()
+        return answers
+
+    def _entries(self) -> list[Entry]:
+        return [entry for entry in self._registry.live() if entry.control_socket]
+
+    def _follow(self, entry: Entry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
+        """:param lost: is called if the session cannot be followed."""
+        api = self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
+        following = Deferred.fromCoroutine(api.follow(entry.session_id, 0, on_event))
+        stops: list[Callable[[], None]] = []
+
+        def begun(stop: Callable[[], None]) -> None:
+            stops.append(stop)
+
+        def failed(failure: Failure) -> None:
+            if failure.check(CancelledError, IronCurtainError) is None:
+                self.log.failure("session {number} cannot be followed", failure, number=entry.number)
+            lost()
+
+        following.addCallbacks(begun, failed)
+
+        def stop() -> None:
+            if stops:
+                stops.pop()()
+            else:
+                following.cancel()
+
+        return stop
+
+
+class _Watch:
+    """
+    The registry and every session in it.
+
+    :param follow: begins to follow a session, and returns what ends it.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        directory: Any,
+        entries: Callable[[], list[Entry]],
+        follow: Callable[[Entry, OnEvent, Callable[[], None]], Callable[[], None]],
+        on_change: Callable[[], None],
+    ) -> None:
+        self._reactor, self._directory, self._entries = reactor, directory, entries
+        self._follow, self._on_change = follow, on_change
+        self._followed: dict[str, Callable[[], None]] = {}
+        self._telling: IDelayedCall | None = None
+        self._watcher: DirectoryWatcher | None = None
+
+    def start(self) -> None:
+        """Begin to watch, and tell at once."""
+        self._watcher = DirectoryWatcher(self._reactor)
+        self._watcher.add(self._directory, self._look)
+        self._look()
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.stop()
+        if self._telling is not None and self._telling.active():
+            self._telling.cancel()
+        followed, self._followed = self._followed, {}
+        for stop in followed.values():
+            stop()
+
+    def _look(self) -> None:
+        entries = {entry.session_id: entry for entry in self._entries()}
+        for name in self._followed.keys() - entries.keys():
+            self._followed.pop(name)()
+        for name in entries.keys() - self._followed.keys():
+            self._followed[name] = lambda: None  # it may fail before we have what ends it
+            stop = self._follow(entries[name], self._heard, partial(self._lost, name))
+            if name in self._followed:
+                self._followed[name] = stop
+        self._tell()
+
+    def _lost(self, name: str) -> None:
+        """The next look tries again, if the session is still there."""
+        self._followed.pop(name, None)
+
+    def _heard(self, stamped: Stamped) -> None:
+        if isinstance(stamped.event, NEWS):
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._watcher is not None and self._telling is None:
+            self._telling = self._reactor.callLater(GATHER_SECONDS, self._told)
+
+    def _told(self) -> None:
+        self._telling = None
+        self._on_change()

@@ -1,0 +1,264 @@
+"""
+What the console shows, and how keys, commands and news change it. Pure: every transition gives a new state, and what is
+to be done about it.
+
+A decision is made only for what a person can have read: what the last frame that reached the terminal showed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import msgspec
+
+from ironcurtain.console.commands import Section
+from ironcurtain.console.text import Style
+from ironcurtain.display import one_line
+from ironcurtain.escalation.model import Outcome
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.session.model import SessionInfo
+
+REMEMBERED = 300
+"""How many decided escalations are kept (our choice)."""
+
+GONE = "gone"
+"""The outcome of an escalation whose process vanished with it."""
+
+
+class Key(NamedTuple):
+    """An escalation with the digest of the arguments that were shown."""
+
+    number: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    A decision that waits for its confirmation.
+
+    :param every: whether it is about all that were listed on the screen when it was asked.
+    """
+
+    outcome: Outcome
+    keys: tuple[Key, ...]
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """
+    What the last frame showed that reached the terminal.
+
+    :param rows: escalations that were listed.
+    :param whole: the one whose arguments were there.
+    :param question: the question that was asked.
+    :param page: rows of the text below the lists.
+    :param end: how far that text can be scrolled.
+    """
+
+    rows: tuple[Key, ...] = ()
+    whole: Key | None = None
+    question: Question | None = None
+    page: int = 10
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a decision."""
+
+    outcome: Outcome
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Leave the console."""
+
+
+Effect = Send | Leave
+
+
+def key_of(escalation: EscalationView) -> Key:
+    """:returns: what a decision about an escalation is bound to."""
+    return Key(escalation.number, escalation.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """
+    All that the screen depends on, besides its size and the time.
+
+    :param loaded: whether there was news at all.
+    :param history: newest first.
+    :param section: the list that has the keys.
+    :param chosen: number of the chosen row of each list; 0 if there is none.
+    :param scroll: rows by which the text below the lists is scrolled: down, or in a session's activity up.
+    :param prompt: the input line; ``None`` while it is closed.
+    :param message: the newest remark and its style.
+    """
+
+    loaded: bool = False
+    sessions: tuple[SessionInfo, ...] = ()
+    pending: tuple[EscalationView, ...] = ()
+    history: tuple[EscalationView, ...] = ()
+    section: Section = Section.WAITING
+    chosen: Mapping[Section, int] = field(default_factory=dict)
+    scroll: int = 0
+    filter: str = ""
+    prompt: str | None = None
+    question: Question | None = None
+    help: bool = False
+    message: tuple[str, Style] = ("", "")
+    shown: Shown = Shown()
+
+    def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
+        """:returns: the rows of a list that the filter lets through."""
+        if section is Section.SESSIONS:
+            return tuple(info for info in self.sessions if self._matches(_words_of_session(info)))
+        rows = self.pending if section is Section.WAITING else self.history
+        return tuple(row for row in rows if self._matches(_words_of_escalation(row)))
+
+    def number(self, section: Section) -> int:
+        """:returns: number of the chosen row of a list; 0 if there is none."""
+        return self.chosen.get(section, 0)
+
+    @property
+    def escalation(self) -> EscalationView | None:
+        """The escalation that is chosen among those that wait."""
+        return next((e for e in self.pending if e.number == self.number(Section.WAITING)), None)
+
+    @property
+    def record(self) -> EscalationView | None:
+        """The decided escalation that is chosen."""
+        return next((e for e in self.history if e.number == self.number(Section.HISTORY)), None)
+
+    @property
+    def followed(self) -> int:
+        """The session whose activity is shown; 0 if none is."""
+        return self.number(Section.SESSIONS) if self.section is Section.SESSIONS else 0
+
+    def told(self, text: str, style: Style = "dim") -> State:
+        """:returns: the state with a remark; ``text`` may hold anything."""
+        return replace(self, message=(one_line(text, 400), style))
+
+    def drawn(self, shown: Shown) -> State:
+        """:returns: the state after a frame reached the terminal."""
+        return replace(self, shown=shown, scroll=min(self.scroll, shown.end))
+
+    def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> State:
+        """
+        Take what there is now.
+
+        :param escalations: those that wait and those that are decided.
+        :param now: seconds since the epoch.
+        """
+        known = {e.number: e for e in escalations}
+        pending = tuple(e for e in known.values() if not e.outcome)
+        gone = [_ended(e, GONE, now) for e in self.pending if e.number not in known]
+        decided = {e.number: e for e in (*self.history, *gone)} | {n: e for n, e in known.items() if e.outcome}
+        waiting = {e.number for e in pending}  # what seemed gone may be back
+        decided = {number: e for number, e in decided.items() if number not in waiting}
+        newest = sorted(decided.values(), key=lambda e: (e.closed_at, e.number), reverse=True)[:REMEMBERED]
+        open_ = tuple(sorted((s for s in sessions if s.state != "closed"), key=lambda s: s.number))
+        new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
+        return new._choose(self)._ask_on()
+
+    def arrived(self, before: State) -> bool:
+        """:returns: whether an escalation waits that did not before, when there had been news."""
+        return before.loaded and bool({e.number for e in self.pending} - {e.number for e in before.pending})
+
+    def choose(self, section: Section, number: int) -> State:
+        """:returns: the state with a row chosen."""
+        same = section is self.section and self.number(section) == number
+        chosen = {**self.chosen, section: number}
+        return replace(self, section=section, chosen=chosen, scroll=self.scroll if same else 0, help=False)
+
+    def go(self, section: Section) -> State:
+        """:returns: the state with another list having the keys."""
+        return self.choose(section, self.number(section))
+
+    def move(self, step: int) -> State:
+        """:returns: the state with another row chosen, ``step`` further down."""
+        numbers = [row.number for row in self.listed(self.section)]
+        if not numbers:
+            return self
+        at = numbers.index(self.number(self.section)) if self.number(self.section) in numbers else 0
+        return self.choose(self.section, numbers[min(max(at + step, 0), len(numbers) - 1)])
+
+    def roll(self, rows: int) -> State:
+        """:returns: the state with the text below the lists moved down."""
+        rows = -rows if self.followed and not self.help else rows
+        return replace(self, scroll=min(max(self.scroll + rows, 0), self.shown.end))
+
+    def narrow(self, text: str) -> State:
+        """:returns: the state with another filter."""
+        return replace(self, filter=one_line(text, 60))._choose(self)
+
+    def _choose(self, before: State) -> State:
+        chosen = {section: self._keep(section, before) for section in Section}
+        scroll = self.scroll if chosen.get(self.section) == before.number(self.section) else 0
+        return replace(self, chosen=chosen, scroll=scroll)
+
+    def _keep(self, section: Section, before: State) -> int:
+        """The row that was chosen, else the one that is now in its place, so that no new row pushes it away."""
+        numbers = [row.number for row in self.listed(section)]
+        number = before.number(section)
+        if number in numbers or not numbers:
+            return number if numbers else 0
+        was = [row.number for row in before.listed(section)]
+        return numbers[min(was.index(number) if number in was else 0, len(numbers) - 1)]
+
+    def _ask_on(self) -> State:
+        """Drop from the question what needs no decision any more."""
+        if self.question is None:
+            return self
+        waiting = {key_of(e) for e in self.pending}
+        keys = tuple(key for key in self.question.keys if key in waiting)
+        if keys == self.question.keys:
+            return self
+        if keys:
+            return replace(self, question=replace(self.question, keys=keys))
+        return replace(self, question=None).told(self.too_late(self.question.keys[0].number), "warn")
+
+    def too_late(self, number: int) -> str:
+        """:returns: why an escalation cannot be decided."""
+        for record in self.history:
+            if record.number == number:
+                return f"too late: escalation {number} {outcome_words(record)}"
+        return f"there is no escalation {number}"
+
+    def _matches(self, words: str) -> bool:
+        return not self.filter or self.filter.casefold() in words.casefold()
+
+
+_WORDS: Mapping[str, Callable[[str], str]] = {
+    "approved": lambda by: f"was approved by {by}",
+    "denied": lambda by: f"was denied by {by}",
+    "expired": lambda by: "expired: nobody decided in time",
+    "withdrawn": lambda by: "was withdrawn: the call no longer waits",
+    GONE: lambda by: "is gone, with the process it came from",
+}
+
+
+def outcome_words(record: EscalationView) -> str:
+    """:returns: what became of an escalation, in words; escaped."""
+    words = _WORDS.get(record.outcome)
+    return words(one_line(record.by, 64) or "somebody") if words else one_line(record.outcome, 20)
+
+
+def _words_of_session(info: SessionInfo) -> str:
+    return f"{info.number} {info.label} {info.kind} {info.state} {info.workspace}"
+
+
+def _words_of_escalation(escalation: EscalationView) -> str:
+    texts = " ".join(text[:200] for text in escalation.arguments.values() if isinstance(text, str))
+    name = f"{escalation.server}.{escalation.tool}"
+    return f"{escalation.number} {name} {escalation.label} {escalation.rule} {escalation.outcome} {texts}"
+
+
+def _ended(escalation: EscalationView, outcome: str, at: float) -> EscalationView:
+    return msgspec.structs.replace(escalation, outcome=outcome, closed_at=at)

@@ -1,0 +1,112 @@
+"""What may be asked for after ``ssh HOST``. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from ironcurtain.errors import UsageError
+
+LENGTH_LIMIT = 4096
+"""Most bytes of a command."""
+
+DIGITS = 18
+"""Most digits of a number: more than any counter reaches."""
+
+_TARGETS = {
+    "attach": "S",
+    "observe": "S",
+    "sessions": "",
+    "escalations": "",
+    "approve": "N",
+    "deny": "N",
+    "logs": "S",
+    "audit": "S",
+}
+"""Each command, and what it is about: a session, an escalation's number, or nothing."""
+
+_FLAGS = {"attach": (), "observe": (), "escalations": ("--json", "--all"), "approve": ("--json", "--digest")}
+"""The options of each command, where they are more or less than ``--json``."""
+
+_KNOWN = "attach S, observe S, sessions, escalations, approve N, deny N, logs S, audit S; without one: the console"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """
+    One command.
+
+    :param session: number or id.
+    :param number: of an escalation.
+    :param json: print for programs.
+    :param everything: also what is decided.
+    :param digest: of the arguments that were shown, if one was given.
+    """
+
+    name: str
+    session: str = ""
+    number: int = 0
+    json: bool = False
+    everything: bool = False
+    digest: str | None = None
+
+
+def parse(text: bytes) -> Command:
+    """
+    Read a command as the client sent it.
+
+    :raises UsageError: there is no such command, or its words do not fit.
+    """
+    words = _words(text)
+    name, rest = words[0], words[1:]
+    if name not in _TARGETS:
+        raise UsageError(f"there is no command {name[:40]!r}; there are: {_KNOWN}")
+    targets, options = _sort(name, rest)
+    kind = _TARGETS[name]
+    if len(targets) != len(kind):
+        wanted = {"": "nothing more", "S": "one session", "N": "the number of one escalation"}[kind]
+        raise UsageError(f"{name} wants {wanted}")
+    return Command(
+        name,
+        session=targets[0] if kind == "S" else "",
+        number=_number(name, targets[0]) if kind == "N" else 0,
+        json="--json" in options,
+        everything="--all" in options,
+        digest=options.get("--digest"),
+    )
+
+
+def _words(text: bytes) -> list[str]:
+    if len(text) > LENGTH_LIMIT:
+        raise UsageError(f"a command has at most {LENGTH_LIMIT} bytes")
+    try:
+        words = shlex.split(text.decode())
+    except (UnicodeDecodeError, ValueError):
+        raise UsageError("the command is not text, or a quotation mark is missing") from None
+    if not words:
+        raise UsageError(f"there is no command; there are: {_KNOWN}")
+    return words
+
+
+def _sort(name: str, words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """:returns: the words that are no options, and the options with their values."""
+    targets: list[str] = []
+    options: dict[str, str] = {}
+    left = iter(words)
+    for word in left:
+        option, _, value = word.partition("=")
+        if not word.startswith("-"):
+            targets.append(word)
+        elif option not in _FLAGS.get(name, ("--json",)) or (value and option != "--digest"):
+            raise UsageError(f"{name} has no option {word[:40]!r}")
+        elif option == "--digest" and not (value := value or next(left, "")):
+            raise UsageError("--digest wants a digest, as escalations --json shows it")
+        else:
+            options[option] = value
+    return targets, options
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS):
+        raise UsageError(f"{name} wants the number of an escalation, not {text[:40]!r}")
+    return int(text)

@@ -1,0 +1,205 @@
+"""The two files of the SSH service in the home: the keys that may come in, and the key of the service itself."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
+
+from ironcurtain.errors import ConfigurationError, NotFound, UsageError
+from ironcurtain.home import Home, private_directory, publish_once, write_atomically
+from ironcurtain.locks import locked
+from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList, fingerprint, parse
+
+SIZE_LIMIT = 1024 * 1024
+"""Most bytes of either file (our choice: thousands of keys)."""
+
+HEADING = (
+    "# Who may come in over SSH, one key a line:\n"
+    '# roles="view,approve,attach,admin" TYPE KEY NAME; see: ironcurtain ssh --help\n'
+)
+
+Mark = tuple[int, ...]
+"""What tells one state of a file from another."""
+
+
+class KeyFile:
+    """
+    The keys that may come in.
+
+    :param directory: private; made where needed.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "authorized_keys"
+        self._mark: Mark | None = None
+        self._list = KeyList()
+
+    @classmethod
+    def of(cls, home: Home) -> KeyFile:
+        """:returns: the one of a home."""
+        return cls(directory(home))
+
+    def read(self) -> KeyList:
+        """
+        The keys as they are now; the file is read again if it may have changed.
+
+        :returns: an empty list where there is no file.
+        :raises ConfigurationError: others could have written the file, or it cannot be read. Nobody may come in then.
+        """
+        _check_directory(self.path.parent)
+        mark = _mark(self.path)
+        if mark is None or mark != self._mark:
+            text = _private_text(self.path) if mark is not None else ""
+            self._list, self._mark = parse(text), mark
+        return self._list
+
+    def add(self, key: AuthorizedKey) -> None:
+        """
+        List one more key.
+
+        :raises UsageError: the key or its name is listed already.
+        :raises ConfigurationError: as :meth:`read`.
+        """
+
+        def with_it(text: str, listed: KeyList) -> str:
+            for other in listed.keys:
+                if key.blob == other.blob or key.name == other.name:
+                    raise UsageError(f"{other.name} is listed already: remove it first (ironcurtain ssh remove-key)")
+            grown = f"{text or HEADING}{'' if not text or text.endswith(chr(10)) else chr(10)}{key.line}\n"
+            if parse(grown).find(key.blob) is None:
+                raise UsageError(f"{self.path} has a wrong line with the same key or name: mend it first")
+            return grown
+
+        self._change(with_it)
+
+    def remove(self, name: str) -> None:
+        """
+        List a key no more: it stops to be let in, and whoever is in with it is cut off.
+
+        :raises NotFound: no key has this name.
+        :raises ConfigurationError: as :meth:`read`.
+        """
+
+        def without_it(text: str, _: KeyList) -> str:
+            lines = text.splitlines(keepends=True)
+            kept = [line for line in lines if line.lstrip().startswith("#") or line.split()[-1:] != [name]]
+            if len(kept) == len(lines):
+                raise NotFound(f"no key is called {name}: see 'ironcurtain ssh keys'")
+            return "".join(kept)
+
+        self._change(without_it)
+
+    def _change(self, change: Callable[[str, KeyList], str]) -> None:
+        private_directory(self.path.parent)
+        with locked(self.path.parent / "authorized_keys.lock"):
+            text = _private_text(self.path) if _mark(self.path) is not None else ""
+            write_atomically(self.path, change(text, parse(text)).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """
+    The key by which clients know the service.
+
+    :param pem: the private key in OpenSSH's format.
+    :param blob: the public key as it goes over the wire.
+    """
+
+    pem: bytes
+    blob: bytes
+    public: str
+
+    @property
+    def fingerprint(self) -> str:
+        """As ``ssh`` shows it when it connects for the first time."""
+        return fingerprint(self.blob)
+
+    def __repr__(self) -> str:
+        return f"HostKey({self.fingerprint})"
+
+
+def directory(home: Home) -> Path:
+    """:returns: where the files of the SSH service lie."""
+    return home.path / "ssh"
+
+
+def host_key(home: Home) -> HostKey:
+    """
+    The host key, made where there is none. It is never replaced: clients would take us for somebody else.
+
+    :raises ConfigurationError: it is damaged, or others can read it.
+    """
+    path = private_directory(directory(home)) / "host_key"
+    if _mark(path) is None:
+        made = Ed25519PrivateKey.generate()
+        publish_once(path, made.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    pem = _private_text(path).encode()
+    try:
+        key = load_ssh_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ConfigurationError(str(path), "is no private key without a passphrase") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ConfigurationError(str(path), "must be an ed25519 key: move it away, and a new one is made")
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return HostKey(pem, base64.b64decode(public.split()[1]), public)
+
+
+def _mark(path: Path) -> Mark | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_uid,
+        found.st_mode,
+    )
+
+
+def _check_directory(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise ConfigurationError(str(path), "must be your own directory, and closed to others: chmod 700 it")
+
+
+def _private_text(path: Path) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise ConfigurationError(str(path), "must be a regular file of your own")
+            if found.st_mode & 0o077:
+                raise ConfigurationError(str(path), "is open to others: chmod 600 it")
+            data = file.read(SIZE_LIMIT + 1)
+    except OSError as e:
+        raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
+    if len(data) > SIZE_LIMIT:
+        raise ConfigurationError(str(path), f"has more than {SIZE_LIMIT} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ConfigurationError(str(path), "is not UTF-8 text") from None

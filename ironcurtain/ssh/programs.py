@@ -1,0 +1,168 @@
+"""What runs on a channel: the console, a session's terminal, or a command that prints something."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from twisted.logger import Logger
+
+from ironcurtain.errors import NotFound, UsageError
+from ironcurtain.escalation import Outcome
+from ironcurtain.home import SessionPaths
+from ironcurtain.operations import Principal, Role
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.session.model import SessionInfo
+from ironcurtain.ssh import reports
+from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.ssh.commands import Command, parse
+from ironcurtain.terminal.model import Mode
+
+
+class Lists(Protocol):
+    """What the commands need of :class:`~ironcurtain.operations.operations.Operations`, for one principal."""
+
+    async def sessions(self) -> Sequence[SessionInfo]:
+        """:returns: all sessions."""
+
+    async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
+        """:returns: what waits for a person; with ``closed`` also what waited before."""
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        """Answer an escalation, whose arguments have this digest if one is given."""
+
+
+StartConsole = Callable[[Principal, SessionChannel], Program]
+StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[Program]]
+
+
+class Output:
+    """
+    Prints lines as fast as the person takes them.
+
+    :param lines: without their ends; they are made when there is room for them.
+    :param status: what the command ends with.
+    """
+
+    log = Logger()
+
+    def __init__(self, channel: SessionChannel, lines: Iterable[str], status: int = 0) -> None:
+        self._channel, self._lines, self._status = channel, iter(lines), status
+        self._end = "\r\n" if channel.has_terminal else "\n"
+
+    def received(self, data: bytes) -> None:
+        """Nothing is asked."""
+
+    def resized(self, columns: int, rows: int) -> None:
+        """Lines are as wide as they are."""
+
+    def drained(self) -> None:
+        """Print on."""
+        while not self._channel.blocked:
+            line = next(self._lines, None)
+            if line is None:
+                self._channel.close(self._status)
+                return
+            self._channel.write(f"{line}{self._end}".encode("utf-8", "backslashreplace"))
+
+    def lost(self) -> None:
+        """Nobody reads on."""
+        self._lines = iter(())
+
+
+class OwnPrograms:
+    """
+    The programs of the service.
+
+    :param console: begins the console on a channel with a terminal.
+    :param attach: joins a session's terminal.
+    :param source: gives what there is to see and decide, for a principal.
+    :param files: finds the files of a session, running or not, by number, id or ``last``; raises
+        :class:`~ironcurtain.errors.NotFound`.
+    :param now: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        console: StartConsole,
+        attach: StartAttach,
+        source: Callable[[Principal], Lists],
+        files: Callable[[str], SessionPaths],
+        now: Callable[[], float],
+    ) -> None:
+        self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
+
+    async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Program:
+        """
+        Begin a program.
+
+        :raises UsageError: there is no such command, or it needs a terminal and has none.
+        :raises NotAllowed: the key lacks the role.
+        :raises NotFound: there is no such session or escalation.
+        """
+        if command is None:
+            who.require(Role.VIEW)
+            self._need_terminal(channel, "the console", "ssh -t")
+            return self._console(who, channel)
+        asked = parse(command)
+        if asked.name in ("attach", "observe"):
+            mode = Mode.DRIVE if asked.name == "attach" else Mode.OBSERVE
+            who.require(Role.ATTACH if mode is Mode.DRIVE else Role.VIEW)
+            self._need_terminal(channel, asked.name, f"ssh -t ... {asked.name} {asked.session}")
+            return await self._attach(who, asked.session, mode, channel)
+        return Output(channel, await self._lines(who, asked))
+
+    def _need_terminal(self, channel: SessionChannel, what: str, how: str) -> None:
+        if not channel.has_terminal or channel.environ.get("TERM") == "dumb":
+            raise UsageError(
+                f"{what} needs a terminal ({how}); without one there are sessions, escalations, approve N, deny N"
+            )
+
+    async def _lines(self, who: Principal, asked: Command) -> Iterable[str]:
+        source = self._source(who)
+        if asked.name == "sessions":
+            found = [info for info in await source.sessions() if info.state != "closed"]
+            return [_json(found)] if asked.json else reports.sessions(found, self._now())
+        if asked.name == "escalations":
+            views = await source.escalations(asked.everything)
+            return [_json(views)] if asked.json else reports.escalations(views, self._now())
+        if asked.name in ("approve", "deny"):
+            outcome = Outcome.APPROVED if asked.name == "approve" else Outcome.DENIED
+            view = await source.decide(asked.number, outcome, asked.digest)
+            return [_json(view) if asked.json else reports.decided(view)]
+        who.require(Role.VIEW)
+        files = self._files(asked.session)
+        if asked.name == "logs":
+            lines = _lines_of(files.log)
+            return _json_lines(lines) if asked.json else map(reports.log_line, lines)
+        lines = _lines_of(files.audit)
+        return map(_as_written, lines) if asked.json else map(reports.record_line, lines)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _json_lines(lines: Iterator[bytes]) -> Iterator[str]:
+    """:returns: each line as a JSON string, one a line."""
+    return (msgspec.json.encode(_as_written(line)).decode() for line in lines)
+
+
+def _as_written(line: bytes) -> str:
+    return line.decode(errors="backslashreplace").rstrip("\n")
+
+
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """:raises NotFound: there is no such file."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise NotFound(f"there is no {path}") from None
+
+    def lines() -> Iterator[bytes]:
+        with file:
+            yield from file
+
+    return lines()

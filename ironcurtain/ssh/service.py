@@ -1,0 +1,87 @@
+"""The SSH service: listens, and ends all connections in good order."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.internet.defer import DeferredList, maybeDeferred
+from twisted.internet.endpoints import TCP4ServerEndpoint, TCP6ServerEndpoint
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IListeningPort
+from twisted.logger import Logger
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.home import Home, private_directory
+from ironcurtain.ssh.channel import Programs
+from ironcurtain.ssh.connections import Connections
+from ironcurtain.ssh.key_files import KeyFile, directory, host_key
+
+_NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+class SshService:
+    """
+    The console and the commands over SSH.
+
+    :param addresses: to listen on. One that this machine does not have is left out, as ``::1`` often is.
+    :param port: 0 for any that is free.
+    """
+
+    log = Logger()
+
+    def __init__(self, reactor: Any, home: Home, addresses: Sequence[str], port: int, programs: Programs) -> None:
+        self._reactor, self._home, self._addresses, self._port = reactor, home, addresses, port
+        self._programs = programs
+        self._listening: list[IListeningPort] = []
+        self.connections: Connections | None = None
+
+    @property
+    def ports(self) -> list[int]:
+        """The port of each address that is listened on."""
+        return [port.getHost().port for port in self._listening]  # type: ignore[attr-defined]
+
+    async def start(self) -> None:
+        """
+        Let people in.
+
+        :raises ConfigurationError: the host key is damaged, or others can read it.
+        :raises Unavailable: the port is in use, or none of the addresses is this machine's.
+        """
+        private_directory(directory(self._home))
+        key = host_key(self._home)
+        self.connections = Connections(self._reactor, key, KeyFile(directory(self._home)), self._programs)
+        self.connections.look()
+        for address in self._addresses:
+            await self._listen(address)
+        if not self._listening:
+            raise Unavailable(f"this machine has none of the addresses {', '.join(self._addresses)}")
+        self.log.info(
+            "SSH on {addresses}, port {port}, with host key {mark}",
+            addresses=", ".join(self._addresses),
+            port=self.ports[0],
+            mark=key.fingerprint,
+        )
+
+    async def stop(self) -> None:
+        """Let nobody in any more, and end all connections, each with a word."""
+        for port in self._listening:
+            await maybeDeferred(port.stopListening)
+        self._listening = []
+        if self.connections is not None:
+            self.connections.cut("IronCurtain has stopped", [*self.connections.live, *self.connections.unknown])
+            await DeferredList([connection.gone for connection in self.connections.leaving])
+
+    async def _listen(self, address: str) -> None:
+        endpoint = TCP6ServerEndpoint if ":" in address else TCP4ServerEndpoint
+        try:
+            self._listening.append(
+                await endpoint(self._reactor, self._port, interface=address).listen(self.connections)
+            )
+        except CannotListenError as e:
+            if getattr(e.socketError, "errno", None) in _NO_SUCH_ADDRESS:
+                self.log.info("no SSH on {address}: this machine does not have it", address=address)
+                return
+            await self.stop()
+            raise Unavailable(f"SSH cannot listen on {address}, port {self._port}: {e.socketError}") from None

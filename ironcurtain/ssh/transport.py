@@ -1,0 +1,278 @@
+"""
+One TCP connection: what may be negotiated, how long a login may take, new keys from time to time, and flow control.
+
+conch leaves these to its user. Where a number or order comes from an RFC or from OpenSSH, it is said.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from twisted.conch.ssh import transport
+from twisted.conch.ssh.common import getNS
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.ssh.authorized_keys import SIGNATURES, AuthorizedKey
+
+KEY_EXCHANGES = (
+    b"mlkem768x25519-sha256",
+    b"curve25519-sha256",
+    b"curve25519-sha256@libssh.org",
+    b"ecdh-sha2-nistp256",
+    b"ecdh-sha2-nistp384",
+    b"ecdh-sha2-nistp521",
+)
+"""Of what conch has, without finite fields and SHA-1; the first one also holds against quantum computers."""
+
+CIPHERS = (b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
+"""Counter mode only: CBC of SSH is broken, and conch has no authenticated mode."""
+
+MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
+"""Without SHA-1 and MD5."""
+
+STRICT_SERVER, STRICT_CLIENT = b"kex-strict-s-v00@openssh.com", b"kex-strict-c-v00@openssh.com"
+"""With both, packet numbers begin anew with the keys, so that nothing can be cut out (OpenSSH's PROTOCOL, 1.10)."""
+
+LOGIN_SECONDS = 30.0
+"""How long a login may take, from the TCP connection on (our choice: a passphrase and a touch fit in)."""
+
+REKEY_SECONDS, REKEY_BYTES = 3600.0, 1024**3
+"""After how long, or how much in both directions, new keys are negotiated (RFC 4253, section 9)."""
+
+EXCHANGE_SECONDS = 30.0
+"""How long the peer may take for that; output waits meanwhile."""
+
+UNKNOWN_LIMIT = 65536
+"""Most bytes that somebody who is not logged in can have us keep (RFC 4253, section 6.1, demands 35000)."""
+
+ABORT_SECONDS = 0.3
+"""How long our last words may wait in our buffers before the connection is torn down."""
+
+FAREWELL_SECONDS = 0.2
+"""How long a client has to show what its channels ended with. OpenSSH's drops it when the connection ends at once."""
+
+NEGOTIATION = range(20, 50)
+"""The messages of a key exchange (RFC 4250, section 4.1.2)."""
+
+HARMLESS = range(1, 5)
+"""Disconnect, ignore, unimplemented, debug: allowed during a later key exchange."""
+
+
+class Keeper(Protocol):
+    """What knows all connections of the service."""
+
+    clock: IReactorTime
+
+    def opened(self, connection: Transport) -> None:
+        """A TCP connection is there."""
+
+    def logged_in(self, connection: Transport) -> None:
+        """Its peer is known."""
+
+    def lost(self, connection: Transport) -> None:
+        """It is gone."""
+
+
+@implementer(IPushProducer)
+class Transport(transport.SSHServerTransport):
+    """
+    The server's side of the transport layer (RFC 4253), with limits.
+
+    :ivar key: whose connection it is; ``None`` before the login.
+    """
+
+    log = Logger()
+    ourVersionString = b"SSH-2.0-IronCurtain"
+    factory: Any
+    transport: Any
+    key: AuthorizedKey | None = None
+
+    def connectionMade(self) -> None:
+        """Begin, with the time for the login running."""
+        self.gone: Deferred[None] = Deferred()
+        self._clock: IReactorTime = self.factory.clock
+        self._timers: dict[str, IDelayedCall] = {}
+        self._paused = self._exchanging = self._rekeying = self._strict = self._leaving = False
+        self._carried = 0
+        there = transport.SSHServerTransport.supportedKeyExchanges
+        self.supportedKeyExchanges = [*(each for each in KEY_EXCHANGES if each in there), STRICT_SERVER]
+        self.supportedCiphers, self.supportedMACs = list(CIPHERS), list(MACS)
+        self.supportedCompressions = [b"none"]
+        self.transport.setTcpNoDelay(True)
+        self.transport.registerProducer(self, True)
+        self._later("login", LOGIN_SECONDS, lambda: self.leave(b"the login took too long"))
+        self.factory.opened(self)
+        super().connectionMade()
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        """Forget all about it."""
+        self._leaving = True
+        for name in list(self._timers):
+            self._cancel(name)
+        self.factory.lost(self)
+        super().connectionLost(reason)
+        self.gone.callback(None)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether what is sent now would wait in a buffer of ours."""
+        return self._paused or self._leaving or self._keyExchangeState != self._KEY_EXCHANGE_NONE
+
+    @property
+    def peer(self) -> str:
+        """Address and port, for people."""
+        address = self.transport.getPeer()
+        return f"{address.host}:{address.port}"
+
+    def authenticated(self, key: AuthorizedKey) -> None:
+        """The peer has shown that it holds a listed key."""
+        self.key = key
+        self._cancel("login")
+        self._later("rekey", REKEY_SECONDS, self._rekey)
+        self.factory.logged_in(self)
+
+    def leave_soon(self, why: bytes) -> None:
+        """End the connection when the client has shown what its channels ended with, or shortly after."""
+        self._later("farewell", FAREWELL_SECONDS, lambda: self.leave(why))
+
+    def leave(self, why: bytes) -> None:
+        """Say why, and end the connection, also if the peer does not read."""
+        if not self._leaving:
+            self.sendDisconnect(transport.DISCONNECT_BY_APPLICATION, why)
+
+    def sendDisconnect(self, reason: int, desc: bytes) -> None:
+        """End the connection. What the peer still says is not heard."""
+        if not self._leaving:
+            self._part()
+            super().sendDisconnect(reason, desc)
+
+    def receiveError(self, reasonCode: int, description: bytes) -> None:
+        """The peer ends the connection."""
+        self._part()
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes; what cannot be understood ends the connection."""
+        if self._leaving:
+            return
+        try:
+            super().dataReceived(data)
+            self._count(len(data))
+        except Exception as e:
+            # conch raises whatever comes of a malformed packet: struct.error, KeyError, ValueError ...
+            self.log.warn("dropped {peer}: {error}", peer=self.peer, error=f"{type(e).__name__}: {e}"[:200])
+            self._part()
+            self.transport.abortConnection()
+        if self.key is None and len(self.buf) > UNKNOWN_LIMIT:
+            self.leave(b"too much before the login")
+
+    def getPacket(self) -> Any:
+        """:returns: the next packet; none once we leave, though there may be some."""
+        return None if self._leaving else super().getPacket()
+
+    def dispatchMessage(self, messageNum: int, payload: bytes) -> None:
+        """Take a packet, if it may come at this time."""
+        first = self.sessionID is None or (self._exchanging and not self._rekeying)
+        allowed = messageNum in NEGOTIATION or (messageNum in HARMLESS and not (first and self._strict))
+        if (self.sessionID is None or self._exchanging) and not allowed:
+            self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"not during a key exchange")
+            return
+        super().dispatchMessage(messageNum, payload)
+
+    def ssh_KEXINIT(self, packet: bytes) -> None:
+        """The peer wants keys."""
+        if self._exchanging:
+            self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"a key exchange is going on")
+            return
+        self._rekeying = self.sessionID is not None
+        if not self._rekeying:
+            self._strict = STRICT_CLIENT in getNS(packet[16:])[0].split(b",")
+            if self._strict and self.incomingPacketSequence != 1:
+                self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"something came before the key exchange")
+                return
+        self._exchanging = True
+        self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
+        super().ssh_KEXINIT(packet)
+        if self.kexAlg == STRICT_SERVER:
+            self.sendDisconnect(transport.DISCONNECT_KEY_EXCHANGE_FAILED, b"that is no key exchange")
+
+    def ssh_NEWKEYS(self, packet: bytes) -> None:
+        """The peer uses the new keys from now on."""
+        if not self._exchanging:
+            self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"no key exchange is going on")
+            return
+        self._exchanging = False
+        self._carried = 0
+        self._cancel("exchange")
+        if self._strict:
+            self.incomingPacketSequence = 0
+        super().ssh_NEWKEYS(packet)
+        if self.key is not None:
+            self._later("rekey", REKEY_SECONDS, self._rekey)
+        self._wake()
+
+    def ssh_SERVICE_REQUEST(self, packet: bytes) -> None:
+        """The login is asked for once; what comes after it begins by itself."""
+        if self.service is not None:
+            self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"a service is running")
+            return
+        super().ssh_SERVICE_REQUEST(packet)
+
+    def sendPacket(self, messageType: int, payload: bytes) -> None:
+        """Send a packet, or keep it until a key exchange is over."""
+        super().sendPacket(messageType, payload)
+        if messageType == transport.MSG_NEWKEYS and self._strict:
+            self.outgoingPacketSequence = 0
+        self._count(len(payload))
+
+    def sendExtInfo(self, extensions: Any) -> None:
+        """Name all signatures that we take; conch names those of the host key, which keeps RSA keys out (RFC 8308)."""
+        accepted = ",".join(name for names in SIGNATURES.values() for name in names)
+        super().sendExtInfo([(b"server-sig-algs", accepted.encode())])
+
+    def pauseProducing(self) -> None:
+        """The TCP buffer is full: a client may promise any window and read nothing."""
+        self._paused = True
+
+    def resumeProducing(self) -> None:
+        """There is room again."""
+        self._paused = False
+        self._wake()
+
+    def stopProducing(self) -> None:
+        """The connection ends; ``connectionLost`` follows."""
+        self._paused = True
+
+    def _count(self, size: int) -> None:
+        self._carried += size
+        if self._carried > REKEY_BYTES:
+            self._rekey()
+
+    def _rekey(self) -> None:
+        if self.key is not None and self._keyExchangeState == self._KEY_EXCHANGE_NONE and not self._leaving:
+            self._carried = 0
+            self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
+            self.sendKexInit()
+
+    def _wake(self) -> None:
+        if self.key is not None and self.service is not None and not self.blocked:
+            self.factory.writable(self)
+
+    def _part(self) -> None:
+        # A producer that is registered keeps the connection open after loseConnection, and so does a full buffer.
+        if not self._leaving:
+            self._leaving = True
+            self.transport.unregisterProducer()
+            self._later("abort", ABORT_SECONDS, self.transport.abortConnection)
+
+    def _later(self, name: str, seconds: float, work: Any) -> None:
+        self._cancel(name)
+        self._timers[name] = self._clock.callLater(seconds, work)
+
+    def _cancel(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None and timer.active():
+            timer.cancel()

@@ -1,0 +1,131 @@
+"""One viewer of a terminal: what is drawn for it now, what waits, and what comes from it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from twisted.logger import Logger
+
+from ironcurtain.terminal.model import Ended, Mode, Viewer
+from ironcurtain.terminal.queue import OutputQueue
+from ironcurtain.terminal.restore import RESTORE
+
+
+class Source(Protocol):
+    """What an attachment needs of its hub."""
+
+    def redraw(self, size: tuple[int, int], history: bool) -> bytes:
+        """:returns: what draws all from scratch."""
+
+    def typed(self, attachment: Attachment, data: bytes) -> None:
+        """A person typed."""
+
+    def sized(self, attachment: Attachment) -> None:
+        """Its terminal has another size."""
+
+    def changed(self) -> None:
+        """It is full, or no longer."""
+
+    def left(self, attachment: Attachment) -> None:
+        """It is gone."""
+
+
+class Attachment:
+    """
+    Made by :meth:`~ironcurtain.terminal.hub.Hub.attach`.
+
+    :ivar size: columns and rows of its terminal.
+    :ivar full: whether it takes no more for now.
+    """
+
+    log = Logger()
+
+    def __init__(self, source: Source, viewer: Viewer, mode: Mode, size: tuple[int, int], limit: int) -> None:
+        self._source, self._viewer = source, viewer
+        self._queue = OutputQueue(limit)
+        self._over: Ended | None = None
+        self._owed = b""
+        self.mode, self.size = mode, size
+        self.full = self.gone = False
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait for it."""
+        return self._queue.size
+
+    def typed(self, data: bytes) -> None:
+        """:param data: for the program; of an observer it goes nowhere."""
+        if not self.gone and self.mode is Mode.DRIVE and data:
+            self._source.typed(self, data)
+
+    def resized(self, columns: int, rows: int) -> None:
+        """Its terminal has another size; of an observer, that changes nothing for the program."""
+        self.size = columns, rows
+        if not self.gone:
+            self._source.sized(self)
+
+    def drained(self) -> None:
+        """It can take more: what waits is drawn, or everything afresh if too much waited."""
+        self.full = False
+        if self._queue.lost:
+            self._queue.clear()
+            self._draw(self._source.redraw(self.size, False) + self._owed)
+            self._owed = b""
+        while self._queue and not self.full:
+            self._draw(self._queue.take())
+        if self._over is not None and not self.full:
+            self._finish(self._over)
+        self._source.changed()
+
+    def detach(self) -> None:
+        """Be gone; nothing more is drawn, and the terminal is left as it is. Harmless the second time."""
+        if not self.gone:
+            self.gone = True
+            self._queue.clear()
+            self._source.left(self)
+
+    def begin(self) -> None:
+        """For the hub: show what there is."""
+        self._draw(self._source.redraw(self.size, True))
+
+    def output(self, data: bytes) -> None:
+        """For the hub: more came."""
+        if self.gone:
+            return
+        if self.full:
+            self._queue.add(data)
+        else:
+            self._draw(data)
+
+    def notice(self, data: bytes) -> None:
+        """For the hub: bytes that must be seen, even if what waits is dropped."""
+        if self._queue.lost:
+            self._owed = data
+        self.output(data)
+
+    def hold(self, full: bool) -> None:
+        """For the hub: whether the program reads nothing."""
+        if self.mode is Mode.DRIVE:
+            self._viewer.hold(full)
+
+    def end(self, ended: Ended) -> None:
+        """For the hub: no more will come."""
+        if self.full:
+            self._over = ended
+        else:
+            self._finish(ended)
+
+    def _finish(self, ended: Ended) -> None:
+        self._draw(RESTORE)
+        if not self.gone:
+            self.gone = True
+            self._viewer.ended(ended.reason, ended.status)
+
+    def _draw(self, data: bytes) -> None:
+        if self.gone:
+            return
+        try:
+            self.full = not self._viewer.draw(data)
+        except Exception:
+            self.log.failure("a viewer failed and is detached")
+            self.detach()

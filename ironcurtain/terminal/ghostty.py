@@ -1,0 +1,311 @@
+"""libghostty-vt, a terminal emulator without a screen, through pyghostty: the few calls that a screen model needs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from functools import lru_cache, partial
+from sys import byteorder
+from typing import Any, NamedTuple
+
+import pyghostty  # type: ignore[import-untyped, unused-ignore]
+from pyghostty.core import check, ffi, init_sized, lib, union_fn  # type: ignore[import-untyped, unused-ignore]
+
+from ironcurtain.terminal.restore import ABORT
+
+HISTORY_BYTES = 16 * 1024 * 1024
+"""Most memory that they may take (our choice)."""
+
+CONTINUATION_BYTES = 1024 * 1024
+"""Most bytes that are kept of a sequence that has not ended: pictures are the longest (our choice)."""
+
+_SETTINGS: tuple[tuple[int, str, int], ...] = (
+    (lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_BYTES, "size_t*", HISTORY_BYTES),
+    (lib.GHOSTTY_TERMINAL_OPT_CONTINUATION_MAX_BYTES, "size_t*", CONTINUATION_BYTES),
+    # Pictures are neither kept nor fetched: a program could name any of our files as one.
+    (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_STORAGE_LIMIT, "uint64_t*", 0),
+    (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_MEDIUM_FILE, "bool*", 0),
+    (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_MEDIUM_SHARED_MEM, "bool*", 0),
+    (lib.GHOSTTY_TERMINAL_OPT_APC_MAX_BYTES, "size_t*", 4096),
+    (lib.GHOSTTY_TERMINAL_OPT_CLIPBOARD_WRITE_MAX_BYTES, "size_t*", 4096),
+)
+
+_STYLE, _POINT, _PLACE = (ffi.typeof(name) for name in ("GhosttyStyle*", "GhosttyPointS*", "GhosttyGridRef*"))
+_grid_ref = union_fn("ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)")
+
+_SCREEN_PARTS = ("cursor", "style", "hyperlink", "protection", "kitty_keyboard", "charsets")
+
+
+class Part(Enum):
+    """What of a terminal is drawn."""
+
+    HISTORY = "history"
+    """The lines that have scrolled off; there must be some."""
+
+    CURSOR = "cursor"
+    """Where it is, and how it writes; and one cell, since the library draws no less."""
+
+
+class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the library has no types
+    """
+    A terminal.
+
+    Its answers to a program's questions go nowhere.
+
+    :param history: most lines that are kept once they have scrolled off, about: whole pages of memory are dropped.
+    :raises pyghostty.GhosttyError: no memory, or a size of zero.
+    """
+
+    def __init__(self, columns: int, rows: int, history: int) -> None:
+        super().__init__(columns, rows, history)
+        for option, kind, value in _SETTINGS:
+            check(lib.ghostty_terminal_set(self._t[0], option, ffi.new(kind, value)), "set")
+
+    def copy(self) -> Emulator:
+        """
+        :returns: another one with the same contents, state and history, but between two sequences.
+        :raises pyghostty.GhosttyError: the output is in the middle of a sequence that is too long to be kept.
+        """
+        data = _fill(lambda *target: lib.ghostty_snapshot_encode_buf(self._t[0], *target))
+        source = ffi.from_buffer("uint8_t[]", data)
+        decoder, made = ffi.new("GhosttySnapshotDecoder*"), ffi.new("GhosttyTerminal*")
+        check(lib.ghostty_snapshot_decoder_new_buf(ffi.NULL, decoder, source, len(data)), "snapshot")
+        try:
+            check(lib.ghostty_snapshot_decoder_decode(decoder[0], made), "snapshot")
+        finally:
+            lib.ghostty_snapshot_decoder_free(decoder[0])
+        twin: Emulator = Emulator.__new__(Emulator)
+        twin._t, twin._unknown_cb, twin._reply_cb, twin._cb_err = made, None, None, None
+        twin._free = weakref.finalize(twin, lib.ghostty_terminal_free, made[0])
+        twin.feed(ABORT)
+        return twin
+
+    def draw(self, part: Part, modes: bool = True) -> bytes:
+        """
+        :param modes: with margins, tab stops and keyboard modes.
+        :returns: what draws that part, on the screen that is shown now.
+        """
+        options = init_sized("GhosttyFormatterTerminalOptions")
+        options.emit = lib.GHOSTTY_FORMATTER_FORMAT_VT
+        options.unwrap = part is Part.HISTORY  # of a line that is inserted into a wrapped one it would lose a row
+        extra = options.extra
+        extra.scrolling_region = extra.tabstops = extra.keyboard = modes
+        for name in _SCREEN_PARTS:
+            setattr(extra.screen, name, part is not Part.HISTORY)
+        selection = init_sized("GhosttySelection")
+        if part is Part.HISTORY:
+            end = self.ref(self.size[0] - 1, self.history_rows - 1, "history")
+            selection.start, selection.end = self.ref(0, 0, "history")[0], end[0]
+        else:
+            selection.start = selection.end = self.ref(0, 0)[0]
+        options.selection = selection
+        formatter = ffi.new("GhosttyFormatter*")
+        check(lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._t[0], options[0]), "formatter")
+        try:
+            drawn = _fill(lambda *target: lib.ghostty_formatter_format_buf(formatter[0], *target))
+        finally:
+            lib.ghostty_formatter_free(formatter[0])
+        return drawn if part is Part.HISTORY else b"\x1b[H" + drawn  # where that one cell is
+
+    @property
+    def history_rows(self) -> int:
+        """How many lines are kept that have scrolled off."""
+        return int(self.get("scrollback_rows", "size_t"))
+
+    def unfinished(self) -> bytes:
+        """:returns: the beginning of the sequence that the output is in the middle of, if it is not too long."""
+        if self.between:
+            return b""
+        try:
+            return _fill(lambda *target: lib.ghostty_terminal_continuation_buf(self._t[0], *target))
+        except pyghostty.GhosttyError:
+            return b""
+
+    @property
+    def between(self) -> bool:
+        """Whether the output is between two sequences."""
+        return bool(self.get("vt_ground", "bool"))
+
+    @property
+    def alternate(self) -> bool:
+        """Whether the alternate screen is shown."""
+        return bool(self.get("active_screen", "GhosttyTerminalScreen") == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE)
+
+    @property
+    def title(self) -> bytes:
+        """The window's title."""
+        found = self.get("title", "GhosttyString")
+        return bytes(ffi.buffer(found.ptr, found.len)) if found.len else b""
+
+    def cursor_shape(self) -> int:
+        """:returns: its number in DECSCUSR; 0: as the terminal has it by itself."""
+        with self._rendered() as state:
+            shape = _get(lib.ghostty_render_state_get, state, "CURSOR_VISUAL_STYLE", "int*")
+        return _SHAPES.get((shape, self.mode(12)), 0)
+
+    def rows(self) -> Iterator[Row]:
+        """:returns: the lines of the screen that is shown, from its top."""
+        with self._rendered() as state:
+            iterator = ffi.new("GhosttyRenderStateRowIterator*")
+            check(lib.ghostty_render_state_row_iterator_new(ffi.NULL, iterator), "row iterator")
+            try:
+                which = lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR
+                check(lib.ghostty_render_state_get(state, which, iterator), "rows")
+                while lib.ghostty_render_state_row_iterator_next(iterator[0]):
+                    yield _row(iterator[0])
+            finally:
+                lib.ghostty_render_state_row_iterator_free(iterator[0])
+
+    def style_at(self, column: int, row: int) -> Any:
+        """:returns: the library's record of a cell's style."""
+        style = ffi.new(_STYLE)
+        style.size = ffi.sizeof(_STYLE.item)
+        check(lib.ghostty_grid_ref_style(self._place(column, row), style), "style")
+        return style
+
+    def letters(self, column: int, row: int) -> str:
+        """:returns: the character of a cell that has combining ones, with them."""
+        place = self._place(column, row)
+        codes = _fill(lambda *target: lib.ghostty_grid_ref_graphemes(place, *target), "uint32_t[]")
+        return codes.decode("utf-32-le" if byteorder == "little" else "utf-32-be")
+
+    def link(self, column: int, row: int) -> bytes:
+        """:returns: where the link of a cell that has one leads."""
+        place = self._place(column, row)
+        return _fill(lambda *target: lib.ghostty_grid_ref_hyperlink_uri(place, *target))
+
+    def _place(self, column: int, row: int) -> Any:
+        """:returns: what :meth:`ref` does, in a fifth of the time."""
+        point, place = ffi.new(_POINT), ffi.new(_PLACE)
+        point.tag, point.value.x, point.value.y = lib.GHOSTTY_POINT_TAG_ACTIVE, column, row
+        place.size = ffi.sizeof(_PLACE.item)
+        check(_grid_ref(self._t[0], point[0], place), "cell")
+        return place
+
+    @contextmanager
+    def _rendered(self) -> Iterator[Any]:
+        state = ffi.new("GhosttyRenderState*")
+        check(lib.ghostty_render_state_new(ffi.NULL, state), "render state")
+        try:
+            check(lib.ghostty_render_state_update(state[0], self._t[0]), "render state")
+            yield state[0]
+        finally:
+            lib.ghostty_render_state_free(state[0])
+
+
+class Width(Enum):
+    """How a cell shares a character with its neighbour."""
+
+    NARROW = lib.GHOSTTY_CELL_WIDE_NARROW
+    WIDE = lib.GHOSTTY_CELL_WIDE_WIDE
+    TAIL = lib.GHOSTTY_CELL_WIDE_SPACER_TAIL
+    """The second half of a wide one."""
+
+    HEAD = lib.GHOSTTY_CELL_WIDE_SPACER_HEAD
+    """Left free at a line's end by a wide one that did not fit."""
+
+
+class Look(NamedTuple):
+    """
+    What neighbours may have in common.
+
+    :param background: of a cell that is nothing but that: parameters of SGR.
+    :param style: number; the same one means the same in one line.
+    :param simple: whether it is one letter that all terminals give one place.
+    """
+
+    background: bytes
+    style: int
+    linked: bool
+    protected: bool
+    simple: bool
+
+
+class Cell(NamedTuple):
+    """
+    One place on the screen.
+
+    :param letter: empty: nothing is written there.
+    :param shown: the letter, or a space.
+    :param combined: whether more belong to the letter, see :meth:`Emulator.letters`.
+    """
+
+    letter: str
+    shown: str
+    combined: bool
+    width: Width
+    look: Look
+
+    @property
+    def empty(self) -> bool:
+        """Whether it looks like one that was never written to."""
+        look = self.look
+        return not (self.letter or look.background or look.style) and self.width is Width.NARROW
+
+
+class Row(NamedTuple):
+    """
+    One line.
+
+    :param wraps: whether the next one goes on with it.
+    """
+
+    cells: list[Cell]
+    wraps: bool
+
+
+def _row(iterator: Any) -> Row:
+    view = _get(lib.ghostty_render_state_row_get, iterator, "CELLS_RAW", "GhosttyCellsView*")
+    packed = _get(lib.ghostty_render_state_row_get, iterator, "RAW", "GhosttyRow*")
+    wraps: bool = _get(lib.ghostty_row_get, packed, "WRAP", "bool*")
+    return Row([_cell(cell) for cell in ffi.unpack(view.ptr, view.len)], wraps)
+
+
+@lru_cache(8192)
+def _cell(packed: int) -> Cell:
+    get = partial(_get, lib.ghostty_cell_get, packed)
+    tag = get("CONTENT_TAG", "GhosttyCellContentTag*")
+    number: int = get("CODEPOINT", "uint32_t*") if get("HAS_TEXT", "bool*") else 0
+    background = b""
+    if tag == lib.GHOSTTY_CELL_CONTENT_BG_COLOR_PALETTE:
+        background = b"48;5;%d" % get("COLOR_PALETTE", "uint8_t*")
+    elif tag == lib.GHOSTTY_CELL_CONTENT_BG_COLOR_RGB:
+        colour = get("COLOR_RGB", "GhosttyColorRgb*")
+        background = b"48;2;%d;%d;%d" % (colour.r, colour.g, colour.b)
+    combined, width = tag == lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME, Width(get("WIDE", "GhosttyCellWide*"))
+    simple = number < 0x80 and not combined and width is Width.NARROW
+    style, linked, protected = (
+        get(key, kind) for key, kind in (("STYLE_ID", "uint16_t*"), ("HAS_HYPERLINK", "bool*"), ("PROTECTED", "bool*"))
+    )
+    look = Look(background, style, linked, protected, simple)
+    return Cell(chr(number) if number else "", chr(number or 0x20), combined, width, look)
+
+
+def _get(function: Any, source: Any, key: str, kind: str) -> Any:
+    target = ffi.new(kind)
+    check(function(source, getattr(lib, _KEYS[function] + key), target), key)
+    return target[0]
+
+
+_KEYS = {
+    lib.ghostty_render_state_get: "GHOSTTY_RENDER_STATE_DATA_",
+    lib.ghostty_render_state_row_get: "GHOSTTY_RENDER_STATE_ROW_DATA_",
+    lib.ghostty_row_get: "GHOSTTY_ROW_DATA_",
+    lib.ghostty_cell_get: "GHOSTTY_CELL_DATA_",
+}
+
+_BLOCK, _UNDERLINE, _BAR = (
+    getattr(lib, f"GHOSTTY_TERMINAL_CURSOR_STYLE_{name}") for name in ("BLOCK", "UNDERLINE", "BAR")
+)
+_SHAPES = {(_BLOCK, True): 1, (_UNDERLINE, True): 3, (_UNDERLINE, False): 4, (_BAR, True): 5, (_BAR, False): 6}
+
+
+def _fill(call: Callable[..., int], kind: str = "uint8_t[]") -> bytes:
+    """:param call: gets a buffer, its size, and where to say how much of it was used, or would be."""
+    used = ffi.new("size_t*")
+    call(ffi.NULL, 0, used)
+    buffer = ffi.new(kind, max(used[0], 1))
+    check(call(buffer, len(buffer), used), "buffer")
+    return bytes(ffi.buffer(buffer)[: used[0] * ffi.sizeof(buffer) // len(buffer)])

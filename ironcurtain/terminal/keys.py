@@ -1,0 +1,149 @@
+"""Which of the keys that a person types are ours; all others pass byte for byte. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HOLD_SECONDS = 1.0
+"""How long the first half of a reserved pair is held back for its second half (our choice)."""
+
+PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+"""A terminal in bracketed paste mode puts these round what is pasted (xterm's ctlseqs)."""
+
+_KITTY = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)?(?::(\d{1,7}))?(?:;(\d{1,3})?(?::(\d))?)?(?:;[\d:]*)?u")
+"""A key in kitty's keyboard protocol: number, number on the usual layout, modifiers, kind of event."""
+
+_XTERM = re.compile(rb"\x1b\[27;(\d{1,3});(\d{1,7})~")
+"""A key in xterm's modifyOtherKeys: modifiers, number."""
+
+_CONTROL, _LOCKS, _RELEASED = 4, 64 | 128, b"3"
+"""Bits of the modifiers less one, and the kind of event of a key that is let go (kitty's keyboard protocol)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Bytes for the program."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """
+    A key of ours was pressed.
+
+    :param name: ``interrupt``, ``quit`` or ``detach``.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """
+    A reserved key, or two that are pressed one after the other.
+
+    :param name: what :class:`Reserved` says.
+    :param strokes: such as ``ctrl-c`` or ``d``.
+    """
+
+    name: str
+    strokes: tuple[str, ...]
+
+
+INTERRUPT = Key("interrupt", ("ctrl-c",))
+QUIT = Key("quit", ("ctrl-\\",))
+DETACH = Key("detach", ("ctrl-]", "d"))
+
+
+def stroke(read: bytes) -> tuple[str, bool]:
+    """
+    The key that a read is, in all ways in which terminals send it.
+
+    :returns: its name, empty if it is none that could be reserved; and whether it was let go, not pressed.
+    """
+    if len(read) == 1:
+        return _plain(read[0]), False
+    if match := _KITTY.fullmatch(read):
+        return _modified(int(match[2] or match[1]), int(match[3] or 1)), match[4] == _RELEASED
+    if match := _XTERM.fullmatch(read):
+        return _modified(int(match[2]), int(match[1])), False
+    return "", False
+
+
+def _plain(byte: int) -> str:
+    return f"ctrl-{chr(byte | 0x40).lower()}" if byte < 0x20 else chr(byte) if byte < 0x7F else ""
+
+
+def _modified(number: int, modifiers: int) -> str:
+    held = (modifiers - 1) & ~_LOCKS
+    if not 0x20 <= number < 0x7F or held not in (0, _CONTROL):
+        return ""
+    return f"ctrl-{chr(number)}" if held else chr(number)
+
+
+class Keys:
+    """
+    Looks for reserved keys in what is read from a terminal.
+
+    A key counts only as a read that is nothing but that key (a terminal sends each press by itself), and outside a
+    bracketed paste: a file that is pasted or dropped onto the terminal holds all bytes there are.
+
+    :param reserved: a pair may not begin with what is a key by itself.
+    """
+
+    def __init__(self, reserved: Sequence[Key]) -> None:
+        self._names = {key.strokes: key.name for key in reserved}
+        self._first = {key.strokes[0] for key in reserved if len(key.strokes) == 2}
+        self._held, self._held_stroke = b"", ""
+        self._pasting = False
+        self._tail = b""
+
+    @property
+    def holding(self) -> bool:
+        """Whether the first half of a pair is held back: call :meth:`release` after :data:`HOLD_SECONDS`."""
+        return bool(self._held)
+
+    def feed(self, read: bytes) -> list[Forward | Reserved]:
+        """
+        :param read: what one read from the terminal gave.
+        :returns: what it means; the data of all :class:`Forward` together is what was read, less the reserved keys.
+        """
+        pressed, released = ("", False) if self._track_paste(read) else stroke(read)
+        if released and self._held:
+            self._held += read  # the first half is let go before the second is pressed
+            return []
+        first = self._held_stroke
+        if name := self._names.get((first, pressed), ""):
+            self._forget()
+            return [Reserved(name)]
+        passed = self.release()
+        if released or not pressed:
+            pass
+        elif name := self._names.get((pressed,), ""):
+            return [*passed, Reserved(name)]
+        elif pressed in self._first:
+            self._held, self._held_stroke = read, pressed
+            return passed
+        return [*passed, Forward(read)] if read else passed
+
+    def release(self) -> list[Forward | Reserved]:
+        """:returns: what was held back, as the second half did not come."""
+        held = self._held
+        self._forget()
+        return [Forward(held)] if held else []
+
+    def _forget(self) -> None:
+        self._held, self._held_stroke = b"", ""
+
+    def _track_paste(self, read: bytes) -> bool:
+        """:returns: whether this read began inside a paste."""
+        pasting = self._pasting
+        seen = self._tail + read
+        begin, end = seen.rfind(PASTE_BEGIN), seen.rfind(PASTE_END)
+        if begin != end:
+            self._pasting = begin > end
+        self._tail = seen[1 - len(PASTE_BEGIN) :]
+        return pasting

@@ -1,0 +1,259 @@
+"""A command of this machine in a terminal of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone, ProcessExitedAlready
+from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorProcess, IReactorTime
+from twisted.internet.process import PTYProcess
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.terminal.model import Ended, sane_size
+
+GRACE_SECONDS = 5.0
+"""How long the command has after SIGTERM, before SIGKILL."""
+
+DRAIN_SECONDS = 1.0
+"""How long the terminal's last output is waited for once the command has ended (our choice; it is there at once)."""
+
+_TERM = {"TERM": "xterm-256color"}
+
+
+class NoPty(Unavailable):
+    """This machine has no terminal left, or gives none. Do without one."""
+
+    code = "NO_PTY"
+
+
+class PtyReactor(IReactorProcess, IReactorTime):
+    """The parts of a reactor that a command in a terminal needs."""
+
+
+class Owner(Protocol):
+    """Who hears from the terminal: usually a :class:`~ironcurtain.terminal.hub.Hub`."""
+
+    def received(self, data: bytes) -> None:
+        """It wrote something."""
+
+    def input_full(self, full: bool) -> None:
+        """Whether the command reads nothing, so that no more should be written."""
+
+    def ended(self, ended: Ended) -> None:
+        """It ended, and all that it wrote was received. Called once."""
+
+
+class LocalPty:
+    """
+    A terminal for one command. Set :attr:`owner` before the reactor turns.
+
+    :param clock: has the same time as the reactor; the reactor itself outside of tests.
+    :ivar done: fires when the owner was told of the end.
+    """
+
+    log = Logger()
+    owner: Owner
+
+    def __init__(self, reactor: IReactorProcess, clock: IReactorTime) -> None:
+        self._reactor, self._clock = reactor, clock
+        self._process: PTYProcess | None = None
+        self._size = (0, 0)
+        self._exited = False
+        self._signalled: set[int] = set()
+        self._timer: IDelayedCall | None = None
+        self.pid = 0
+        self.done: Deferred[Ended] = Deferred()
+
+    def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, columns: int, rows: int) -> None:
+        """
+        Start the command, as the leader of a session and a process group of its own.
+
+        :param argv: a path, or a name that is looked up in the ``PATH`` of ``environ``.
+        :param environ: all of its environment; ``TERM`` is added if it is missing.
+        :raises NotFound: there is no such command or directory.
+        :raises NoPty: there is no terminal for it, or no process.
+        """
+        if not os.path.isdir(directory):
+            raise NotFound(f"there is no directory {directory}")
+        named = os.path.join(directory, argv[0]) if "/" in argv[0] else argv[0]
+        program = shutil.which(named, path=environ.get("PATH", os.defpath))
+        if program is None:
+            raise NotFound(f"there is no command {argv[0]}: check its name and PATH")
+        try:
+            master, slave = os.openpty()
+        except OSError as e:
+            raise NoPty(f"no terminal can be opened: {e.strerror}") from e
+        try:
+            _set_size(slave, columns, rows)
+            self._reactor.spawnProcess(
+                _Command(self),
+                program,
+                list(argv),
+                {**_TERM, **environ},
+                directory,
+                usePTY=(master, slave, ""),  # type: ignore[arg-type]  # Twisted takes a terminal that is open, too
+            )
+        except OSError as e:
+            os.close(master)
+            os.close(slave)
+            raise NoPty(f"the command cannot be started: {e.strerror}") from e
+        self._size = sane_size(columns, rows)
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed; a program that asks for a password switches that off."""
+        descriptor = self._descriptor
+        return descriptor is not None and bool(termios.tcgetattr(descriptor)[3] & termios.ECHO)
+
+    def write(self, data: bytes) -> None:
+        """What is typed."""
+        if self._process is not None:
+            self._process.write(data)
+
+    def pause(self) -> None:
+        """Give no more output for now; once the command has ended, the rest comes all the same."""
+        if self._process is not None and not self._exited:
+            self._process.stopReading()
+
+    def resume(self) -> None:
+        """Give output again."""
+        if self._process is not None and self._process.connected:
+            self._process.startReading()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has this size now; the command gets SIGWINCH."""
+        descriptor = self._descriptor
+        if descriptor is not None and sane_size(columns, rows) != self._size:
+            self._size = sane_size(columns, rows)
+            _set_size(descriptor, columns, rows)
+
+    def close(self) -> None:
+        """Nobody reads it any more: the command is ended as by :meth:`stop`."""
+        self.stop()
+
+    def stop(self) -> None:
+        """SIGTERM; after :data:`GRACE_SECONDS` SIGKILL. Harmless once it has ended, or is ending."""
+        if not self._exited and self._timer is None:
+            self._signal(signal.SIGTERM)
+            self._timer = self._clock.callLater(GRACE_SECONDS, self.kill)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if not self._exited:
+            self._cancel()
+            self._signal(signal.SIGKILL)
+
+    def started(self, process: PTYProcess) -> None:
+        """For the process: it runs."""
+        pid: int = process.pid  # type: ignore[assignment]  # Twisted's class says None
+        self._process, self.pid = process, pid
+        process.registerProducer(_Input(self), True)
+
+    def exited(self) -> None:
+        """For the process: it ended, and the kernel has hung up on all others that have the terminal."""
+        self._exited = True
+        self._cancel()
+        for group in self._signalled:  # what it started is to end with it
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+        if self._descriptor is not None:
+            self.resume()
+            self._timer = self._clock.callLater(DRAIN_SECONDS, self._drained)
+
+    def _drained(self) -> None:
+        if self._process is not None and self._process.connected:
+            self._process.connectionLost(Failure(ConnectionDone()))
+
+    def over(self, reason: Failure) -> None:
+        """For the process: it ended, and the terminal has nothing more."""
+        self._cancel()
+        ended = _how(reason)
+        self.owner.ended(ended)
+        self.done.callback(ended)
+
+    def _cancel(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._timer = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the command's group, and to the one that has the terminal now: a shell gives each job a group."""
+        self._signalled |= {self.pid, self._foreground()} - {0}
+        for group in self._signalled:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+        with suppress(ProcessExitedAlready):  # its group is there only once it has made its session
+            if self._process is not None:
+                self._process.signalProcess(number.name.removeprefix("SIG"))
+
+    def _foreground(self) -> int:
+        if (descriptor := self._descriptor) is not None:
+            with suppress(OSError):
+                return os.tcgetpgrp(descriptor)
+        return 0
+
+    @property
+    def _descriptor(self) -> int | None:
+        """Of the terminal, while it is open."""
+        return self._process.fileno() if self._process is not None and self._process.connected else None
+
+
+class _Command(ProcessProtocol):
+    transport: PTYProcess
+
+    def __init__(self, pty: LocalPty) -> None:
+        self._pty = pty
+
+    def connectionMade(self) -> None:
+        self._pty.started(self.transport)
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
+        self._pty.owner.received(data)
+
+    def processExited(self, reason: Failure) -> None:
+        self._pty.exited()
+
+    def processEnded(self, reason: Failure) -> None:
+        self._pty.over(reason)
+
+
+@implementer(IPushProducer)
+class _Input:
+    """Told by the transport how much of what was typed waits."""
+
+    def __init__(self, pty: LocalPty) -> None:
+        self._pty = pty
+
+    def pauseProducing(self) -> None:
+        self._pty.owner.input_full(True)
+
+    def resumeProducing(self) -> None:
+        self._pty.owner.input_full(False)
+
+    def stopProducing(self) -> None:
+        pass
+
+
+def _set_size(descriptor: int, columns: int, rows: int) -> None:
+    columns, rows = sane_size(columns, rows)
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+
+def _how(reason: Failure) -> Ended:
+    number, status = getattr(reason.value, "signal", None), getattr(reason.value, "exitCode", None)
+    if number is not None:
+        return Ended(128 + number, f"ended by signal {signal.Signals(number).name}")
+    return Ended(status or 0, f"ended with status {status}" if status else "")

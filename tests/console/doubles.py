@@ -1,0 +1,160 @@
+"""What console tests share: a terminal in memory, a source that is given, and escalations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pyte
+from twisted.internet.task import Clock
+
+from ironcurtain.console.console import Console
+from ironcurtain.errors import StaleDecision
+from ironcurtain.escalation import Outcome
+from ironcurtain.operations.api import OnEvent
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.session.model import SessionInfo
+
+NOW = 1_700_000_000.0
+"""When the tests happen, in seconds since the epoch."""
+
+
+def escalation(number: int = 1, arguments: dict[str, Any] | None = None, **fields: Any) -> EscalationView:
+    """:returns: an escalation that waits."""
+    known: dict[str, Any] = {
+        "session": 1,
+        "session_id": "0001",
+        "label": "builtin: mend the tests",
+        "server": "filesystem",
+        "tool": "read_text_file",
+        "arguments": arguments if arguments is not None else {"path": f"/home/ada/file{number}.txt"},
+        "digest": f"{number:064x}",
+        "rule": "outside-the-workspace",
+        "reason": "reading outside of the workspace needs a person",
+        "policy_version": "0" * 16,
+        "raised_at": NOW - 1,
+        "expires_at": NOW + 299,
+    }
+    return EscalationView(number=number, **(known | fields))
+
+
+def session(number: int = 1, **fields: Any) -> SessionInfo:
+    """:returns: a session that works."""
+    known: dict[str, Any] = {
+        "id": f"{number:04x}",
+        "kind": "builtin",
+        "label": "builtin: mend the tests",
+        "state": "processing",
+        "started_at": "2023-11-14T22:10:20+00:00",
+        "workspace": "/home/ada/project",
+    }
+    return SessionInfo(number=number, **(known | fields))
+
+
+class GivenSource:
+    """A source with what a test puts into it."""
+
+    def __init__(self) -> None:
+        self.found: list[SessionInfo] = [session()]
+        self.waiting: dict[int, EscalationView] = {}
+        self.decided: list[tuple[int, Outcome, str | None]] = []
+        self.listeners: list[Callable[[], None]] = []
+        self.readers: dict[int, OnEvent] = {}
+
+    async def sessions(self) -> list[SessionInfo]:
+        return self.found
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        return [view for view in self.waiting.values() if closed or not view.outcome]
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        view = self.waiting[number]
+        if view.outcome:
+            raise StaleDecision(f"too late: escalation {number} was {view.outcome} by {view.by}")
+        self.decided.append((number, outcome, digest))
+        self.close(number, outcome.value, "ada")
+        return self.waiting[number]
+
+    def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        self.listeners.append(on_change)
+        return lambda: self.listeners.remove(on_change)
+
+    def activity(self, session: int, on_event: OnEvent) -> Callable[[], None]:
+        self.readers[session] = on_event
+        return lambda: self.readers.pop(session, None) and None
+
+    def put(self, *views: EscalationView) -> None:
+        """Raise escalations."""
+        self.waiting |= {view.number: view for view in views}
+        self.tell()
+
+    def close(self, number: int, outcome: str, by: str) -> None:
+        """Give an escalation its outcome."""
+        self.waiting[number] = msgspec.structs.replace(self.waiting[number], outcome=outcome, by=by, closed_at=NOW)
+
+    def tell(self) -> None:
+        """Say that something changed."""
+        for listener in list(self.listeners):
+            listener()
+
+
+class MemoryTerminal:
+    """A terminal of a size, which shows what is written to it."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.blocked = False
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self.sent = b""
+        self.closed: list[int] = []
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+        # pyte shows what it does not know: the queries for modes, and what belongs to the window's title.
+        self._stream.feed(data.replace(b"\x1b[22;0t", b"").replace(b"\x1b[23;0t", b""))
+
+    def size(self) -> tuple[int, int]:
+        return self.screen.columns, self.screen.lines
+
+    def close(self, status: int) -> None:
+        self.closed.append(status)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+
+class Setup:
+    """A console on a terminal in memory."""
+
+    def __init__(self, columns: int = 80, rows: int = 24, *views: EscalationView, term: str = "xterm") -> None:
+        self.clock, self.source = Clock(), GivenSource()
+        self.source.put(*views)
+        self.terminal = MemoryTerminal(columns, rows)
+        self.time = NOW
+        environ = {"TERM": term}
+        self.console = Console(self.source, self.terminal, self.clock, "ada", environ=environ, now=lambda: self.time)
+        self.console.start()
+        self.settle()
+
+    def settle(self) -> str:
+        """
+        Let everything happen that is about to.
+
+        :returns: what is on the screen then.
+        """
+        self.clock.pump([0.0, 0.06, 0.06, 0.0, 0.0])
+        return self.terminal.text
+
+    def type(self, keys: str) -> str:
+        """
+        Press keys, each drawn before the next.
+
+        :returns: what is on the screen then.
+        """
+        for key in keys:
+            self.console.received(key.encode())
+            self.settle()
+        return self.terminal.text

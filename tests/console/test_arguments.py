@@ -1,0 +1,89 @@
+"""The arguments of a call, as a person sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.console.arguments import SHOWN, brief, full_lines, key_lines
+from ironcurtain.console.text import cells, plain
+from ironcurtain.display import has_hidden_text
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+class ShownTests(SynchronousTestCase):
+    """What is shown is safe, and it is all there."""
+
+    @given(st.dictionaries(st.text(max_size=60), JSON, max_size=6), st.integers(10, 100))
+    def test_nothing_can_deceive_and_everything_fits(self, arguments: dict[str, Any], width: int) -> None:
+        for line in [*key_lines(arguments, width), *full_lines(arguments, width)]:
+            self.assertFalse(has_hidden_text(plain(line)), plain(line))
+            self.assertNotIn("\n", plain(line))
+        for line in full_lines({"a": arguments}, width):
+            self.assertLessEqual(cells(plain(line)), width + 60)
+        self.assertFalse(has_hidden_text(brief(arguments)))
+
+    def test_control_characters_of_all_kinds_are_escaped(self) -> None:
+        (line,) = key_lines({"path": "a\x1b[2J\x9b1m\u202eb\u200bc"}, 80)
+        self.assertEqual(plain(line), "path = a\\x1b[2J\\x9b1m\\u202eb\\u200bc")
+
+    def test_a_value_that_fits_is_not_repeated(self) -> None:
+        self.assertEqual(full_lines({"path": "short"}, 80), [])
+
+    def test_a_long_value_has_its_length_and_comes_in_full(self) -> None:
+        value = "".join(f"{number:05d} " for number in range(200))
+        (line,) = key_lines({"text": value}, 76)
+        self.assertTrue(plain(line).endswith("… (1,200 characters, below)"), plain(line))
+        self.assertLessEqual(cells(plain(line)), 76)
+        shown = "".join(plain(line) for line in full_lines({"text": value}, 76)[1:])
+        self.assertEqual(shown.split(), value.split())
+
+    def test_a_megabyte_is_cut_and_counted(self) -> None:
+        lines = full_lines({"text": "x" * 1_000_000}, 76)
+        self.assertEqual(sum(plain(line).count("x") for line in lines[1:-1]), SHOWN)
+        self.assertIn(f"{1_000_000 - SHOWN:,} more characters", plain(lines[-1]))
+
+    def test_a_value_cannot_look_like_another_argument(self) -> None:
+        lines = [plain(line) for line in full_lines({"text": "a\npath = /etc/passwd\n" + "b" * 200}, 40)]
+        self.assertIn("  path = /etc/passwd", lines)
+        self.assertTrue(all(line.startswith("  ") for line in lines[1:]))
+
+    def test_the_fifth_argument_is_told_of_and_comes_in_full(self) -> None:
+        arguments = {f"name{number}": number for number in range(6)}
+        self.assertEqual(plain(key_lines(arguments, 80)[-1]), "and 2 more arguments, below")
+        self.assertIn("name5: 1 characters", [plain(line) for line in full_lines(arguments, 80)])
+
+
+class ChangeTests(SynchronousTestCase):
+    """Edits, as what they change."""
+
+    def edit(self, old: str, new: str) -> list[str]:
+        edits = [{"oldText": old, "newText": new}]
+        return [plain(line) for line in full_lines({"path": "x", "edits": edits}, 40)][2:]
+
+    def test_an_edit_is_a_difference(self) -> None:
+        old, new = "def mend():\n    return 1\nend of it\n", "def mend():\n    return 2\nend of it\n"
+        self.assertEqual(
+            self.edit(old, new), ["  def mend():", "-     return 1", "+     return 2", "  end of it", "  "]
+        )
+
+    def test_long_edits_are_shown_one_after_the_other(self) -> None:
+        lines = self.edit("a\n" * 300, "b\n" * 300)
+        self.assertEqual((lines[0], lines[-2], len(lines)), ("- a", "+ b", 602))
+
+    def test_what_has_more_to_it_is_shown_as_it_is(self) -> None:
+        edits = [{"oldText": "a" * 40, "newText": "b", "also": 1}]
+        lines = [plain(line) for line in full_lines({"edits": edits}, 40)]
+        self.assertIn('"also":1', "".join(lines).replace(" ", ""))
+
+    def test_what_a_file_will_hold_is_marked_as_new(self) -> None:
+        lines = full_lines({"path": "x", "content": "one\ntwo\n" * 20}, 40)
+        self.assertEqual(lines[1][1].style, "new")

@@ -1,0 +1,42 @@
+"""The commands of the input line."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.console.commands import Decide, DecideAll, Filter, Help, Quit, Section, Show, Wrong, parse
+from ironcurtain.escalation import Outcome
+
+
+class ParseTests(SynchronousTestCase):
+    """Lines that a person types."""
+
+    def test_each_command(self) -> None:
+        expected = {
+            "/approve 7": Decide(Outcome.APPROVED, 7),
+            " /deny  7 ": Decide(Outcome.DENIED, 7),
+            "/approve all": DecideAll(Outcome.APPROVED),
+            "/deny all": DecideAll(Outcome.DENIED),
+            "/sessions": Show(Section.SESSIONS),
+            "/escalations": Show(Section.WAITING),
+            "/history": Show(Section.HISTORY),
+            "/filter two words": Filter("two words"),
+            "/filter": Filter(""),
+            "/help": Help(),
+            "/quit": Quit(),
+        }
+        self.assertEqual({line: parse(line) for line in expected}, expected)
+
+    def test_what_is_wrong_says_what_to_type(self) -> None:
+        for line in ("/approve", "/approve x", "/approve 1 2", "/approve -1", "/approve ²", f"/approve {'9' * 16}"):
+            self.assertEqual(parse(line), Wrong("which one? Type /approve and its number, or /approve all"), line)
+        self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
+        self.assertEqual(parse("/aprove 1"), Wrong("no such command: /help lists them"))
+
+    @given(st.text() | st.builds(lambda text: f"/approve {text}", st.text()))
+    def test_no_line_is_too_much(self, line: str) -> None:
+        command = parse(line)
+        if isinstance(command, Decide):
+            self.assertIn(str(command.number), line.replace("0", "") + line)

@@ -1,0 +1,287 @@
+"""The whole console on a terminal in memory: its screens, keys, a slow viewer, and the farewell."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.escalation import Outcome
+from ironcurtain.session import events
+from tests.console.doubles import NOW, GivenSource, Setup, escalation, session
+
+TIME = f"{datetime.fromtimestamp(NOW):%H:%M:%S}"
+EDIT = escalation(
+    2,
+    {"path": "/home/ada/x.py", "edits": [{"oldText": "one\ntwo", "newText": "one\n2"}]},
+    tool="edit_file",
+    reason="editing \x1b[31mhere\u202e needs a person",
+)
+
+AT_80_24 = f"""\
+ IronCurtain  1 session  2 waiting                                ada  {TIME}
+── SESSIONS 1 ──────────────────────────────────────────────────────────────────
+> 1    3 min  processing   builtin: mend the tests
+── WAITING 2 ───────────────────────────────────────────────────────────────────
+  1   filesystem.read_text_file path=/home/ada/file1.txt                    4:59
+> 2   filesystem.edit_file path=/home/ada/x.py edits=[{{"oldText":"one\\ntwo… 4:59
+── HISTORY ─────────────────────────────────────────────────────────────────────
+  nothing was decided yet
+── ESCALATION 2, 4:59 left ─────────────────────────────────────────────────────
+ filesystem.edit_file
+ agent  session 1, builtin: mend the tests
+ rule   outside-the-workspace: editing \\x1b[31mhere\\u202e needs a person
+ path = /home/ada/x.py
+ edits = 1 change (43 characters, below)
+ digest 0000000000000000 over all 77 characters
+ in full
+ edits: 43 characters
+   change 1 of 1
+   one
+ - two
+ + 2
+
+ Approve 2, filesystem.edit_file? y/n
+ y yes  n no  PgDn more"""
+
+AT_40_15 = f"""\
+ IronCurtain  1 session  2 wa… {TIME}
+── WAITING 2 ───────────────────────────
+  1   filesystem.read_text_file pa… 4:59
+> 2   filesystem.edit_file path=/h… 4:59
+── ESCALATION 2, 4:59 left, 6 below ────
+ filesystem.edit_file
+ agent  session 1, builtin: mend the…
+ rule   outside-the-workspace: editing
+ \\x1b[31mhere\\u202e needs a person
+ path = /home/ada/x.py
+ edits = 1 change (43 characters, below)
+ digest 0000000000000000 over all 77 ch…
+
+ a approve  d deny  Tab lists  PgDn more
+ f filter  / command  ? help  q quit"""
+
+
+class ScreenTests(SynchronousTestCase):
+    """The same console on terminals of three sizes."""
+
+    def test_80_by_24_while_it_asks(self) -> None:
+        self.assertEqual(Setup(80, 24, escalation(1), EDIT).type("ja"), AT_80_24)
+
+    def test_40_by_15(self) -> None:
+        self.assertEqual(Setup(40, 15, escalation(1), EDIT).type("j"), AT_40_15)
+
+    def test_200_by_50_has_the_text_beside_the_lists(self) -> None:
+        text = Setup(200, 50, escalation(1), EDIT).type("j").split("\n")
+        self.assertEqual(len(text), 50)
+        self.assertEqual(text[1][80:108], "│── ESCALATION 2, 4:59 left ")
+        self.assertRegex(text[4], r"^  1   filesystem.read_text_file .*4:59│ rule   outside-the-workspace: editing")
+        self.assertRegex(text[5], r"^> 2   filesystem.edit_file .*4:59│ path = /home/ada/x.py")
+
+    def test_an_edit_is_shown_as_what_it_changes(self) -> None:
+        text = Setup(60, 40, EDIT).settle()
+        self.assertIn("   one\n - two\n + 2\n", text)
+
+    def test_another_size_is_drawn_anew(self) -> None:
+        setup = Setup(80, 24, escalation(1), EDIT)
+        setup.type("j")
+        setup.terminal.screen.resize(15, 40)
+        setup.console.resized(40, 15)
+        self.assertEqual(setup.settle(), AT_40_15)
+
+    def test_times_run(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        setup.time += 9
+        setup.clock.advance(1.0)
+        self.assertIn("ESCALATION 1, 4:50 left", setup.settle())
+
+    def test_colours_are_the_viewers(self) -> None:
+        plain = Setup(80, 24, escalation(1), term="vt52").terminal.sent
+        self.assertIsNone(re.search(rb"\x1b\[[0-9;]*3[0-7]m", plain))
+        self.assertIsNotNone(re.search(rb"\x1b\[0;[0-9;]*44m", Setup(80, 24, escalation(1)).terminal.sent))
+
+
+class DecisionTests(SynchronousTestCase):
+    """Decisions go to the source with the digest that was shown."""
+
+    def setUp(self) -> None:
+        self.setup = Setup(80, 24, escalation(1), EDIT)
+
+    def test_by_key(self) -> None:
+        text = self.setup.type("jay")
+        self.assertEqual(self.setup.source.decided, [(2, Outcome.APPROVED, EDIT.digest)])
+        self.assertIn("escalation 2 was approved by ada", text)
+        self.assertIn(f"2   {TIME} filesystem.edit_file was approved by ada", text)
+
+    def test_by_command(self) -> None:
+        self.setup.type("/deny 1\r")
+        self.assertEqual(self.setup.source.decided, [(1, Outcome.DENIED, escalation(1).digest)])
+
+    def test_one_read_with_everything_in_it_decides_nothing(self) -> None:
+        self.setup.console.received(b"ay")
+        self.setup.settle()
+        self.assertEqual(self.setup.source.decided, [])
+
+    def test_what_is_pasted_is_no_key(self) -> None:
+        for piece in (b"\x1b[200~", b"a", b"y", b"q", b"\x1b[201~"):
+            self.setup.console.received(piece)
+            self.setup.settle()
+        self.assertEqual((self.setup.source.decided, self.setup.terminal.closed), ([], []))
+
+    def test_the_first_decision_wins_and_the_second_learns_of_it(self) -> None:
+        self.setup.type("a")
+        self.setup.source.close(1, "denied", "grace")  # and nobody has told us yet
+        self.assertIn("too late: escalation 1 was denied by grace", self.setup.type("y"))
+        self.assertIn("was denied by grace", self.setup.type("\t\t"))
+
+    def test_all_on_the_screen_while_more_come(self) -> None:
+        self.setup.type("/approve all\r")
+        self.setup.source.put(*(escalation(number) for number in range(3, 1000)))
+        self.assertIn("Approve all 2 that were listed: 1, 2?", self.setup.settle())
+        self.setup.type("y")
+        self.assertEqual([number for number, _, _ in self.setup.source.decided], [1, 2])
+
+    def test_the_mouse_chooses_and_scrolls(self) -> None:
+        self.setup.console.received(b"\x1b[<0;10;5M\x1b[<0;10;5m")
+        self.assertIn("> 1   filesystem", self.setup.settle())
+        self.setup.console.received(b"\x1b[<0;10;6M\x1b[<0;10;6m")
+        self.assertIn("> 2   filesystem", self.setup.settle())
+        long = Setup(80, 24, escalation(1, {"text": "line\n" * 100}))
+        before = long.settle()
+        long.console.received(b"\x1b[<65;10;20M")
+        self.assertNotEqual(long.settle(), before)
+
+
+class NewsTests(SynchronousTestCase):
+    """What happens meanwhile."""
+
+    def test_a_new_escalation_rings_and_is_in_the_title(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        self.assertEqual(re.findall(rb"[^\w]\a", setup.terminal.sent), [])
+        setup.source.put(escalation(2))
+        setup.settle()
+        self.assertEqual(len(re.findall(rb"m\a|[^g]\a\x1b\]2", setup.terminal.sent)), 1)
+        self.assertIn(b"\x1b]2;ironcurtain: 2 waiting\a", setup.terminal.sent)
+
+    def test_it_is_drawn_within_200_milliseconds(self) -> None:
+        setup = Setup(80, 24)
+        setup.source.put(escalation(1))
+        setup.clock.pump([0.0, 0.1, 0.0, 0.1, 0.0])
+        self.assertIn("ESCALATION 1", setup.terminal.text)
+
+    def test_a_thousand_at_once_are_asked_for_only_now_and_then(self) -> None:
+        setup = Setup(80, 24)
+        asked = []
+
+        class Counting(GivenSource):
+            async def escalations(self, closed: bool = False) -> list[Any]:
+                asked.append(closed)
+                return await GivenSource.escalations(setup.source, closed)
+
+        setup.source.__class__ = Counting
+        for number in range(1, 1001):
+            setup.source.put(escalation(number))
+            setup.clock.advance(0.001)
+        setup.settle()
+        self.assertLess(len(asked), 15)
+        self.assertIn("1000 waiting", setup.settle())
+
+    def test_the_activity_of_a_session(self) -> None:
+        setup = Setup(80, 24)
+        setup.type("/sessions\r")
+        reader = setup.source.readers[1]
+        call = events.ToolCall(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
+        for event in (events.AgentText(text="I lo"), events.AgentText(text="ok\x1b]0;x\x07"), call):
+            reader(events.Stamped(1, NOW, event))
+        text = setup.settle()
+        self.assertIn("ACTIVITY of session 1", text)
+        self.assertIn(f"{TIME} says I look\\x1b]0;x\\x07", text)
+        self.assertIn(f'{TIME} calls files.read {{"path":"\\x1b[2J"}}', text)
+        setup.type("\t")
+        self.assertEqual(setup.source.readers, {})
+
+    def test_a_source_that_fails_is_told_and_asked_again(self) -> None:
+        setup = Setup(80, 24)
+        working = setup.source.found
+        setup.source.found = None  # type: ignore[assignment]
+        setup.source.tell()
+        setup.settle()
+        self.assertEqual(len(self.flushLoggedErrors(TypeError)), 1)
+        setup.source.found = [*working, session(2)]
+        setup.clock.pump([1.0] * 6)
+        self.assertIn("2 sessions", setup.settle())
+
+
+class SlowViewerTests(SynchronousTestCase):
+    """A viewer that does not take what is sent."""
+
+    def test_frames_are_left_out_and_the_newest_is_drawn_later(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        setup.terminal.blocked = True
+        sent = setup.terminal.sent
+        for number in range(2, 6):
+            setup.source.put(escalation(number))
+            setup.settle()
+        self.assertEqual(setup.terminal.sent, sent)
+        setup.terminal.blocked = False
+        setup.console.drained()
+        text = setup.settle()
+        self.assertIn("5 waiting", text)
+        self.assertEqual(text, Setup(80, 24, *setup.source.waiting.values()).settle())
+
+    def test_what_was_not_drawn_is_not_part_of_all(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        setup.terminal.blocked = True
+        setup.source.put(escalation(2))
+        setup.settle()
+        setup.type("/approve all\r")
+        setup.terminal.blocked = False
+        setup.console.drained()
+        setup.settle()
+        setup.type("y")
+        self.assertEqual([number for number, _, _ in setup.source.decided], [1])
+
+
+class FarewellTests(SynchronousTestCase):
+    """However it ends, the terminal is given back and nothing stays behind."""
+
+    def ended(self, setup: Setup) -> None:
+        self.assertEqual(setup.clock.getDelayedCalls(), [])
+        self.assertEqual(setup.source.listeners, [])
+
+    def test_leaving(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        setup.type("q")
+        self.assertEqual(self.successResultOf(setup.console.ended), 0)
+        self.assertEqual(setup.terminal.closed, [0])
+        for mode in (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[23;0t"):
+            self.assertIn(mode, setup.terminal.sent[-200:])
+        self.ended(setup)
+
+    def test_stopping_from_outside_while_something_is_asked(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        setup.source.tell()
+        setup.console.stop(143)
+        setup.console.stop()
+        self.assertEqual(self.successResultOf(setup.console.ended), 143)
+        self.ended(setup)
+
+    def test_a_channel_that_is_gone_is_not_written_to(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        sent = setup.terminal.sent
+        setup.console.lost()
+        setup.console.received(b"x")
+        self.assertEqual((setup.terminal.sent, setup.terminal.closed), (sent, []))
+        self.successResultOf(setup.console.ended)
+        self.ended(setup)
+
+    def test_a_fault_of_ours_ends_it_properly(self) -> None:
+        setup = Setup(80, 24, escalation(1))
+        setup.source.put(escalation(2, arguments=None, reason=5))
+        setup.type("j")
+        self.assertEqual(len(self.flushLoggedErrors(TypeError)), 1)
+        self.assertEqual((setup.terminal.closed, self.successResultOf(setup.console.ended)), ([70], 70))
+        self.assertIn(b"\x1b[?1049l", setup.terminal.sent[-200:])
+        self.ended(setup)

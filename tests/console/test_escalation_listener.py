@@ -1,0 +1,162 @@
+"""``ironcurtain escalation-listener`` as a person uses it: in a real terminal, with a real session that asks."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product, until
+
+OUTSIDE = {
+    "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
+}
+DONE = {"text": "All done."}
+PATIENCE = 30.0
+
+
+class Tmux:
+    """A terminal of its own, by a tmux server of its own."""
+
+    def __init__(self, product: Product, columns: int = 80, rows: int = 24) -> None:
+        self.directory = tempfile.mkdtemp(prefix="ic-tmux-")
+        self._environ = {**product.environ, "TERM": "xterm-256color", "TMUX_TMPDIR": self.directory}
+        self._environ.setdefault("LANG", "C.UTF-8")
+        size = ("-x", str(columns), "-y", str(rows))
+        self.run("-f", "/dev/null", "new-session", "-d", *size, "-c", str(product.project), "/bin/sh")
+
+    def run(self, *words: str) -> str:
+        """:returns: what tmux prints."""
+        return subprocess.run(
+            ["tmux", "-L", "console", *words], env=self._environ, text=True, capture_output=True, check=True, timeout=30
+        ).stdout
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, by the names that tmux gives them."""
+        self.run("send-keys", *keys)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return self.run("capture-pane", "-p")
+
+    def wait(self, pattern: str) -> str:
+        """:returns: the screen, as soon as the pattern is on it."""
+        end = time.monotonic() + PATIENCE
+        while not re.search(pattern, text := self.text, re.MULTILINE):
+            if time.monotonic() > end:
+                raise AssertionError(f"{pattern!r} is not on the screen:\n{text}")
+            time.sleep(0.02)  # of the terminal nothing can be awaited
+        return text
+
+    def close(self) -> None:
+        """End it and all that runs in it."""
+        self.run("kill-server")
+        shutil.rmtree(self.directory)
+
+
+class ListenerTests(SynchronousTestCase):
+    """Each test has a home and a terminal of its own."""
+
+    def setUp(self) -> None:
+        self.product = Product()
+        (self.product.person / "secret.txt").write_text("the moon is far")
+        self.addCleanup(self.finish)
+        self.terminal = Tmux(self.product)
+        self.addCleanup(self.terminal.close)
+        self.line = " ".join(self.product.command("escalation-listener"))
+
+    def finish(self) -> None:
+        self.assertEqual([line for line in self.product.close() if "tmux" not in line], [])
+
+    def ask(self) -> subprocess.Popen[str]:
+        """:returns: a session in another terminal, that is about to ask."""
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
+        assert process.stdin is not None
+        process.stdin.write("look outside\n")
+        process.stdin.flush()
+        return process
+
+    def test_a_call_is_approved_by_key_and_the_terminal_is_as_before(self) -> None:
+        self.terminal.keys("stty -g > before; echo rea''dy", "Enter")
+        self.terminal.wait("^ready")
+        self.terminal.keys(f"{self.line}; echo st''atus $?; stty -g > after", "Enter")
+        self.terminal.wait("no sessions")
+        process = self.ask()
+        text = self.terminal.wait("ESCALATION 1, ")
+        for part in (
+            "filesystem.read_text_file",
+            "path = ",
+            "secret.txt",
+            "session 1, builtin",
+            "rule ",
+            "digest ",
+            "left",
+        ):
+            self.assertIn(part, text)
+        self.assertIn("1", self.terminal.run("display-message", "-p", "#{window_bell_flag}"))
+        self.assertIn("1 waiting", self.terminal.run("display-message", "-p", "#{pane_title}"))
+        self.terminal.keys("a")
+        self.terminal.wait(r"Approve 1, filesystem.read_text_file\? y/n")
+        self.terminal.keys("y")
+        self.terminal.wait("escalation 1 was approved by local:")
+        until(process.stdout, "All done.")
+        process.communicate("/quit\n")
+        self.terminal.wait("no sessions")
+        self.terminal.keys("q")
+        self.terminal.wait("status 0")
+        modes = self.terminal.run("display-message", "-p", "#{alternate_on}#{mouse_any_flag}#{cursor_flag}")
+        self.assertEqual(modes.strip(), "001")
+        before, after = (self.product.project / name for name in ("before", "after"))
+        self.terminal.keys("echo do''ne", "Enter")
+        self.terminal.wait("^done")
+        self.assertEqual(before.read_text(), after.read_text())
+        (decision,) = [record for record in self.product.audit() if record["kind"] == "decision"]
+        self.assertEqual(decision["outcome"], "approved")
+
+    def test_a_second_listener_says_that_there_is_one(self) -> None:
+        self.terminal.keys(self.line, "Enter")
+        self.terminal.wait("no sessions")
+        self.terminal.run("new-window", "-c", str(self.product.project), "/bin/sh")
+        self.terminal.keys(f"{self.line}; echo st''atus $?", "Enter")
+        text = self.terminal.wait("status 69")
+        self.assertIn("another escalation listener runs (process", text)
+
+    def test_a_signal_gives_the_terminal_back(self) -> None:
+        self.terminal.keys(f"stty -g > before; {self.line}; echo st''atus $?; stty -g > after; echo do''ne", "Enter")
+        self.terminal.wait("no sessions")
+        pid = int((self.product.home / "escalation-listener.lock").read_text())
+        os.kill(pid, 15)
+        self.terminal.wait("status 143")
+        self.terminal.wait("^done")
+        before, after = (Path(self.product.project / name).read_text() for name in ("before", "after"))
+        self.assertEqual(before, after)
+        self.assertEqual(self.terminal.run("display-message", "-p", "#{alternate_on}").strip(), "0")
+
+
+class RefusalTests(SynchronousTestCase):
+    """Where it cannot draw, it says so in one sentence."""
+
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(self.product.close)
+
+    def test_without_a_terminal(self) -> None:
+        done = self.product.run("escalation-listener")
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertRegex(done.stderr, r"^ironcurtain: escalation-listener needs a terminal: use .*instead\n$")
+
+    def test_on_a_terminal_that_cannot_be_drawn_on(self) -> None:
+        line = " ".join(self.product.command("escalation-listener"))
+        done = subprocess.run(
+            ["script", "-qec", line, "/dev/null"],
+            env={**self.product.environ, "TERM": "dumb"}, text=True, capture_output=True, check=False, timeout=30,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("cannot draw on this terminal (TERM=dumb)", done.stdout)

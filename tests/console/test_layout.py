@@ -1,0 +1,97 @@
+"""Frames: as large as the screen, and with the essential on the first one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.console.commands import Section
+from ironcurtain.console.details import Details
+from ironcurtain.console.keys import enter, press
+from ironcurtain.console.layout import Frame, frame
+from ironcurtain.console.state import State
+from ironcurtain.console.text import cells, plain
+from tests.console.doubles import NOW, escalation, session
+
+NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5
+
+
+def lines(picture: Frame) -> list[str]:
+    """:returns: a frame without styles."""
+    return [plain(line) for line in picture.lines]
+
+
+class SizeTests(SynchronousTestCase):
+    """Any terminal."""
+
+    @given(
+        st.integers(1, 220),
+        st.integers(1, 60),
+        st.integers(0, 9),
+        st.lists(st.sampled_from(["a", "y", "tab", "?", "/", "page down", "j"]), max_size=5),
+    )
+    def test_a_frame_has_the_size_of_the_screen(self, columns: int, rows: int, count: int, keys: list[str]) -> None:
+        nasty = dict.fromkeys(("label", "rule", "reason", "server", "tool", "by"), NASTY)
+        arguments = {"path": NASTY, "text": NASTY * 9, NASTY: [NASTY]}
+        views = [escalation(n, arguments, **nasty, outcome="denied" if n % 3 == 2 else "") for n in range(count)]
+        state = State().news([session(n, label=NASTY) for n in range(3)], views, NOW)
+        for key in keys:
+            picture = frame(state, Details(), columns, rows, NOW, NASTY)
+            state, _ = press(state.drawn(picture.shown), key)
+        picture = frame(state, Details(), columns, rows, NOW, NASTY)
+        self.assertEqual(len(picture.lines), rows)
+        self.assertEqual([line for line in lines(picture) if cells(line) > columns or not line.isprintable()], [])
+        if picture.cursor is not None:
+            self.assertTrue(picture.cursor[0] < columns and picture.cursor[1] < rows)
+
+
+class FirstScreenTests(SynchronousTestCase):
+    """What is there without scrolling, on 80 columns and 24 rows."""
+
+    def test_everything_that_a_decision_needs(self) -> None:
+        busy = [session(number, label=f"codex: task {number}") for number in range(1, 9)]
+        arguments = {"path": "/home/ada/notes.txt", "content": "line\n" * 4000, "mode": 7, "force": True, "last": None}
+        views = [escalation(number, arguments, tool="write_file", reason="why " * 200) for number in range(1, 30)]
+        state = State().news(busy, [*views, escalation(40, outcome="denied", by="grace", closed_at=NOW)], NOW)
+        text = "\n".join(lines(frame(state, Details(), 80, 24, NOW)))
+        for part in (
+            "filesystem.write_file", "session 1, builtin: mend the tests", "path = /home/ada/notes.txt",
+            "(20,000 characters, below)", "mode = 7", "force = true", "and 1 more arguments", "digest 0000000000000000",
+            "rule   outside-the-workspace: why why", "4:59 left", "a approve", "d deny", "8 sessions", "29 waiting",
+        ):  # fmt: skip
+            self.assertIn(part, text)
+
+    def test_what_is_out_of_sight_is_counted(self) -> None:
+        state = State().news([], [escalation(number) for number in range(30)], NOW)
+        self.assertIn("WAITING 30, 27 out of sight", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
+
+    def test_what_a_filter_hides_is_counted(self) -> None:
+        state = State().news([], [escalation(number) for number in range(5)], NOW)
+        state, _ = enter(state, "/filter file3")
+        self.assertIn("filter: file3 (4 waiting hidden)", lines(frame(state, Details(), 80, 24, NOW))[0])
+
+
+class ScrollTests(SynchronousTestCase):
+    """Long texts."""
+
+    def test_all_of_a_text_can_be_read(self) -> None:
+        value = "\n".join(f"row {number:03d}" for number in range(100))
+        state, seen = State().news([], [escalation(1, {"text": value})], NOW), ""
+        for _ in range(30):
+            picture = frame(state, Details(), 60, 20, NOW)
+            seen += "\n".join(lines(picture))
+            state, _ = press(state.drawn(picture.shown), "page down")
+        self.assertEqual([number for number in range(100) if f"row {number:03d}" not in seen], [])
+        for _ in range(30):
+            state, _ = press(state, "page up")
+        self.assertEqual(state.scroll, 0)
+
+    def test_a_click_finds_the_row(self) -> None:
+        state = State().news([session(7)], [escalation(1), escalation(2)], NOW)
+        picture = frame(state, Details(), 80, 24, NOW)
+        row = next(at for at, line in enumerate(lines(picture)) if line.startswith("  2 "))
+        target = picture.at(5, row)
+        assert target is not None
+        self.assertEqual((target.section, target.number), (Section.WAITING, 2))
+        self.assertIsNone(picture.at(5, 23))

@@ -1,0 +1,164 @@
+"""All processes of a home as one source: news, decisions, and owners that die or hang."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase, TestCase
+
+from ironcurtain.console.source import PATIENCE, HomeSource
+from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.escalation import Outcome
+from ironcurtain.identity import identify
+from ironcurtain.operations.api import OnEvent
+from ironcurtain.operations.model import EscalationView
+from ironcurtain.registry import Entry, Registry
+from ironcurtain.session.events import Stamped, StateChanged
+from ironcurtain.session.model import SessionInfo
+from tests.console.doubles import NOW, escalation, session
+
+
+class Owner:
+    """The operations of one process."""
+
+    def __init__(self, number: int, hangs: bool = False, dead: bool = False) -> None:
+        self.number, self.hangs, self.dead = number, hangs, dead
+        self.decided: list[tuple[int, Outcome, str | None]] = []
+        self.readers: list[OnEvent] = []
+
+    async def answer(self) -> None:
+        if self.dead:
+            raise Unavailable("it is gone")
+        if self.hangs:
+            await Deferred()
+
+    async def sessions(self) -> list[SessionInfo]:
+        await self.answer()
+        return [session(self.number), session(self.number + 100, state="closed")]
+
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        await self.answer()
+        return [escalation(self.number * 10)]
+
+    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+        self.decided.append((number, outcome, digest))
+        return escalation(number, outcome=outcome.value)
+
+    async def follow(self, name: int | str, after: int, on_event: OnEvent) -> Callable[[], None]:
+        self.readers.append(on_event)
+        return lambda: self.readers.remove(on_event)
+
+
+class Home:
+    """A registry, and the processes in it."""
+
+    def __init__(self, clock: Any, *owners: Owner) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
+        self.registry = Registry(self.directory)
+        self.owners = {f"/run/{owner.number}.sock": owner for owner in owners}
+        connect: Any = self.owners.__getitem__
+        self.source = HomeSource(clock, self.registry, connect)
+        for owner in owners:
+            self.add(owner)
+
+    def add(self, owner: Owner) -> None:
+        us = identify()
+        self.owners[f"/run/{owner.number}.sock"] = owner
+        self.registry.add(
+            Entry(
+                session_id=f"{owner.number:04x}", escalation_dir="", label="", started_at="", pid=os.getpid(),
+                pid_start_time=us.start_time, boot_id=us.boot_id, number=owner.number,
+                control_socket=f"/run/{owner.number}.sock",
+            )
+        )  # fmt: skip
+
+    def remove(self) -> None:
+        shutil.rmtree(self.directory)
+
+
+class AskingTests(SynchronousTestCase):
+    """Questions go to all of them at once."""
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.good, self.also_good = Owner(2), Owner(1)
+        self.home = Home(self.clock, self.good, self.also_good, Owner(3, dead=True))
+        self.addCleanup(self.home.remove)
+
+    def ask(self, coroutine: Any) -> Any:
+        return self.successResultOf(Deferred.fromCoroutine(coroutine))
+
+    def test_the_sessions_of_all_by_number(self) -> None:
+        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2])
+
+    def test_a_process_that_hangs_does_not_hide_the_others(self) -> None:
+        self.home.add(Owner(4, hangs=True))
+        found = Deferred.fromCoroutine(self.home.source.escalations(closed=True))
+        self.assertNoResult(found)
+        self.clock.advance(PATIENCE)
+        self.assertEqual([view.number for view in self.successResultOf(found)], [10, 20])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_decision_goes_to_the_owner_with_the_digest(self) -> None:
+        self.ask(self.home.source.escalations())
+        self.ask(self.home.source.decide(20, Outcome.APPROVED, "d" * 64))
+        self.assertEqual((self.good.decided, self.also_good.decided), ([(20, Outcome.APPROVED, "d" * 64)], []))
+
+    def test_what_nobody_has_cannot_be_decided(self) -> None:
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(99, Outcome.DENIED, "")), NotFound)
+
+    def test_activity_ends_when_it_is_told_to(self) -> None:
+        stop = self.home.source.activity(2, lambda stamped: None)
+        self.assertEqual(len(self.good.readers), 1)
+        stop()
+        self.assertEqual(self.good.readers, [])
+        self.home.source.activity(77, lambda stamped: None)()
+
+
+class WatchTests(TestCase):
+    """News come by themselves."""
+
+    async def test_new_sessions_and_events_are_told_of(self) -> None:
+        first = Owner(1)
+        home = Home(reactor, first)
+        self.addCleanup(home.remove)
+        waiting: list[Deferred[None]] = []
+
+        def changed() -> None:
+            told, waiting[:] = list(waiting), []
+            for each in told:
+                each.callback(None)
+
+        def told() -> Deferred[None]:
+            waiting.append(Deferred())
+            return waiting[-1].addTimeout(3.0, reactor)
+
+        stop = home.source.watch(changed)
+        await told()
+        self.assertEqual(len(first.readers), 1)
+        second = Owner(2)
+        heard = told()
+        home.add(second)
+        await heard
+        while not second.readers:
+            await told()
+        heard = told()
+        second.readers[0](Stamped(1, NOW, StateChanged(state="ready")))
+        await heard
+        home.registry.remove("0002")
+        while second.readers:
+            try:
+                await told()
+            except TimeoutError:
+                break
+        self.assertEqual((second.readers, len(first.readers)), ([], 1))
+        stop()
+        self.assertEqual(first.readers, [])

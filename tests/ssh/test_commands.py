@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import UsageError
+from ironcurtain.ssh.commands import Command, parse
+
+
+class ParseTests(SynchronousTestCase):
+    def test_every_command(self) -> None:
+        for text, wanted in (
+            (b"attach 3", Command("attach", session="3")),
+            (b"observe '3'", Command("observe", session="3")),
+            (b"sessions", Command("sessions")),
+            (b"sessions --json", Command("sessions", json=True)),
+            (b"escalations --all --json", Command("escalations", json=True, everything=True)),
+            (b"approve 7", Command("approve", number=7)),
+            (b"approve --digest ab 7", Command("approve", number=7, digest="ab")),
+            (b"approve 7 --digest=ab --json", Command("approve", number=7, digest="ab", json=True)),
+            (b"deny 7", Command("deny", number=7)),
+            (b"logs last", Command("logs", session="last")),
+            (b"audit --json 2", Command("audit", session="2", json=True)),
+        ):
+            self.assertEqual(parse(text), wanted)
+
+    def test_what_makes_no_sense(self) -> None:
+        for text in (
+            b"",
+            b"  ",
+            b"dance",
+            b"sessions 1",
+            b"attach",
+            b"attach 1 2",
+            b"attach --json 1",
+            b"approve",
+            b"approve all",
+            b"approve -1",
+            b"approve " + b"9" * 19,
+            b"approve 1 --digest",
+            b"deny 1 --digest ab",
+            b"sessions --all",
+            b"sessions --json=yes",
+            b"logs 'x",
+            b"logs \xff",
+            b"logs " + b"x" * 5000,
+        ):
+            self.assertRaises(UsageError, parse, text)
+
+    @given(st.binary(max_size=60))
+    def test_anything_is_understood_or_refused(self, text: bytes) -> None:
+        for whole in (text, b"approve " + text, b"logs " + text):
+            try:
+                parse(whole)
+            except UsageError as e:
+                self.assertLess(len(str(e)), 400)
