@@ -1,6 +1,6 @@
 """
-Claude Code and Codex as a person runs them: the installed commands, the real programs in the real Engine, and only the
-model played by a server on this machine.
+Agents as a person runs them: the installed commands, the real programs in the real Engine, and only the model played by
+a server on this machine. All that we have images of show their tools; Claude Code and Codex show the rest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
-from tests import engine
+from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
 from tests.product import Product, until
 
@@ -24,6 +24,9 @@ SECRET = "the moon is far"
 PATIENCE = 300.0
 """Seconds for whatever a test waits for; a turn takes 2 s on an idle machine."""
 
+BUILD_SECONDS = 1800.0
+"""How long the image of an agent may take where there is none yet."""
+
 
 class Agent(NamedTuple):
     """What differs between agents."""
@@ -31,12 +34,13 @@ class Agent(NamedTuple):
     id: str
     provider: str
     variable: str
-    path: str
     canary: str
 
 
-CLAUDE = Agent("claude-code", "anthropic", "ANTHROPIC_API_KEY", "", "sk-ant-api03-canary-of-claude-0123456789abcdef")
-CODEX = Agent("codex", "openai", "OPENAI_API_KEY", "/v1", "sk-proj-canary-of-codex-0123456789abcdef0123")
+CLAUDE = Agent("claude-code", "anthropic", "ANTHROPIC_API_KEY", "sk-ant-api03-canary-of-claude-0123456789abcdef")
+CODEX = Agent("codex", "openai", "OPENAI_API_KEY", "sk-proj-canary-of-codex-0123456789abcdef0123")
+OPENCODE = Agent("opencode", "anthropic", "ANTHROPIC_API_KEY", "sk-ant-api03-canary-of-opencode-0123456789abc")
+GEMINI = Agent("gemini", "google", "GEMINI_API_KEY", "AIzaSy-canary-of-gemini-0123456789abcdef")
 
 
 def call(name: str, **arguments: str) -> dict[str, Any]:
@@ -59,9 +63,8 @@ class RealAgentCase(SynchronousTestCase):
         self.agent = agent
         self.product = Product()
         self.addCleanup(self.finish)
-        chosen = {name: value for name, value in os.environ.items() if name.startswith("IRONCURTAIN_IMAGES_")}
-        self.product.environ |= {**chosen, **engine.environment(), agent.variable: agent.canary}
-        self.require_image()
+        self.product.environ |= {**agent_images.environment(), agent.variable: agent.canary}
+        self.provide_image()
         self.stub = StubProcess(*replies, keys={agent.provider: agent.canary})
         self.addCleanup(self.stub.close)
         (self.product.person / "secret.txt").write_text(SECRET)
@@ -71,13 +74,16 @@ class RealAgentCase(SynchronousTestCase):
             f'[providers.{agent.provider}]\nbase_url = "{self.stub.url}"\nca_file = "{self.stub.ca}"\n'
         )
 
-    def require_image(self) -> None:
+    def provide_image(self) -> None:
+        """Build the agent's image, unless there is one."""
         images = {image["agent"]: image["state"] for image in self.product.json("images", "list")}
-        if images.get(self.agent.id) != "current":
-            raise SkipTest(f"there is no image of {self.agent.id}: ironcurtain images build {self.agent.id}")
+        if images[self.agent.id] != "current":
+            line = self.product.command("images", "build", self.agent.id)
+            subprocess.run(line, env=self.product.environ, check=True, capture_output=True, timeout=BUILD_SECONDS)
 
     def finish(self) -> None:
-        left = self.containers()
+        if left := self.containers():
+            self.docker("rm", "--force", *left)
         self.assertEqual(self.product.close(), [])
         self.assertEqual(left, [])
 
@@ -123,6 +129,12 @@ class ToolTests(RealAgentCase):
 
     def test_codex(self) -> None:
         self.calls(CODEX)
+
+    def test_opencode(self) -> None:
+        self.calls(OPENCODE)
+
+    def test_gemini(self) -> None:
+        self.calls(GEMINI)
 
     def calls(self, agent: Agent) -> None:
         self.play(
