@@ -7,9 +7,8 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.errors import NotFound
-from ironcurtain.session.elsewhere import Elsewhere, elsewhere, remember
+from ironcurtain.session.elsewhere import Elsewhere, elsewhere, remember, session_directory
 from ironcurtain.session.session import Session
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request

@@ -21,10 +21,10 @@ from twisted.internet.interfaces import IProcessTransport
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
-from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.operations import Operations
+from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, public_key
 from ironcurtain.ssh.channel import Program, SessionChannel
 from ironcurtain.ssh.key_files import KeyFile, host_key
