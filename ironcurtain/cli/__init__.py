@@ -8,6 +8,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
+from typing import TextIO
 
 import click
 
@@ -117,14 +118,24 @@ def _complete_streams() -> None:
 
 
 def _leave(status: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _silence(stream)
+        except OSError:
+            _silence(stream)
+            status = status or 1
     # The interpreter's worker pool aborts the process now and then while Python shuts down (measured: 2 of 25 times),
     # so a process that opened it leaves at once, with everything written.
     pool = sys.modules.get("ironcurtain.codemode.pool")
     if pool is None or not pool.ever_opened():
         sys.exit(status)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            status = status or 1
     os._exit(status)
+
+
+def _silence(stream: TextIO) -> None:
+    """What a stream could not write, Python would try to write again while it shuts down, and complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
