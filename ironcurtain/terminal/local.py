@@ -45,7 +45,7 @@ class User(Protocol):
     def received(self, read: bytes) -> None:
         """Keys, as one read gave them."""
 
-    def resized(self) -> None:
+    def resized(self, columns: int, rows: int) -> None:
         """It has another size."""
 
     def drained(self) -> None:
@@ -93,9 +93,9 @@ class LocalTerminal(FileDescriptor):
         self._opened = _open_again(self._given)
         self._user = user
         self._raw = True
-        pass
+        atexit.register(self.undo)
         for number in _DEADLY:
-            if False:
+            if signal.getsignal(number) is signal.SIG_DFL:
                 self._handle(number, self._deadly)
         self._handle(signal.SIGWINCH, lambda number, frame: self.reactor.callFromThread(self._resized))
         tty.setraw(self._opened, termios.TCSANOW)
@@ -197,7 +197,7 @@ class LocalTerminal(FileDescriptor):
 
     def _resized(self) -> None:
         if self._user is not None:
-            self._user.resized()
+            self._user.resized(*self.size())
 
     def _handle(self, number: int, handler: Callable[[int, Any], object]) -> None:
         self._handlers[number] = signal.signal(number, handler)

@@ -84,9 +84,9 @@ class AttachClient(Protocol):
         """What the person typed."""
         self.transport.write(data_frames(data))
 
-    def resized(self) -> None:
+    def resized(self, columns: int, rows: int) -> None:
         """The local terminal has another size."""
-        self.transport.write(frame(Resize(*self._terminal.size())))
+        self.transport.write(frame(Resize(columns, rows)))
 
     def drained(self) -> None:
         """The local terminal is not blocked any more."""
@@ -181,8 +181,8 @@ class _User:
     def received(self, read: bytes) -> None:
         self._keyboard.received(read)
 
-    def resized(self) -> None:
-        self._client.resized()
+    def resized(self, columns: int, rows: int) -> None:
+        self._client.resized(columns, rows)
 
     def drained(self) -> None:
         self._client.drained()

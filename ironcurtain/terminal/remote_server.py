@@ -47,13 +47,15 @@ class AttachServer(Protocol):
         self._line, self._frames = LineReader(), FrameReader()
         self._attachment: Attachment | None = None
         self._timer: IDelayedCall | None = None
-        self._blocked = False
+        self._blocked = self._over = False
 
     def connectionMade(self) -> None:
         self._timer = self._clock.callLater(PATIENCE_SECONDS, self.transport.abortConnection)
         self.transport.registerProducer(self, True)
 
     def dataReceived(self, data: bytes) -> None:
+        if self._over:
+            return
         try:
             if self._attachment is not None:
                 self._received(data)
@@ -120,6 +122,7 @@ class AttachServer(Protocol):
                 raise ProtocolViolation("attach", "a viewer cannot end the program")
 
     def _last(self, data: bytes) -> None:
+        self._over = True
         self.transport.unregisterProducer()
         self.transport.write(data)
         self.transport.loseConnection()

@@ -48,10 +48,10 @@ class Viewing:
         if self._attachment is not None:
             self._keyboard.received(read)
 
-    def resized(self) -> None:
+    def resized(self, columns: int, rows: int) -> None:
         """For the channel: its size has changed."""
         if self._attachment is not None:
-            self._attachment.resized(*self._channel.size())
+            self._attachment.resized(columns, rows)
 
     def drained(self) -> None:
         """For the channel: it is not blocked any more."""

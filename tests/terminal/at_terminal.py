@@ -1,0 +1,69 @@
+"""
+A program that uses the terminal at which it is started: ``python at_terminal.py HOW``.
+
+Keys: ``q`` closes the terminal, ``x`` exits without a word, ``b`` writes much; any other is written back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from typing import Any
+
+from twisted.internet import asyncioreactor
+
+from ironcurtain.terminal.local import LocalTerminal
+
+
+class Person:
+    """Who uses the terminal."""
+
+    def __init__(self, reactor: Any) -> None:
+        self.reactor, self.terminal = reactor, LocalTerminal(reactor)
+        self.filled = False
+
+    def begin(self) -> None:
+        self.terminal.begin(self)
+        shared = bool(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK)
+        os.write(1, b"\x1b[?1049h\x1b[?1000hraw %d shared=%d %d %d;" % (os.getpid(), shared, *self.terminal.size()))
+
+    def received(self, read: bytes) -> None:
+        if read == b"q":
+            self.terminal.write(b"bye")
+            self.terminal.closed.addCallback(lambda status: self.reactor.stop())
+            self.terminal.close(3)
+        elif read == b"x":
+            self.reactor.stop()  # and the terminal is left to itself
+        elif read == b"b":
+            self.terminal.write(b"y" * 1_000_000)
+            self.filled = self.terminal.blocked
+        else:
+            self.terminal.write(b"<%b>" % read)
+
+    def resized(self, columns: int, rows: int) -> None:
+        self.terminal.write(b"size %d %d;" % (columns, rows))
+
+    def drained(self) -> None:
+        self.terminal.write(b"drained %d;" % self.filled)
+
+    def lost(self) -> None:
+        self.reactor.stop()
+
+
+def main(how: str) -> None:
+    """:param how: ``plain``; ``bare``: nobody else handles signals; ``raise``, ``exit``: at once."""
+    asyncioreactor.install()
+    from twisted.internet import reactor as installed
+
+    reactor: Any = installed
+    person = Person(reactor)
+    reactor.callWhenRunning(person.begin)
+    if how in ("raise", "exit"):
+        person.begin()
+        sys.exit(6) if how == "exit" else 1 // 0
+    reactor.run(installSignalHandlers=how != "bare")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

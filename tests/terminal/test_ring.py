@@ -1,0 +1,108 @@
+"""The screen model that only remembers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.terminal.restore import CLEAR, RESTORE
+from ironcurtain.terminal.ring import RingScreen
+
+QUERIES = (
+    b"\x1b[c",
+    b"\x1b[0c",
+    b"\x1b[>c",
+    b"\x1b[>0c",
+    b"\x1b[=c",
+    b"\x1b[6n",
+    b"\x1b[?6n",
+    b"\x1b[?996n",
+    b"\x1b[18t",
+    b"\x1b[?2026$p",
+    b"\x1b[4$p",
+    b"\x1b[>q",
+    b"\x1b[>0q",
+    b"\x1b[?u",
+    b"\x1b[?4m",
+    b"\x1b[?1;1;0S",
+    b"\x1bZ",
+    b"\x05",
+    b"\x1b]4;1;?\x07",
+    b"\x1b]10;?\x1b\\",
+    b"\x1b]11;?\x07",
+    b"\x1b]52;c;?\x07",
+    b"\x1bP$qm\x1b\\",
+    b"\x1bP+q544e\x1b\\",
+    b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\",
+)
+"""What terminals answer."""
+
+KEPT = (
+    b"text",
+    b"\x1b[31m",
+    b"\x1b[5S",
+    b"\x1b[u",
+    b"\x1b[?25l",
+    b"\x1b]0;title\x07",
+    b"\x1b]8;;http://x\x1b\\",
+    b"\r\n",
+    b"\x1b[2 q",
+)
+
+
+def drawn(*output: bytes, limit: int = 1000) -> bytes:
+    ring = RingScreen(limit)
+    for data in output:
+        ring.feed(data)
+    redraw = ring.redraw(80, 24)
+    assert redraw.startswith(RESTORE + CLEAR)
+    return redraw.removeprefix(RESTORE + CLEAR)
+
+
+class RingTests(SynchronousTestCase):
+    """What is shown again."""
+
+    def test_output_is_shown_again(self) -> None:
+        self.assertEqual(drawn(*KEPT), b"".join(KEPT))
+
+    def test_no_question_is_asked_again(self) -> None:
+        for query in QUERIES:
+            self.assertEqual(drawn(b"a" + query + b"b"), b"ab", query)
+
+    def test_nothing_rings_or_notifies_again(self) -> None:
+        self.assertEqual(drawn(b"a\x07\x1b]9;hello\x07\x1b]777;notify;a;b\x1b\\\x1b]0;t\x07b"), b"a\x1b]0;t\x07b")
+
+    def test_a_sequence_under_way_comes_last(self) -> None:
+        self.assertEqual(drawn(b"a\x1b[3"), b"a\x1b[3")
+
+    def test_only_the_last_output_is_kept_from_a_whole_line_on(self) -> None:
+        self.assertEqual(drawn(b"1234\n", b"5678\n", b"abcd\n", limit=12), b"5678\nabcd\n")
+        self.assertEqual(drawn(b"x" * 50 + b"\nlast line\n", limit=12), b"last line\n")
+
+    @given(st.lists(st.binary(min_size=1, max_size=30)), st.integers(1, 40))
+    def test_it_stays_within_its_limit(self, output: list[bytes], limit: int) -> None:
+        ring = RingScreen(limit)
+        for data in output:
+            ring.feed(data)
+        self.assertLessEqual(len(ring.text()), limit)
+
+    def test_between(self) -> None:
+        ring = RingScreen()
+        for data, between in ((b"abc", True), (b"\x1b[3", False), (b"1m", True), (b"\x1b]0;x", False), (b"\x07", True)):
+            ring.feed(data)
+            self.assertEqual(ring.between, between, data)
+
+    def test_text(self) -> None:
+        ring = RingScreen()
+        ring.feed(b"LOOP\x1b[1m_COMPLETE\r\n")
+        self.assertEqual(ring.text(), "LOOP_COMPLETE\n")
+
+    @given(st.lists(st.one_of(st.sampled_from([*QUERIES, *KEPT]), st.binary(max_size=5))), st.integers(0, 10))
+    def test_no_cut_lets_a_question_through(self, output: list[bytes], cut: int) -> None:
+        """A question that is only begun is the last thing that is drawn, and not whole."""
+        data = b"".join(output)
+        again = RingScreen()
+        again.feed(drawn(data[: len(data) - cut]))
+        once = again.redraw(80, 24).removeprefix(RESTORE + CLEAR)
+        self.assertEqual(once, drawn(data[: len(data) - cut]))
