@@ -127,6 +127,10 @@ class ListenerTests(SynchronousTestCase):
         self.terminal.keys(f"{self.line}; echo st''atus $?", "Enter")
         text = self.terminal.wait("status 69")
         self.assertIn("another escalation listener runs (process", text)
+        first = int((self.product.home / "escalation-listener.lock").read_text())
+        os.kill(first, 15)
+        while Path(f"/proc/{first}").exists():
+            time.sleep(0.05)
 
     def test_a_signal_gives_the_terminal_back(self) -> None:
         self.terminal.keys(f"stty -g > before; {self.line}; echo st''atus $?; stty -g > after; echo do''ne", "Enter")
