@@ -55,7 +55,7 @@ class Attachment:
 
     def typed(self, data: bytes) -> None:
         """:param data: for the program; of an observer it goes nowhere."""
-        if not self.gone and self.mode is Mode.DRIVE and data:
+        if not self.gone and self._over is None and self.mode is Mode.DRIVE and data:
             self._source.typed(self, data)
 
     def resized(self, columns: int, rows: int) -> None:

@@ -115,8 +115,9 @@ class LocalPty:
     @property
     def echoes(self) -> bool:
         """Whether the terminal shows what is typed; a program that asks for a password switches that off."""
-        descriptor = self._descriptor
-        return descriptor is not None and bool(termios.tcgetattr(descriptor)[3] & termios.ECHO)
+        with suppress(termios.error):  # the command has just ended
+            return self._descriptor is not None and bool(termios.tcgetattr(self._descriptor)[3] & termios.ECHO)
+        return False
 
     def write(self, data: bytes) -> None:
         """What is typed."""

@@ -315,6 +315,17 @@ class EndTests(HubTests):
         attachment.drained()
         self.assertEqual((eye.seen, eye.end), (b"12" + RESTORE, ("", 0)))
 
+    def test_what_a_slow_viewer_types_after_the_end_goes_nowhere(self) -> None:
+        eye, attachment = self.stage.attach()
+        eye.stalled = True
+        self.hub.received(b"1")
+        self.hub.ended(Ended(0))
+        attachment.typed(b"x")
+        attachment.resized(10, 10)
+        self.assertEqual((self.program.typed, self.program.sizes), (b"", []))
+        attachment.detach()
+        self.assertIsNone(eye.end)
+
     def test_nobody_can_attach_any_more(self) -> None:
         self.hub.ended(Ended(137, "out of memory"))
         error = self.assertRaises(NotFound, self.hub.attach, Eye(), Mode.DRIVE, 80, 24)
