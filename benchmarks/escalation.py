@@ -3,8 +3,9 @@ How long a call waits for an approval beyond the time that the person takes.
 
 An approver that answers at once stands for the person. Measured is the way from the moment when the call asks, over the
 news of it, the approval and its record on disk, to the moment when the call is released: in one process, from another
-process through the control API, and from another process through the files. The bare round trip of a few bytes between
-two processes over a UNIX socket, taken in the same run, is the floor::
+process through the control API, and from another process through the files; and from the moment when the call asks to
+the one when a console in the same process has drawn it. The bare round trip of a few bytes between two processes over a
+UNIX socket, taken in the same run, is the floor::
 
     python benchmarks/escalation.py [--calls 500]
 """
@@ -28,9 +29,12 @@ asyncioreactor.install()
 
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred  # noqa: E402
-from twisted.internet.task import react  # noqa: E402
+from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThreadPool  # noqa: E402
 
+from ironcurtain import unix_socket  # noqa: E402
+from ironcurtain.console.console import Console  # noqa: E402
+from ironcurtain.console.source import HomeSource  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.control.server import listen, owner  # noqa: E402
 from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest  # noqa: E402
@@ -39,6 +43,7 @@ from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
 from ironcurtain.home import Home  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
+from ironcurtain.registry import Registry  # noqa: E402
 from ironcurtain.secrets import Redactor  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.manager import SessionManager  # noqa: E402
@@ -65,6 +70,8 @@ class NoTools:
 
 class Asker:
     """An agent that asks once a message, as the MCP proxy does, and replies when it asked and when it was released."""
+
+    terminal = None
 
     def __init__(self, core: Core, tools: NoTools) -> None:
         self._core = core
@@ -103,8 +110,10 @@ async def make_operations(directory: Path) -> Operations:
         clock=reactor,
         now=time.time,
         in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+        listen=unix_socket.listen,
         watcher=DirectoryWatcher(reactor),
         redactor=Redactor(),
+        control_socket=str(directory / "control.sock"),
     )
     manager = SessionManager({"asker": Kind("asker", lambda core: NoTools(), Asker)}, services, lambda path: path)
     await manager.create(SessionRequest("asker"))
@@ -189,6 +198,48 @@ async def through_files(directory: Path, calls: int) -> Waits:
     return waits
 
 
+class Sight:
+    """A terminal with a console on it, which tells when an escalation has been drawn."""
+
+    blocked = False
+
+    def __init__(self) -> None:
+        self.drawn: Deferred[float] = Deferred()
+
+    def write(self, data: bytes) -> None:
+        """Take what is drawn; the window's title, which comes last, says that something waits."""
+        if b": 1 waiting" in data:
+            drawn, self.drawn = self.drawn, Deferred()
+            drawn.callback(time.monotonic())
+
+    def size(self) -> tuple[int, int]:
+        """:returns: columns and rows."""
+        return 120, 40
+
+    def close(self, status: int) -> None:
+        """Nothing to close."""
+
+
+async def on_a_console(directory: Path, calls: int) -> list[float]:
+    """:returns: seconds from asking to the console that has drawn the question."""
+    api, sight, taken = LocalApi(await make_operations(directory), owner()), Sight(), []
+    source = HomeSource(reactor, Registry(Home(directory / "home", directory / "run").registry), lambda path: api)
+    console = Console(source, sight, reactor, "bench", environ={"TERM": "xterm-256color"})
+    console.start()
+    for number in range(-2, calls):
+        await deferLater(reactor, 0.25)  # how soon it asks again is limited
+        drawn = sight.drawn
+        reply = Deferred.fromCoroutine(api.send(1, f"call {number}"))
+        seen = await drawn
+        (view,) = await api.escalations()
+        await api.decide(view.number, Outcome.APPROVED, view.digest)
+        asked, _ = json.loads((await reply).text)
+        taken.append(seen - asked)
+    console.stop()
+    await api.stop(1)
+    return taken[2:]
+
+
 def floor(calls: int) -> list[float]:
     """:returns: seconds of each round trip of 64 bytes to a child that sends them back."""
     ours, theirs = socket.socketpair()
@@ -221,9 +272,10 @@ def line(name: str, taken: list[float], least: float, goal: float | None = None)
 async def compare(calls: int) -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory(prefix="ic-") as name:
-        one, other = Path(name, "one"), Path(name, "other")
+        one, other, third = Path(name, "one"), Path(name, "other"), Path(name, "third")
         bare = floor(calls)
         alone = await in_process(one, calls)
+        drawn = await on_a_console(third, max(20, calls // 5))
         command = [sys.executable, __file__, "--owner", str(other)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
@@ -237,6 +289,7 @@ async def compare(calls: int) -> None:
     least = statistics.median(bare)
     print(f"{calls} calls each{'':<28} {'p50 ms':>9} {'p99 ms':>9} {'x floor':>9}")
     print(line("floor: a round trip between two processes", bare, least))
+    print(line("in one process: asked to drawn on a console", drawn, least, SAME))
     table: tuple[tuple[str, Waits, float], ...] = (
         ("in one process", alone, SAME),
         *((way, taken, ACROSS) for way, taken in waits.items()),

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
 
-from ironcurtain.accounts import session_account
+from ironcurtain import unix_socket
+from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.control import server as control
 from ironcurtain.control.client import ControlClient
-from ironcurtain.errors import SessionError, UsageError
+from ironcurtain.errors import ConfigurationError, NotFound, SessionError
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home, person_home, read_configuration
 from ironcurtain.identity import hide_memory, identify
@@ -26,27 +30,33 @@ from ironcurtain.locks import FileLock
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
+from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
 from ironcurtain.registry import Registry as SessionRegistry
 from ironcurtain.secrets import Redactor
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
-from ironcurtain.session.model import Agent, Reply, Usage
-from ironcurtain.session.parts import Core, Kind, Services
+from ironcurtain.session.model import Reply, Ticket, Usage
+from ironcurtain.session.parts import Agent, Core, Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
-from ironcurtain.settings import load
+from ironcurtain.settings import Settings, Ssh, load
+from ironcurtain.systemd import Systemd
 
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import Registry
     from ironcurtain.console.console import Console
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.images import AgentImages
-    from ironcurtain.ssh.channel import Program, SessionChannel
+    from ironcurtain.ssh.channel import SessionChannel
     from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.model import Mode
+
+
+SshChoice = Callable[[Ssh], Ssh]
+"""Says where to listen for SSH, given what the settings say."""
 
 
 class Application:
@@ -58,13 +68,14 @@ class Application:
     :raises ConfigurationError: the settings are wrong.
     """
 
+    log = Logger()
+
     def __init__(
         self, reactor: Any, home: Home, environ: Mapping[str, str], socket: Path, lock: Path | None = None
     ) -> None:
         hide_memory()
         home.prepare()
-        settings = load(str(home.config), read_configuration(home.config), environ).settings
-        self._settings, self._ssh_port = settings, 0
+        self._environ, self._systemd, self._ssh = environ, Systemd(), Ssh(port=0)
         self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None
         if self._lock is not None:
@@ -72,35 +83,32 @@ class Application:
         self._watcher = DirectoryWatcher(reactor)
         services = Services(
             home=home,
-            settings=settings,
+            settings=self._read_settings(),
             clock=reactor,
             now=time.time,
             in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+            listen=unix_socket.listen,
             watcher=self._watcher,
             redactor=Redactor(),
             control_socket=str(socket),
-            choose_account=lambda workspace: session_account(settings.run_as, environ, workspace, os.geteuid()),
+            choose_account=self._choose_account,
         )
-        user_home = person_home(environ, os.geteuid())
-        protected = protected_paths(home, user_home, ToolFiles.chosen(home, {}), settings)
-        self.manager = SessionManager(
-            Kinds(services, reactor, environ),
-            services,
-            lambda path: usable_workspace(path, Path(user_home), home.path, protected),
-        )
-        self.operations = Operations(self.manager)
+        self._kinds = Kinds(services, reactor, environ)
+        self.manager = SessionManager(self._kinds, services, self._usable_workspace)
+        self.operations = Operations(self.manager, self.reload)
         self.api = LocalApi(self.operations, control.owner())
 
     @classmethod
     def for_daemon(
-        cls, reactor: Any, home: Home, environ: Mapping[str, str], ssh_port: int | None = None
+        cls, reactor: Any, home: Home, environ: Mapping[str, str], ssh: SshChoice, systemd: Systemd
     ) -> Application:
         """
-        :param ssh_port: in place of the one in the settings.
+        :param ssh: in place of what the settings say.
+        :param systemd: is told how the service is.
         :raises Held: another daemon runs in this home.
         """
         made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
-        made._ssh_port = made._settings.ssh.port if ssh_port is None else ssh_port
+        made._systemd, made._ssh = systemd, ssh(made.manager.services.settings.ssh)
         return made
 
     @classmethod
@@ -113,11 +121,38 @@ class Application:
         await self._life.start("the directory watcher", _nothing, self._stop_watcher)
         await self._life.start("the interpreters", _nothing, _close_pool)
         await self._life.start("the control API", self._listen, self._stop_listening)
-        if self._ssh_port:
+        if self._ssh.port:
             await self._life.start("the SSH service", self._listen_for_ssh, lambda service: service.stop())
+        await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
+        self._systemd.ready(self._serving)
+
+    def reload(self) -> Reloaded:
+        """
+        Read the files that people write again. Sessions that start from now on go by them; those that run keep what
+        they have.
+
+        :raises ConfigurationError: one of the files is wrong; then nothing changes.
+        """
+        self._systemd.reloading()
+        try:
+            settings = self._read_settings()
+            files = ToolFiles.chosen(self._home, {})
+            files.load_policy()  # each session reads them itself, at its start: here they are only looked at
+            files.load_servers(str(self._home.path), person_home(self._environ, os.geteuid()))
+        except ConfigurationError as e:
+            self.log.error("nothing was reloaded: {error}", error=e)
+            self._systemd.ready(f"{self._serving}; nothing was reloaded: {e}")
+            raise
+        before, services = self.manager.services.settings, replace(self.manager.services, settings=settings)
+        self.manager.services = self._kinds.services = services
+        found = reloaded(before, settings)
+        self.log.info("reloaded; new: {changed}", changed=", ".join(found.changed) or "nothing")
+        self._systemd.ready(self._serving)
+        return found
 
     async def stop(self, reason: str) -> None:
         """End all sessions, then everything else."""
+        self._systemd.stopping("ends its sessions")
         await self.manager.stop(reason)
         await self._life.stop()
         if self._lock is not None:
@@ -133,11 +168,35 @@ class Application:
         await port.stopListening()
         self._socket.unlink(missing_ok=True)
 
+    @property
+    def _serving(self) -> str:
+        return (
+            f"serves sessions, and SSH on port {self._ssh.port}" if self._ssh.port else "serves sessions, without SSH"
+        )
+
+    def _read_settings(self) -> Settings:
+        return load(str(self._home.config), read_configuration(self._home.config), self._environ).settings
+
+    def _choose_account(self, workspace: Path | None) -> Account:
+        return session_account(self.manager.services.settings.run_as, self._environ, workspace, os.geteuid())
+
+    def _usable_workspace(self, path: Path) -> Path:
+        user_home, settings = person_home(self._environ, os.geteuid()), self.manager.services.settings
+        protected = protected_paths(self._home, user_home, ToolFiles.chosen(self._home, {}), settings)
+        return usable_workspace(path, Path(user_home), self._home.path, protected)
+
+    async def _feed_watchdog(self) -> LoopingCall:
+        loop = LoopingCall(self._systemd.alive)
+        loop.clock = self._reactor
+        if seconds := self._systemd.watchdog_seconds:
+            loop.start(seconds)
+        return loop
+
     async def _listen_for_ssh(self) -> SshService:
         from ironcurtain.ssh.service import SshService
 
         programs = make_programs(self._reactor, self._home, self.operations, str(self._socket))
-        service = SshService(self._reactor, self._home, self._settings.ssh.listen, self._ssh_port, programs)
+        service = SshService(self._reactor, self._home, self._ssh.listen, self._ssh.port, programs)
         await service.start()
         return service
 
@@ -153,6 +212,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
     """
     from ironcurtain.console.console import Console
     from ironcurtain.console.source import HomeSource
+    from ironcurtain.ssh.attaching import Attaching
     from ironcurtain.ssh.programs import OwnPrograms
 
     def source(who: Principal) -> HomeSource:
@@ -168,10 +228,15 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
         shown.start()
         return shown
 
-    async def attach(who: Principal, session: str, mode: Mode, channel: SessionChannel) -> Program:
-        raise UsageError(f"session {session} has no terminal of its own to {mode}")
+    async def ticket(who: Principal, session: str, mode: Mode) -> Ticket:
+        entries = SessionRegistry(home.registry).live()
+        owner = next((entry for entry in entries if session in (str(entry.number), entry.session_id)), None)
+        if owner is None or not owner.control_socket:
+            raise NotFound(f"there is no session {session}: see 'sessions'")
+        return await ControlClient(reactor, owner.control_socket, who).ticket(session, mode)
 
-    return OwnPrograms(console, attach, source, lambda name: session_directory(home, name), time.time)
+    attaching = Attaching(reactor, operations.terminal, ticket)
+    return OwnPrograms(console, attaching.attach, source, lambda name: session_directory(home, name), time.time)
 
 
 class Kinds(Mapping[str, Kind[Any]]):
@@ -179,10 +244,12 @@ class Kinds(Mapping[str, Kind[Any]]):
     The table of kinds: our own two, and one for each agent that runs in a container.
 
     What the latter need is imported only when one of them is started: it takes longer than all the rest.
+
+    :ivar services: of sessions that are made from now on.
     """
 
     def __init__(self, services: Services, reactor: Any, environ: Mapping[str, str]) -> None:
-        self._services, self._reactor, self._environ = services, reactor, environ
+        self.services, self._reactor, self._environ = services, reactor, environ
         self._own = {
             "builtin": Kind("builtin", self._tools, self._builtin, self._project),
             "mcp-proxy": Kind("mcp-proxy", self._tools, lambda core, proxy: Outsiders(core, proxy)),
@@ -191,6 +258,10 @@ class Kinds(Mapping[str, Kind[Any]]):
     def __getitem__(self, name: str) -> Kind[Any]:
         if name in self._own:
             return self._own[name]
+        if name == "loop":
+            from ironcurtain.loop.kind import LoopKind
+
+            return LoopKind(self._reactor, self._environ, self).kind(self._project)
         if name not in self._agents.names:
             raise KeyError(name)
         from ironcurtain.container_agent.kind import ContainerKind
@@ -199,11 +270,19 @@ class Kinds(Mapping[str, Kind[Any]]):
             self._agents.find(name),
             lambda: self._engine,
             lambda image, progress: self._images.ensure(image, progress),
-            self._services,
+            self.services,
             self._reactor,
             self._environ,
         )
-        return Kind(name, made.make_tools, made.make_agent, self._project, made.check, in_container=True)
+        return Kind(
+            name,
+            made.make_tools,
+            made.make_agent,
+            self._project,
+            made.check,
+            in_container=True,
+            no_terminal=made.no_terminal,
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._own, *self._agents.names])
@@ -228,7 +307,7 @@ class Kinds(Mapping[str, Kind[Any]]):
         from ironcurtain.container.image_choices import find_choices, load_recipes
         from ironcurtain.container.images import AgentImages
 
-        return AgentImages(self._engine, load_recipes(self._services.home), find_choices(self._environ))
+        return AgentImages(self._engine, load_recipes(self.services.home), find_choices(self._environ))
 
     def _tools(self, core: Core) -> McpProxy:
         return make_proxy(core, self._reactor, self._environ)
@@ -248,6 +327,8 @@ class Outsiders:
     The option ``socket`` names the socket; without it one client is served on standard input and output, and the
     session ends with it.
     """
+
+    terminal = None
 
     def __init__(self, core: Core, proxy: McpProxy) -> None:
         self._proxy, self._socket, self._end = proxy, core.request.options.get("socket"), core.end
@@ -273,6 +354,11 @@ class Outsiders:
 
 async def _nothing() -> None:
     pass
+
+
+async def _stop_loop(loop: LoopingCall) -> None:
+    if loop.running:
+        loop.stop()
 
 
 async def _close_pool(_: None) -> None:

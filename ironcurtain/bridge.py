@@ -1,14 +1,14 @@
 """
 The one module where asyncio and Deferreds meet.
 
-A coroutine lives in one world: it awaits Deferreds, or it awaits asyncio's things. These two functions cross over;
+A coroutine lives in one world: it awaits Deferreds, or it awaits asyncio's things. These functions cross over;
 cancelling on one side cancels on the other. They need the asyncio reactor to be running.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -24,3 +24,17 @@ def from_asyncio(coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
 def to_asyncio(deferred: Deferred[T]) -> asyncio.Future[T]:
     """:returns: a future that asyncio code may await; cancelling it cancels the Deferred."""
     return deferred.asFuture(asyncio.get_running_loop())
+
+
+def soon(function: Callable[[], None]) -> None:
+    """
+    Run a function in the loop's next turn; where none runs yet, at once.
+
+    A call of the reactor's costs 40 us for the same, more than most of what is put off.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        function()
+    else:
+        loop.call_soon(function)

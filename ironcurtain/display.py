@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -78,3 +78,19 @@ def shorten(text: str, limit: int) -> str:
     """The text on one line, cut to at most ``limit`` characters."""
     flat = " ".join("".join(" " if _is_harmful(c) else c for c in text).split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def ago(seconds: float) -> str:
+    """:returns: a time span in its largest fitting unit."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """:returns: rows in columns, as lines; the last column is as wide as it likes."""
+    every = [header, *rows]
+    widths = [max(len(row[i]) for row in every) for i in range(len(header) - 1)]
+    padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in every)
+    return ["  ".join(row).rstrip() for row in padded]

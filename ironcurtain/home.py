@@ -71,6 +71,21 @@ class SessionPaths:
         return self.directory / "home"
 
     @property
+    def recording(self) -> Path:
+        """What the agent's terminal showed, to be played again."""
+        return self.directory / "recording.cast"
+
+    @property
+    def loop(self) -> Path:
+        """How far a loop has come."""
+        return self.directory / "loop.json"
+
+    @property
+    def iterations(self) -> Path:
+        """What each iteration of a loop said, and the events for the next one."""
+        return self.directory / "iterations"
+
+    @property
     def orientation(self) -> Path:
         """What an agent in a container is told, and cannot change."""
         return self.directory / "orientation"
@@ -111,6 +126,11 @@ class RunPaths:
     def host(self) -> Path:
         """What the container must never see."""
         return self.directory / "host"
+
+    @property
+    def stream_socket(self) -> Path:
+        """The terminal's, for viewers in other processes."""
+        return self.host / "stream.sock"
 
     @property
     def proxy_socket(self) -> Path:

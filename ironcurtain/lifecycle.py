@@ -9,7 +9,7 @@ by one, each within a time limit.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -95,7 +95,8 @@ class Lifecycle:
         Cancelling only ends the waiting: the parts go down all the same.
         """
         if self._ending is None:
-            self._ending = Deferred.fromCoroutine(self._unwind())
+            self._ending = Deferred()  # first: a part that is cancelled comes here again
+            Deferred.fromCoroutine(self._unwind()).addBoth(self._ending.callback)
         done: Deferred[None] = Deferred()
 
         def ended(result: object) -> object:
@@ -141,6 +142,26 @@ class Lifecycle:
 
     def _unclean(self, failure: Failure, name: str) -> None:
         self.log.failure("{part} did not stop cleanly", failure, part=name)
+
+
+class Startable(Protocol):
+    """What can be started."""
+
+    async def start(self) -> None:
+        """Start; on failure leave nothing behind."""
+
+
+S = TypeVar("S", bound=Startable)
+
+
+async def started(part: S) -> S:
+    """
+    Start something.
+
+    :returns: it.
+    """
+    await part.start()
+    return part
 
 
 async def _awaited(function: Callable[[], Awaitable[T]]) -> T:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 from urllib.parse import quote, quote_plus
+from weakref import WeakSet
 
 import msgspec
 
@@ -121,26 +122,46 @@ class Redactor:
     Replace secrets in text and in JSON values by a word that says what stood there.
 
     :param secrets: the live secrets known from the start; more are added with :meth:`add`.
+    :param base: another one, whose secrets are replaced too, and which learns those that are added here.
+    :ivar plain: short texts that were found to be without any secret, until there is a new one.
     """
 
-    def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+    def __init__(self, secrets: Iterable[Secret] = (), base: Redactor | None = None) -> None:
+        self._base = base
+        self._based: WeakSet[Redactor] = WeakSet()
+        if base is not None:
+            base._based.add(self)
         self._forms: set[str] = set()
         self._exact: re.Pattern[str] | None = None
-        self._plain: set[str] = set()
+        self.plain: set[str] = set()
         for secret in secrets:
             self.add(secret)
 
     def add(self, secret: Secret) -> None:
         """Search for this secret too, in every form in which it could appear."""
+        if self._base is not None:
+            self._base.add(secret)
+        else:
+            self.add_own(secret)
+
+    def add_own(self, secret: Secret) -> None:
+        """Search for this secret here, and not in what this is based on: for one that ends together with this."""
         if len(secret.reveal()) < SHORTEST_EXACT:
             return
-        self._plain.clear()
+        self._forget()
         self._forms |= _forms(secret.reveal())
         longest_first = sorted(self._forms, key=len, reverse=True)
         self._exact = re.compile("|".join(map(re.escape, longest_first)))
 
+    def _forget(self) -> None:
+        self.plain.clear()
+        for each in self._based:
+            each._forget()
+
     def live(self, text: str) -> str:
         """:returns: the text with the live secrets replaced, and nothing that only resembles one."""
+        if self._base is not None:
+            text = self._base.live(text)
         return text if self._exact is None else self._exact.sub("[redacted]", text)
 
     def text(self, text: str) -> str:
@@ -162,13 +183,13 @@ class Redactor:
         """
         if type(value) is not str or len(value) > REMEMBERED_LENGTH:
             return False
-        if value in self._plain:
+        if value in self.plain:
             return True
         if self.text(value) != value:
             return False
-        if len(self._plain) >= REMEMBERED:
-            self._plain.clear()
-        self._plain.add(value)
+        if len(self.plain) >= REMEMBERED:
+            self.plain.clear()
+        self.plain.add(value)
         return True
 
     def value(self, value: Any, limit: int | None = None) -> Any:
@@ -190,9 +211,14 @@ class Redactor:
         return (
             (limit is None or len(text) <= limit)
             and not any(map(lower.__contains__, _NEEDLES))
-            and (self._exact is None or not self._exact.search(text))
+            and not self._finds(text)
             and not _DIGITS.search(text)
         )
+
+    def _finds(self, text: str) -> bool:
+        if self._exact is not None and self._exact.search(text):
+            return True
+        return self._base is not None and self._base._finds(text)
 
     def _clean(self, value: Any, limit: int | None) -> Any:
         if isinstance(value, str):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -19,7 +20,10 @@ from ironcurtain.structured import check_version, convert, parse_toml, wrong
 FORMAT_VERSION = 1
 """Of ``config.toml``; newer ones are refused."""
 
-BASE_URL = "must look like https://host[:port][/path]; a key is never sent without TLS"
+BASE_URL = (
+    "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
+    "http://127.0.0.1:11434"
+)
 """What is said of a ``base_url`` that does not."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
@@ -57,7 +61,8 @@ class Provider(_Section, frozen=True):
     """
     A model API.
 
-    :param base_url: a gateway to use in place of the provider's own address.
+    :param base_url: a gateway to use in place of the provider's own address. It alone may be in a private network or on
+        this machine.
     :param ca_file: certificates (PEM) to trust besides the system's.
     """
 
@@ -160,6 +165,18 @@ class Ssh(_Section, frozen=True):
     listen: tuple[str, ...] = ("127.0.0.1", "::1")
 
 
+class Terminal(_Section, frozen=True):
+    """
+    Sessions with a terminal.
+
+    :param record: whether what they show is kept, to be played again.
+    :param recording_mb: most MB of one recording.
+    """
+
+    record: bool = True
+    recording_mb: Positive = 16.0
+
+
 class Settings(_Section, frozen=True):
     """
     All settings.
@@ -180,6 +197,7 @@ class Settings(_Section, frozen=True):
     resources: Resources = Resources()
     limits: Limits = Limits()
     ssh: Ssh = Ssh()
+    terminal: Terminal = Terminal()
     providers: dict[str, Provider] = {}
     prices: dict[str, Price] = {}
 
@@ -216,20 +234,33 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
             origins[name] = f"environment variable {variable}"
     settings: Settings = convert(source, parsed, Settings, text or "")
     for name, provider in settings.providers.items():
-        if provider.base_url and not is_https(provider.base_url):
+        if provider.base_url and not is_base_url(provider.base_url):
             raise wrong(source, BASE_URL, text or "", ("providers", name, "base_url"))
     return Effective(settings, origins)
 
 
-def is_https(url: str) -> bool:
-    """:returns: whether a key may be sent to an address: it has TLS, a host, and nothing but a path after it."""
+def is_base_url(url: str) -> bool:
+    """
+    :returns: whether a key may be sent to an address: it has TLS or is a loopback address, which no name can turn into
+        another, and has nothing but a path after it.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         return False
     extras = parts.username is not None or parts.query or parts.fragment
-    return parts.scheme == "https" and bool(parts.hostname) and port != 0 and not extras
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    return safe and bool(parts.hostname) and port != 0 and not extras
+
+
+def is_loopback(host: str) -> bool:
+    """:returns: whether a host is given as an address of this machine itself: 127.0.0.0/8 or ::1."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import msgspec
 from twisted.application.service import Service
 from twisted.internet import asyncioreactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python import usage
+from twisted.python.failure import Failure
 
-from ironcurtain.errors import IronCurtainError
-from ironcurtain.home import Home, find_home
+from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
+from ironcurtain.home import Home, find_home, read_configuration
+from ironcurtain.locks import FileLock
+from ironcurtain.settings import Ssh, load
+from ironcurtain.ssh.addresses import check, family
+from ironcurtain.systemd import Systemd
+
+STOP_SECONDS = 60.0
+"""How long everything together may take to end (our choice: each part has a limit of its own, and is much faster)."""
+
+EXAMPLES = """
+Examples:
+  twistd ironcurtain                     in the background
+  twistd -n ironcurtain                  in the foreground, log on standard output
+  twistd ironcurtain --home /srv/agents --ssh-port 2223
+  twistd ironcurtain --ssh-listen 0.0.0.0 --ssh-listen ::
+                                         SSH for other machines, too
+  twistd --logfile /var/log/ironcurtain.log --pidfile /run/ironcurtain.pid ironcurtain
+                                         log and pid file elsewhere: options of
+                                         twistd, so they stand before 'ironcurtain'
+  ironcurtain systemd-unit               prints a unit for systemd
+
+Signals: SIGTERM and SIGINT end all sessions, then the daemon; a second one ends
+it at once. SIGHUP reads the files again, as 'ironcurtain reload' does. SIGUSR1
+begins a new log file.
+"""
 
 
 def require_asyncio_reactor() -> None:
@@ -28,35 +58,65 @@ def require_asyncio_reactor() -> None:
         raise usage.UsageError(f"needs --reactor=asyncio, found {type(reactor).__name__}")
 
 
-class Options(usage.Options):
-    """The options after ``twistd ironcurtain``."""
+def port_number(text: str) -> int:
+    """:raises ValueError: it is none."""
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise ValueError("must be from 0 to 65535")
+    return int(text)
 
-    synopsis = "[--home DIR] [--ssh-port PORT]"
+
+class Options(usage.Options):
+    """
+    The options after ``twistd ironcurtain``.
+
+    :ivar home: prepared.
+    """
+
+    synopsis = "[options]"
     longdesc = (
-        "Runs sessions for 'ironcurtain start', and serves the control API and SSH, as one service. Log and pid file "
-        "lie in the home unless twistd's own --logfile and --pidfile say otherwise. In the foreground: twistd -n "
-        "ironcurtain"
+        "Runs sessions for 'ironcurtain start', and serves the control API and SSH, as one service. Everything lies in "
+        "the home: settings, sessions, the control socket (run/daemon.sock), the log (logs/ironcurtain.log) and the "
+        "pid file (twistd.pid). Options win over config.toml."
     )
     optParameters = [  # noqa: RUF012  # the name and the shape are Twisted's
         ["home", None, None, "The home directory (default: $IRONCURTAIN_HOME, else ~/.ironcurtain)."],
-        ["ssh-port", None, None, "The port for SSH on this machine (default: [ssh] port, 2222; 0: none).", int],
+        ["ssh-port", None, None, "The port for SSH (default: [ssh] port, 2222; 0: no SSH).", port_number],
     ]
+    home: Home
 
     def __init__(self) -> None:
         super().__init__()
         require_asyncio_reactor()
+        self._listen: list[str] = []
+
+    def opt_ssh_listen(self, address: str) -> None:
+        """An IP address to listen on for SSH; may be given several times (default: [ssh] listen, 127.0.0.1 and ::1)."""
+        try:
+            family(address)
+        except IronCurtainError as e:
+            raise usage.UsageError(str(e)) from None
+        self._listen.append(address)
+
+    def getUsage(self, width: int | None = None) -> str:
+        """:returns: the help."""
+        return f"{super().getUsage(width)}{EXAMPLES}"
 
     def postOptions(self) -> None:
         """
-        Find the home, and let twistd keep its files there.
+        Find the home, look whether a daemon can run in it, and let twistd keep its files there.
 
-        :raises usage.UsageError: there is no usable home.
+        :raises SystemExit: it cannot; that is said now, since what goes to the background is not heard any more.
         """
         try:
-            self.home = self._find_home()
-            self.home.prepare()
+            self.home = self._prepared_home()
+            settings = load(str(self.home.config), read_configuration(self.home.config), os.environ).settings
+            lock = FileLock(self.home.daemon_lock)
+            lock.acquire()
+            lock.release()
+            ssh = self.choose_ssh(settings.ssh)
+            check(ssh.listen if ssh.port else (), ssh.port)
         except IronCurtainError as e:
-            raise usage.UsageError(str(e)) from None
+            leave(e)
         twistd: Any = self.parent
         if twistd is None or "pidfile" not in twistd:
             return
@@ -69,56 +129,130 @@ class Options(usage.Options):
         if twistd["umask"] is None:
             twistd["umask"] = 0o077
 
-    def _find_home(self) -> Home:
+    def choose_ssh(self, settings: Ssh) -> Ssh:
+        """:returns: where to listen for SSH: as the options say, else as the settings do."""
+        port = self["ssh-port"]
+        return msgspec.structs.replace(
+            settings,
+            port=settings.port if port is None else port,
+            listen=tuple(self._listen) or settings.listen,
+        )
+
+    def _prepared_home(self) -> Home:
         chosen = {"IRONCURTAIN_HOME": str(Path(self["home"]).absolute())} if self["home"] else {}
-        return find_home({**os.environ, **chosen}, os.geteuid())
+        home = find_home({**os.environ, **chosen}, os.geteuid())
+        try:
+            home.prepare()
+        except OSError as e:
+            raise UsageError(f"the home {home.path} cannot be used: {e.strerror}") from None
+        return home
+
+
+def leave(error: IronCurtainError) -> NoReturn:
+    """:raises SystemExit: with the error's own status, after its message."""
+    print(f"ironcurtain: {error}", file=sys.stderr)
+    raise SystemExit(error.exit_status)
 
 
 class Daemon(Service):
     """
     Everything that the daemon runs. It starts after twistd has forked, and stops when all sessions are closed.
 
-    :param home: prepared.
-    :param ssh_port: in place of the one in the settings.
+    :param options: with a prepared home.
+    :param systemd: is told how the service is.
     """
 
     log = Logger()
 
-    def __init__(self, home: Home, ssh_port: int | None = None) -> None:
-        self._home, self._ssh_port = home, ssh_port
+    def __init__(self, options: Options, systemd: Systemd) -> None:
+        self._options, self._systemd = options, systemd
         self._application: Any = None
         self._starting: Deferred[None] | None = None
+        self._stopped: Deferred[None] = Deferred()
+        self._has_terminal = False
 
     def startService(self) -> None:
-        """Start everything; what makes that impossible ends the process with a sentence."""
+        """Start everything; what makes that impossible ends the process with a sentence and a status."""
         from twisted.internet import reactor
 
         from ironcurtain.assembly import Application
 
         super().startService()
+        self._reactor: Any = reactor
         try:
-            self._application = Application.for_daemon(reactor, self._home, os.environ, self._ssh_port)
+            self._application = Application.for_daemon(
+                reactor, self._options.home, os.environ, self._options.choose_ssh, self._systemd
+            )
         except IronCurtainError as e:
-            raise SystemExit(f"ironcurtain: {e}") from None
+            leave(e)
+        self._has_terminal = _has_terminal()
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup(1)
+            self._on(signal.SIGHUP, self._hung_up)
+        self._reactor.callWhenRunning(self._start)  # signals are handled from then on
+
+    def _start(self) -> None:
         self._starting = Deferred.fromCoroutine(self._application.start())
-        self._starting.addErrback(self._failed, reactor)
+        self._starting.addErrback(self._failed)
 
     def stopService(self) -> Deferred[None]:
-        """:returns: fires when all sessions are closed and nothing is left running."""
+        """:returns: fires when nothing is left running, or nobody wants to wait for that any more."""
         super().stopService()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._on(number, lambda: self._give_up("a second signal came"))
+        late = self._reactor.callLater(STOP_SECONDS, self._give_up, f"it takes more than {STOP_SECONDS:g} seconds")
         if self._starting is not None:
             self._starting.cancel()
-        return Deferred.fromCoroutine(self._stop())
+        stopping = Deferred.fromCoroutine(self._application.stop("the daemon stops"))
+        stopping.addErrback(lambda failure: self.log.failure("the daemon did not stop cleanly", failure))
+        stopping.addCallback(self._has_stopped, late)
+        return self._stopped
 
-    async def _stop(self) -> None:
-        if self._application is not None:
-            await self._application.stop("the daemon stops")
+    def _has_stopped(self, _: object, late: IDelayedCall) -> None:
+        if late.active():
+            late.cancel()
+        if not self._stopped.called:
+            self._stopped.callback(None)
 
-    def _failed(self, failure: Any, reactor: Any) -> None:
-        self.log.failure("IronCurtain did not start", failure=failure)
-        reactor.stop()
+    def _give_up(self, why: str) -> None:
+        if not self._stopped.called:
+            self.log.critical("not everything has ended, and the daemon ends all the same: {why}", why=why)
+            self._stopped.callback(None)
+
+    def _hung_up(self) -> None:
+        if not self.running:
+            return
+        if self._has_terminal:
+            self.log.info("the terminal is gone: the daemon stops")
+            self._reactor.stop()
+        else:
+            with suppress(ConfigurationError):  # it has been logged
+                self._application.reload()
+
+    def _on(self, number: int, act: Any) -> None:
+        signal.signal(number, lambda *_: self._reactor.callFromThread(act))
+
+    def _failed(self, failure: Failure) -> None:
+        if failure.check(CancelledError) or not self.running:
+            return
+        error = failure.value
+        if isinstance(error, IronCurtainError):
+            self.log.critical("IronCurtain did not start: {error}", error=error)
+        else:
+            self.log.failure("IronCurtain did not start", failure=failure)
+        # twistd ends with status 0 whatever happened, unless by a signal.
+        atexit.register(os._exit, getattr(error, "exit_status", 1))
+        self._reactor.stop()
+
+
+def _has_terminal() -> bool:
+    """Whether a terminal controls this process, as one does that was started at it and stayed in the foreground."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def makeService(options: Options) -> Daemon:
     """:returns: the daemon, for twistd."""
-    return Daemon(options.home, options["ssh-port"])
+    return Daemon(options, Systemd.taken_from(os.environ))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 
-from twisted.internet.endpoints import UNIXServerEndpoint
-from twisted.internet.interfaces import IListeningPort, IProtocolFactory, IReactorUNIX
+from twisted.internet.interfaces import IProtocolFactory
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home import SOCKET_PATH_LIMIT
+from ironcurtain.stream import serve
 
 PROBE_SECONDS = 1.0
 """How long a socket that is there may take to accept, before it counts as in use."""
@@ -20,29 +22,25 @@ PROBE_SECONDS = 1.0
 class UnixListener:
     """A socket that is listened on, with its file."""
 
-    def __init__(self, port: IListeningPort, path: Path) -> None:
-        self._port, self._path, self._number = port, path, _number(path)
+    def __init__(self, server: asyncio.Server, path: Path) -> None:
+        self._server, self._path, self._number = server, path, _number(path)
 
     @property
     def alive(self) -> bool:
         """Whether clients still come in: the socket is open, and its file is the one that was made."""
-        return bool(getattr(self._port, "connected", False)) and _number(self._path) == self._number
+        return self._server.is_serving() and _number(self._path) == self._number
 
     async def stop(self) -> None:
         """Let nobody in any more, and remove the file."""
-        if _number(self._path) is None:
-            # Twisted removes the file before it closes the socket, and leaves the socket open if it cannot.
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.touch()
-        if (stopped := self._port.stopListening()) is not None:
-            await stopped
+        self._server.close()
+        if _number(self._path) == self._number:
+            with suppress(FileNotFoundError):
+                self._path.unlink()
 
 
-async def listen(
-    reactor: IReactorUNIX, path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None
-) -> UnixListener:
+async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
     """
-    Listen, with mode 0600.
+    Listen, with mode 0600; clients' transports are :class:`~ironcurtain.stream.Stream`. The reactor must run.
 
     :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
     :param owner: uid and gid of who may use it, if not we.
@@ -54,15 +52,23 @@ async def listen(
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_directory(path.parent, owner)
     _remove_stale(path)
-    mask = os.umask(0o177)  # the socket is there, for a moment, before its mode is set
+    listening = socket.socket(socket.AF_UNIX)
     try:
-        endpoint = UNIXServerEndpoint(reactor, str(path), mode=0o600, wantPID=False)
-        port: IListeningPort = await endpoint.listen(factory)
+        _bind(listening, path)
+        if owner is not None:
+            os.chown(path, *owner, follow_symlinks=False)
+        return UnixListener(await serve(listening, factory), path)
+    except BaseException:
+        listening.close()
+        raise
+
+
+def _bind(listening: socket.socket, path: Path) -> None:
+    mask = os.umask(0o177)  # the socket's mode comes from it alone
+    try:
+        listening.bind(str(path))
     finally:
         os.umask(mask)
-    if owner is not None:
-        os.chown(path, *owner, follow_symlinks=False)
-    return UnixListener(port, path)
 
 
 def _number(path: Path) -> tuple[int, int] | None:

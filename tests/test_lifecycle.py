@@ -115,6 +115,29 @@ class StartTests(SynchronousTestCase):
         self.successResultOf(stopping)
         self.assertEqual(self.parts.events[-2:], ["-b", "-a"])
 
+    def test_stopped_while_one_starts_each_part_still_waits_for_the_one_after_it(self) -> None:
+        slow, calls = Deferred[None](), list[str]()
+
+        async def stop(name: str) -> None:
+            calls.append(name)
+            if name == "b":
+                await slow
+
+        async def start_all() -> None:
+            for name in NAMES:
+                await self.lifecycle.start(name, self.parts.start(name), stop)
+
+        starting = Deferred.fromCoroutine(start_all())
+        for name in NAMES[:2]:
+            self.parts.starting[name].callback(None)
+        stopping = self.stop()
+        self.assertEqual(calls, ["b"])
+        self.assertNoResult(stopping)
+        slow.callback(None)
+        self.assertEqual(calls, ["b", "a"])
+        self.successResultOf(stopping)
+        self.failureResultOf(starting, CancelledError)
+
     def test_after_the_end_nothing_starts(self) -> None:
         self.successResultOf(self.stop())
         self.failureResultOf(self.begin(0), StartFailed)

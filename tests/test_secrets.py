@@ -131,13 +131,29 @@ class ExactValueTests(SynchronousTestCase):
         redactor = Redactor()
         for number in range(3 * REMEMBERED):
             redactor.is_plain(f"text {number}")
-        self.assertLessEqual(len(redactor._plain), REMEMBERED)
+        self.assertLessEqual(len(redactor.plain), REMEMBERED)
 
     def test_secrets_added_later_count(self) -> None:
         redactor = Redactor()
         self.assertEqual(redactor.text("correct horse"), "correct horse")
         redactor.add(Secret("correct horse"))
         self.assertEqual(redactor.text("a correct horse b"), "a [redacted] b")
+
+    def test_one_that_stands_on_another(self) -> None:
+        shared, own, later = (Secret(f"secret-number-{n}") for n in "123")
+        base = Redactor([shared])
+        redactor = Redactor(base=base)
+        text = " ".join(secret.reveal() for secret in (shared, own, later))
+        self.assertTrue(redactor.is_plain(own.reveal()))
+        redactor.add_own(own)
+        redactor.add(later)
+        for one, words in ((redactor, ["[redacted]"] * 3), (base, ["[redacted]", own.reveal(), "[redacted]"])):
+            self.assertEqual(one.live(text).split(), words)
+            self.assertEqual(one.text(text).split(), words)
+            self.assertEqual(one.value({"a": [text]})["a"][0].split(), words)
+            self.assertEqual(
+                [one.is_plain(secret.reveal()) for secret in (shared, own, later)], [False, one is base, False]
+            )
 
     def test_a_short_one_does_not_blank_out_words(self) -> None:
         self.assertEqual(Redactor([Secret("the")]).text("the other"), "the other")

@@ -43,7 +43,7 @@ class LoadTests(SynchronousTestCase):
                 {},
                 "config.toml:3: providers.x.base_url: must look",
             ),
-            ("[providers.x]\nbase_url = 'http://127.0.0.1'", {}, "config.toml:2: providers.x.base_url: must look"),
+            ("[providers.x]\nbase_url = 'http://10.0.0.1'", {}, "config.toml:2: providers.x.base_url: must look"),
             ("[agents]\nturn_seconds = 0", {}, "config.toml:2: agents.turn_seconds"),
             (None, {"IRONCURTAIN_AGENTS_TURN_SECONDS": "x"}, "environment variable IRONCURTAIN_AGENTS_TURN_SECONDS"),
             ("version = true", {}, "config.toml:1: version"),

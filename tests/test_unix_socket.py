@@ -31,7 +31,7 @@ class ListenTests(TestCase):
 
     async def listen(self, path: Path | None = None) -> UnixListener:
         """:returns: a listener that is stopped after the test."""
-        listener = await listen(reactor, path or self.path, Factory.forProtocol(Protocol))
+        listener = await listen(path or self.path, Factory.forProtocol(Protocol))
         self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
         return listener
 
@@ -79,7 +79,7 @@ class ListenTests(TestCase):
             lambda: shutil.rmtree(self.path.parent),
             lambda: self.path.rename(self.top / "y"),
         ):
-            listener = await listen(reactor, self.path, Factory.forProtocol(Protocol))
+            listener = await listen(self.path, Factory.forProtocol(Protocol))
             spoil()
             self.assertFalse(listener.alive)
             await listener.stop()

@@ -144,10 +144,12 @@ class Adapter(Protocol):
         :returns: the command that works on one message, which it reads from its standard input.
         """
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """
         :param first: as for :meth:`turn`.
+        :param task: what the person wants done first, as one argument; empty: nothing yet.
         :returns: the command that shows the agent's own full-screen interface.
+        :raises UsageError: the agent cannot begin with a task so.
         """
 
     def answer(self, outcome: TurnOutcome) -> Answer:

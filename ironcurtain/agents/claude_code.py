@@ -72,9 +72,9 @@ class ClaudeCode:
         """:returns: the command, which prints one JSON object a line."""
         return (*_start(facts), "--continue", "--output-format", "stream-json", "--verbose", "--print")
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
-        return (*_start(facts), *(() if first else ("--continue",)))
+        return (*_start(facts), *(() if first else ("--continue",)), *(("--", task) if task else ()))
 
     def answer(self, outcome: TurnOutcome) -> Answer:
         """

@@ -90,9 +90,11 @@ class Codex:
         """:returns: the command, which prints one JSON object a line."""
         return (*("codex", "exec", *_options(facts), "--skip-git-repo-check"), *("--json", "resume", "--last", "-"))
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
-        return ("codex", *(() if first else ("resume", "--last")), *_options(facts))
+        # What began without a screen counts as well. A server that runs on would end with the screen all the same.
+        resume = () if first else ("resume", "--last", "--include-non-interactive")
+        return ("codex", *resume, "--no-daemon", *_options(facts), *(("--", task) if task else ()))
 
     def answer(self, outcome: TurnOutcome) -> Answer:
         """

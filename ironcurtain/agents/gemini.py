@@ -62,9 +62,10 @@ class Gemini:
         """:returns: the command, which prints one JSON object a line."""
         return (*_start(facts), "--resume", "latest", "--output-format", "stream-json")
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
-        return (*_start(facts), *(() if first else ("--resume", "latest")))
+        resume = () if first else ("--resume", "latest")
+        return (*_start(facts), *resume, *((f"--prompt-interactive={task}",) if task else ()))
 
     def answer(self, outcome: TurnOutcome) -> Answer:
         """

@@ -65,9 +65,10 @@ class Goose:
         resume = () if first else ("--resume",)
         return ("goose", "run", *resume, "--quiet", "--output-format", "stream-json", "--instructions", "-")
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the interface in a terminal."""
-        return ("goose", "session", *(() if first else ("--resume",)))
+        resume = () if first else ("--resume",)
+        return ("goose", "run", *resume, "--interactive", "--text", task) if task else ("goose", "session", *resume)
 
     def answer(self, outcome: TurnOutcome) -> Answer:
         """

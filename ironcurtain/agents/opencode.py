@@ -73,9 +73,14 @@ class OpenCode:
         """:returns: the command, which prints one JSON object a line."""
         return ("opencode", "run", "--continue", "--format", "json", "--print-logs", "--log-level", "WARN")
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command of the full-screen interface."""
-        return ("opencode", *(() if first else ("--continue",)))
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
+        """
+        :returns: the command of the full-screen interface.
+        :raises UsageError: there is a task for a conversation that goes on, which OpenCode would leave out.
+        """
+        if task and not first:
+            raise UsageError("OpenCode takes no task when a conversation goes on: leave it out, and type it there")
+        return ("opencode", *(() if first else ("--continue",)), *((f"--prompt={task}",) if task else ()))
 
     def answer(self, outcome: TurnOutcome) -> Answer:
         """

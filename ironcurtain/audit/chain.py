@@ -43,9 +43,12 @@ def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
-def make_line(sequence: int, seconds: float, kind: str, fields: Mapping[str, Any], previous: str) -> bytes:
-    """:returns: one record as a line, without its end."""
-    record = {"sequence": sequence, "time": timestamp(seconds), "kind": kind, **fields, "previous": previous}
+def make_line(sequence: int, time: str, kind: str, fields: Mapping[str, Any], previous: str) -> bytes:
+    """
+    :param time: see :func:`timestamp`.
+    :returns: one record as a line, without its end.
+    """
+    record = {"sequence": sequence, "time": time, "kind": kind, **fields, "previous": previous}
     try:
         return _encoder.encode(record)
     except UnicodeEncodeError:  # half of a surrogate pair, which neither UTF-8 nor our reader can hold

@@ -1,10 +1,10 @@
-"""The writer: one ``write`` a record, synced by groups, and closed for ever after the first error."""
+"""The writer: whole records in each ``write``, synced by groups, and closed for ever after the first error."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +26,7 @@ TEXT_LIMIT = 64 * 1024
 OURS = frozenset(
     (
         *("callId", "decision", "digest", "durationMs", "number", "outcome", "policyVersion", "requestId", "size"),
-        *("status", "version"),
+        *("estimated", "status", "usage", "version"),
     )
 )
 """
@@ -63,7 +63,8 @@ class AuditLog:
     ) -> None:
         self.path = path
         self._redactor, self._clock, self._now, self._in_thread = redactor, clock, now, in_thread
-        self._sequence, self._synced, self._head = 0, 0, chain.START
+        self._sequence, self._synced = 0, 0
+        self._head, self._last = chain.START, b""
         self._broken: AuditUnavailable | None = None
         self._syncing: Deferred[None] | None = None
         self._waiting: list[tuple[int, Deferred[None]]] = []
@@ -82,7 +83,9 @@ class AuditLog:
 
     @property
     def head(self) -> str:
-        """Digest of the last record's line."""
+        """Digest of the last record's line; worked out when it is asked for, as the next record does."""
+        if self._last:
+            self._head, self._last = chain.digest(self._last), b""
         return self._head
 
     def append(self, kind: str, **fields: Any) -> int:
@@ -95,18 +98,46 @@ class AuditLog:
         """
         if self._broken is not None:
             raise self._broken
-        plain = self._redactor.is_plain
-        if foreign := {name: fields[name] for name in fields.keys() - OURS if not plain(fields[name])}:
-            fields.update(self._redactor.value(foreign, TEXT_LIMIT))
-        return self._record(kind, fields)
+        return self._record(kind, self._redacted(fields))
+
+    def extend(self, records: Iterable[tuple[str, dict[str, Any]]]) -> int:
+        """
+        Write several records at once, each as :meth:`append` does.
+
+        :param records: kind and fields of each.
+        :returns: the last one's number.
+        :raises AuditUnavailable: they could not be written, now or earlier.
+        """
+        if self._broken is not None:
+            raise self._broken
+        time, lines, head = chain.timestamp(self._now()), list[bytes](), self.head
+        sequence = self._sequence
+        for kind, fields in records:
+            if lines:
+                head = chain.digest(lines[-1])
+            sequence += 1
+            lines.append(chain.make_line(sequence, time, kind, self._redacted(fields), head))
+        return self._append(lines, sequence)
+
+    def _redacted(self, fields: dict[str, Any]) -> dict[str, Any]:
+        plain, is_plain = self._redactor.plain, self._redactor.is_plain
+        foreign = {
+            name: value
+            for name, value in fields.items()
+            if name not in OURS and (type(value) is not str or (value not in plain and not is_plain(value)))
+        }
+        return fields | self._redactor.value(foreign, TEXT_LIMIT) if foreign else fields
 
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
-        line = chain.make_line(self._sequence + 1, self._now(), kind, fields, self._head)
-        self._write(line + b"\n")
-        self._sequence, self._head = self._sequence + 1, chain.digest(line)
+        sequence, time = self._sequence + 1, chain.timestamp(self._now())
+        return self._append([chain.make_line(sequence, time, kind, fields, self.head)], sequence)
+
+    def _append(self, lines: list[bytes], sequence: int) -> int:
+        self._write(b"\n".join((*lines, b"")))
+        self._sequence, self._last = sequence, lines[-1]
         if self._later is None:
             self._later = self._clock.callLater(SYNC_SECONDS, self._sync_soon)
-        return self._sequence
+        return sequence
 
     def durable(self, sequence: int) -> Deferred[None]:
         """

@@ -38,7 +38,19 @@ def _call(record: Record) -> str:
 
 def _decision(record: Record) -> str:
     number, by = _text(record, "number", 12), _text(record, "by", 64)
+    if "permission" in record:
+        return f"{_text(record, 'outcome', 12):<9} unasked, as {by} kept escalation {_text(record, 'permission', 12)}"
     return f"{_text(record, 'outcome', 12):<9} escalation {number}{f' by {by}' if by else ''}"
+
+
+def _permission(record: Record) -> str:
+    number, by = _text(record, "number", 12), _text(record, "by", 64)
+    return f"{'kept':<9} escalation {number} by {by}: {_text(record, 'words', OTHER_LIMIT)}"
+
+
+def _revoked(record: Record) -> str:
+    number, by = _text(record, "number", 12), _text(record, "by", 64)
+    return f"{'revoked':<9} escalation {number} by {by}, used {_text(record, 'used', 12)} times"
 
 
 def _outcome(record: Record) -> str:
@@ -53,4 +65,10 @@ def _other(record: Record) -> str:
     return f"{_text(record, 'kind', 20):<9} {json_line(shown, OTHER_LIMIT)}"
 
 
-_KINDS: dict[str, Callable[[Record], str]] = {"call": _call, "decision": _decision, "outcome": _outcome}
+_KINDS: dict[str, Callable[[Record], str]] = {
+    "call": _call,
+    "decision": _decision,
+    "outcome": _outcome,
+    "permission": _permission,
+    "permission-revoked": _revoked,
+}

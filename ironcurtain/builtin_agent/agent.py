@@ -42,6 +42,8 @@ class BuiltinAgent:
     :param max_steps: most model requests for one message.
     """
 
+    terminal = None
+
     def __init__(
         self,
         *,

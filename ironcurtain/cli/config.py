@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, print_table, settings
+from ironcurtain.cli.output import as_json, home, print_settings, settings
 
 
 @click.group()
@@ -25,17 +25,6 @@ def show(json_output: bool) -> None:
     where = home()
     effective = settings(where)
     values = dict(flatten(effective.settings))
-    if json_output:
-        print_json({name: {"value": values.get(name), "from": origin} for name, origin in effective.origins.items()})
-        return
-    click.echo(f"home: {where.path}")
-    print_table(
-        ("SETTING", "VALUE", "FROM"),
-        [(name, _shown(values.get(name)), origin) for name, origin in effective.origins.items()],
-    )
-
-
-def _shown(value: object) -> str:
-    if value in (None, "", ()):
-        return "-"
-    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    if not json_output:
+        click.echo(f"home: {where.path}")
+    print_settings(values, effective.origins, json_output)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import ago, as_json, home, print_json, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.display import ago, one_line
 
 if TYPE_CHECKING:
     from ironcurtain.container.image_update import Move
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1_000_000
 """As the Engine's own commands count."""
+
+PROBLEM_LIMIT = 1000
+"""Most characters that are shown of what is wrong with a package's image."""
 
 
 @click.group()
@@ -43,7 +47,8 @@ def build(agents: tuple[str, ...]) -> None:
 
     async def main(reactor: Any) -> None:
         ours = _images(reactor)
-        for agent in agents or [image.agent for image in await ours.states() if image.state != "no release"]:
+        possible = [image.agent for image in await ours.states() if image.state not in ("no release", "broken")]
+        for agent in agents or possible:
             click.echo(await ours.ensure(agent, _progress))
 
     run(main)
@@ -74,6 +79,9 @@ def list_(json_output: bool) -> None:
         for image in found
     ]
     print_table(("AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"), rows)
+    for image in found:
+        if image.problem:
+            click.echo(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
 
 
 @images.command()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 import msgspec
 
+from ironcurtain.display import table
 from ironcurtain.home import Home, find_home, read_configuration
 from ironcurtain.settings import Effective, load
 
@@ -31,17 +32,28 @@ def print_json(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns; the last column is as wide as it likes."""
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header) - 1)]
-    for row in (header, *rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
+    """
+    Print rows in columns; the last column is as wide as it likes.
+
+    :param err: on standard error.
+    """
+    for line in table(header, rows):
+        click.echo(line, err=err)
 
 
-def ago(seconds: float) -> str:
-    """:returns: a time span in its largest fitting unit."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
+def print_settings(values: Mapping[str, Any], origins: Mapping[str, str], json_output: bool) -> None:
+    """Print settings and where each came from: a table, or one JSON object."""
+    if json_output:
+        print_json({name: {"value": values.get(name), "from": origin} for name, origin in origins.items()})
+        return
+    rows = [(name, _shown(values.get(name)), origin) for name, origin in origins.items()]
+    print_table(("SETTING", "VALUE", "FROM"), rows)
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ("", (), []):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -17,12 +17,12 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from ironcurtain.assembly import Application
-from ironcurtain.cli.progress import Progress
+from ironcurtain.cli.progress import Progress, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd
 from ironcurtain.display import paragraphs
-from ironcurtain.errors import IronCurtainError, StaleDecision, Unavailable
+from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import Home
 from ironcurtain.locks import is_held
@@ -69,11 +69,7 @@ class Play:
             from ironcurtain.control.client import ControlClient  # slow to import, and mostly there is no daemon
 
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
-            try:
-                info = await daemon.start(self._request)
-            except Unavailable:
-                pass  # only the socket is left, of a daemon that was killed
-            else:
+            if (info := await started_by(daemon, self._request)) is not None:
                 let_go = await daemon.hold(info.number)
                 try:
                     return await self._talk(reactor, daemon, info)

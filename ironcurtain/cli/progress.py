@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from typing import TextIO
 
 from ironcurtain.display import one_line, shorten
+from ironcurtain.errors import Unavailable
+from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import Progress as ProgressEvent
+from ironcurtain.session.events import Stamped
+from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
 
 
@@ -27,6 +32,17 @@ class Progress:
         """Show what this session tells from now on."""
         self._stop = session.events.watch(lambda: self._more(session))
 
+    def heard(self, stamped: Stamped) -> None:
+        """Show an event, if it is one that tells of progress."""
+        self._seen = stamped.sequence
+        if isinstance(stamped.event, ProgressEvent):
+            self._show(stamped.event.text)
+
+    @property
+    def heard_any(self) -> bool:
+        """Whether there was any event, so that the session has begun."""
+        return self._seen > 0
+
     def done(self) -> None:
         """Show no more."""
         self._stop()
@@ -36,9 +52,7 @@ class Progress:
 
     def _more(self, session: Session) -> None:
         for stamped in session.events.after(self._seen):
-            self._seen = stamped.sequence
-            if isinstance(stamped.event, ProgressEvent):
-                self._show(stamped.event.text)
+            self.heard(stamped)
 
     def _show(self, text: str) -> None:
         if self._terminal:
@@ -46,3 +60,20 @@ class Progress:
         else:
             self._stream.write(f"{one_line(text, 200)}\n")
         self._stream.flush()
+
+
+async def started_by(daemon: SessionApi, request: SessionRequest) -> SessionInfo | None:
+    """
+    Start a session in the daemon, and show its progress.
+
+    :returns: the session; ``None`` if only the socket is left, of a daemon that was killed.
+    """
+    progress = Progress(sys.stderr)
+    try:
+        return await daemon.start(request, progress.heard)
+    except Unavailable:
+        if progress.heard_any:
+            raise
+        return None
+    finally:
+        progress.done()

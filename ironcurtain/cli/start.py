@@ -12,10 +12,14 @@ from ironcurtain.cli.output import home, print_table, settings
 BUILT_IN = "builtin"
 """The agent that needs no container; it runs unless another one is asked for."""
 
+WITH_SCREEN = "claude-code"
+"""The agent that runs with ``--pty`` unless another one is asked for."""
+
 
 @click.command()
 @click.argument("task", required=False)
 @click.option("--agent", help="Which agent: builtin, or one of --list-agents.")
+@click.option("--pty", is_flag=True, help="Show the agent's own full screen here, instead of messages and answers.")
 @click.option("--list-agents", is_flag=True, help="List the agents, and do nothing else.")
 @click.option("--model", help="The model, as its provider spells it.")
 @click.option("--backend", help="Where the model of the built-in agent is: anthropic, or scripted:FILE.")
@@ -28,6 +32,7 @@ BUILT_IN = "builtin"
 def start(
     task: str | None,
     agent: str | None,
+    pty: bool,
     list_agents: bool,
     model: str | None,
     backend: str | None,
@@ -51,6 +56,16 @@ def start(
     /deny N there, or from another terminal with 'ironcurtain approve N'. Ctrl-C cancels the message, twice it ends the
     session. Afterwards: 'ironcurtain diff' shows what changed, 'ironcurtain start -r last' goes on.
 
+    \b
+    With --pty: the agent program's own full screen. TASK is what it begins with.
+      ironcurtain start --pty --workspace . "Mend the tests"
+
+    All keys go to the agent but two, each pressed by itself: Ctrl-\\ ends the session, and Ctrl-] and then d leaves it.
+    It goes on in the daemon if there is one (ironcurtain attach N comes back), else as long as this command runs. The
+    bell rings for what is put before you: answer in another terminal. If this command is killed with SIGKILL, it cannot
+    put your terminal in order: type reset and Enter, or Ctrl-J where Enter does nothing, unseen if need be. The exit
+    status is then that of the agent's program, 143 after SIGTERM; 0 if you left it.
+
     Exit status: 0 an answer, 1 the message failed, 64 wrong usage, 69 Docker or something else that is needed is not
     there, 130 and 143 interrupted.
     """
@@ -62,15 +77,23 @@ def start(
     options = {name: value for name, value in given.items() if value}
     place = workspace.expanduser().absolute() if workspace is not None else None
     if resume is None:
-        session, (chosen, why) = "", choose_agent(agent, settings(where).settings.default_agent)
+        session, (chosen, why) = "", choose_agent(agent, settings(where).settings.default_agent, pty)
     else:
         session, chosen, why = to_resume(resume, agent)
     check(chosen, options, place, resuming=resume is not None)
+    if pty:
+        check_screen(chosen)
     click.echo(f"Agent: {chosen} ({why})", err=True)
-    from ironcurtain.cli.play import Play
     from ironcurtain.session.model import SessionRequest
 
-    raise SystemExit(Play(where, SessionRequest(chosen, task or "", place, options, resume=session)).run())
+    request = SessionRequest(chosen, task or "", place, options, resume=session)
+    if pty:
+        from ironcurtain.cli.screen import Screen
+
+        raise SystemExit(Screen(where, request).run())
+    from ironcurtain.cli.play import Play
+
+    raise SystemExit(Play(where, request).run())
 
 
 def show_agents() -> None:
@@ -109,6 +132,24 @@ def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resumi
         raise click.UsageError("a session that goes on has its workspace already: leave --workspace and --repo out")
 
 
+def check_screen(agent: str) -> None:
+    """
+    :raises click.UsageError: the agent has no screen of its own.
+    :raises NoTerminal: there is none to show it on.
+    """
+    from ironcurtain.agents.registry import installed
+    from ironcurtain.terminal.local import NoTerminal, have_terminal
+
+    if agent == BUILT_IN:
+        raise click.UsageError(
+            "the built-in agent has no screen of its own: name another one with --agent, or leave --pty out"
+        )
+    if not (adapter := installed().find(agent)).supports_pty:
+        raise click.UsageError(f"{adapter.display_name} has no screen of its own: leave --pty out")
+    if not have_terminal():
+        raise NoTerminal
+
+
 def absolute(backend: str | None) -> str | None:
     """:returns: the backend, with the file of a scripted one as the daemon finds it too."""
     name, colon, file = (backend or "").partition(":")
@@ -120,14 +161,16 @@ def path_text(path: Path | None) -> str | None:
     return str(path.expanduser().absolute()) if path is not None else None
 
 
-def choose_agent(asked: str | None, default: str) -> tuple[str, str]:
+def choose_agent(asked: str | None, default: str, pty: bool = False) -> tuple[str, str]:
     """
     :param asked: what ``--agent`` said.
     :param default: the setting ``default_agent``.
+    :param pty: whether it has to have a screen of its own.
     :returns: the agent, and why this one.
     :raises click.UsageError: there is no such agent.
     """
-    agent, why = (asked, "--agent") if asked else (default, "default_agent") if default else (BUILT_IN, "the default")
+    usual = (WITH_SCREEN, "the default with --pty") if pty else (BUILT_IN, "the default")
+    agent, why = (asked, "--agent") if asked else (default, "default_agent") if default else usual
     if agent == BUILT_IN:
         return agent, why
     from ironcurtain.agents.registry import installed

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime
 
-from ironcurtain.console.text import Line, Span, Style
+from ironcurtain.columns import Line, Span, Style
 from ironcurtain.display import one_line
 from ironcurtain.session import events
+from ironcurtain.session.words import describe, unasked
 
 KEPT = 500
 """How many lines are kept (our choice)."""
@@ -51,7 +52,7 @@ class Activity:
                 return f"calls {name} {one_line(event.arguments, TEXT)}", "bold"
             case events.ToolDecision():
                 by = event.by or event.rule
-                about = f" by {one_line(by, 64)}" if by else ""
+                about = f" by {one_line(by, 64)}{unasked(event)}" if by else ""
                 good = event.decision in ("allow", "approved")
                 return f"  {one_line(event.decision, 20)}{about}", "dim" if good else "bad"
             case events.ToolFinished():
@@ -80,7 +81,12 @@ def _others(event: events.SessionEvent) -> tuple[str, Style]:
             return f"asks: escalation {event.number}, {one_line(event.server, 64)}.{one_line(event.tool, 64)}", "warn"
         case events.EscalationClosed():
             by = f" by {one_line(event.by, 64)}" if event.by else ""
-            return f"escalation {event.number}: {one_line(event.outcome, 20)}{by}", "good"
+            kept = f"; no more asked about {one_line(event.kept)}" if event.kept else ""
+            return f"escalation {event.number}: {one_line(event.outcome, 20)}{by}{kept}", "good"
+        case events.PermissionRevoked():
+            return one_line(describe(event)), "warn"
+        case events.RequestRefused():
+            return one_line(describe(event), TEXT), "bad"
         case events.Missed():
             return f"{event.count} events were missed here", "warn"
         case _:

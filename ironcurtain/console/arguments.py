@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from ironcurtain.console.text import Line, Span, Style, cells, cut, wrap
+from ironcurtain.columns import Line, Span, Style
+from ironcurtain.console.text import cells, cut, wrap
 from ironcurtain.display import json_line, one_line
 
 SHOWN = 65536

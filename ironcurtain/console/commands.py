@@ -21,10 +21,15 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Answer one escalation."""
+    """
+    Answer one escalation.
+
+    :param keep: whether the approval stands for all calls of its scope.
+    """
 
     outcome: Outcome
     number: int
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,18 @@ class DecideAll:
     """Answer all that are on the screen."""
 
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Show the approvals that were kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Take back an approval that was kept."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +82,20 @@ class Wrong:
     why: str
 
 
-Command = Decide | DecideAll | Show | Filter | Help | Quit | Wrong
+Command = Decide | DecideAll | Permissions | Revoke | Show | Filter | Help | Quit | Wrong
 
 HELP = (
     ("a  d", "approve or deny the chosen escalation; asks once more"),
+    ("A", "approve it and ask no more about such calls; says which, and asks once more"),
     ("up down", "choose; also j and k, or the mouse"),
     ("Tab", "go to the next list: waiting, sessions, history"),
     ("PgUp PgDn", "read on in the text, also with Space or the wheel"),
     ("f", "filter what is listed"),
     ("/approve N", "approve escalation N; /approve all: what is listed on the screen"),
     ("/deny N", "deny escalation N; /deny all: what is listed on the screen"),
+    ("/approve N keep", "as A does, for escalation N"),
+    ("/permissions", "the approvals that were kept, and for which calls"),
+    ("/revoke N", "take back the approval of escalation N that was kept"),
     ("/sessions", "what runs; the chosen one's activity is shown as it comes"),
     ("/escalations", "what waits for a decision"),
     ("/history", "what was decided, when and by whom"),
@@ -89,6 +110,7 @@ _PLAIN: dict[str, Command] = {
     "/sessions": Show(Section.SESSIONS),
     "/escalations": Show(Section.WAITING),
     "/history": Show(Section.HISTORY),
+    "/permissions": Permissions(),
     "/help": Help(),
     "/quit": Quit(),
 }
@@ -100,6 +122,8 @@ def parse(text: str) -> Command:
     rest = rest.strip()
     if word in _OUTCOMES:
         return _decision(word, rest)
+    if word == "/revoke":
+        return Revoke(int(rest)) if _is_number(rest) else Wrong("which one? /permissions lists the numbers")
     if word == "/filter":
         return Filter(rest)
     if word in _PLAIN and not rest:
@@ -112,6 +136,11 @@ def parse(text: str) -> Command:
 def _decision(word: str, rest: str) -> Command:
     if rest == "all":
         return DecideAll(_OUTCOMES[word])
-    if rest.isascii() and rest.isdigit() and len(rest) <= DIGITS:
-        return Decide(_OUTCOMES[word], int(rest))
+    number, _, more = rest.partition(" ")
+    if _is_number(number) and (not more or (word == "/approve" and more.strip() == "keep")):
+        return Decide(_OUTCOMES[word], int(number), keep=bool(more))
     return Wrong(f"which one? Type {word} and its number, or {word} all")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import urwid
 from twisted.internet.defer import CancelledError, Deferred
@@ -18,7 +19,7 @@ from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import Source
-from ironcurtain.console.state import Effect, Leave, Send, Shown, State, outcome_words
+from ironcurtain.console.state import Effect, Leave, Look, Send, Shown, State, TakeBack, outcome_words
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.session.events import Stamped
@@ -29,8 +30,11 @@ TICK_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """How often everything is asked for although nothing was told to have changed."""
 
-REFRESH_SECONDS = 0.1
-"""The least time between two questions for everything, however fast escalations come."""
+REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.01, 0.1
+"""
+The time between two questions for everything: the least, when little happens, and the most, however fast escalations
+come. In between it doubles each time.
+"""
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
@@ -85,6 +89,7 @@ class Console:
         self._ticking.clock = clock
         self._refreshing: Deferred[None] | None = None
         self._again = False
+        self._rest = REFRESH_SECONDS
         self._followed = 0
         self._unwatch: Callable[[], None] = lambda: None
         self._unfollow: Callable[[], None] = lambda: None
@@ -192,6 +197,10 @@ class Console:
             match effect:
                 case Send():
                     Deferred.fromCoroutine(self._send(effect)).addErrback(self._failed)
+                case TakeBack(number):
+                    Deferred.fromCoroutine(self._take_back(number)).addErrback(self._failed)
+                case Look():
+                    self._refresh()
                 case Leave():
                     self.stop()
         self._loop.wake()
@@ -212,12 +221,21 @@ class Console:
     async def _send(self, send: Send) -> None:
         number, digest = send.key
         try:
-            decided = await self._source.decide(number, send.outcome, digest)
+            decided = await self._source.decide(number, send.outcome, digest, send.keep)
         except IronCurtainError as e:
             self._become(self._state.told(str(e), "warn"))
         else:
             words = f"escalation {number} {outcome_words(decided)}"
             self._become(self._state.told(words, "good" if decided.outcome == "approved" else "bad"))
+        self._refresh()
+
+    async def _take_back(self, number: int) -> None:
+        try:
+            revoked = await self._source.revoke(number)
+        except IronCurtainError as e:
+            self._become(self._state.told(str(e), "warn"))
+        else:
+            self._become(self._state.told(f"revoked: asked again about {revoked.scope}"))
         self._refresh()
 
     def _tick(self) -> None:
@@ -241,13 +259,16 @@ class Console:
     async def _look(self) -> None:
         sessions = await self._source.sessions()
         escalations = await self._source.escalations(closed=True)
+        if self._state.permitted:
+            self._become(replace(self._state, permissions=tuple(await self._source.permissions())))
         before = self._state
         self._become(before.news(sessions, escalations, self._now()))
         self._ringing |= self._state.arrived(before)
-        await deferLater(self._clock, REFRESH_SECONDS)
+        await deferLater(self._clock, self._rest)
 
     def _refreshed(self, _: object) -> None:
         self._refreshing = None
+        self._rest = min(2 * self._rest, MOST_REFRESH_SECONDS) if self._again else REFRESH_SECONDS
         if self._again:
             self._refresh()
 

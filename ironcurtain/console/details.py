@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ironcurtain.columns import Line, Span, plain
 from ironcurtain.console.activity import Activity
 from ironcurtain.console.arguments import full_lines, key_lines, size
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock, title
 from ironcurtain.console.state import State, outcome_words
-from ironcurtain.console.text import Line, Span, left, plain, wrap
+from ironcurtain.console.text import left, wrap
 from ironcurtain.display import one_line
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.words import permission_lines
 
 REASON_LINES = 2
 """Most lines of rule and reason before the arguments (our choice: the arguments stay on an 80x24 screen)."""
@@ -50,6 +52,8 @@ class Details:
         width = max(width, 10)
         if state.help:
             return Text("HELP", help_lines(width))
+        if state.permitted:
+            return Text("PERMISSIONS, Esc leaves them", permissions_lines(state, width, now))
         if state.section is Section.SESSIONS:
             return self._activity(state, width)
         chosen = state.escalation if state.section is Section.WAITING else state.record
@@ -97,9 +101,17 @@ def help_lines(width: int) -> list[Line]:
     """:returns: keys and commands, explained."""
     lines: list[Line] = []
     for keys, words in HELP:
-        for index, part in enumerate(wrap(words, width - 15)):
-            lines.append((Span(f"{keys if index == 0 else '':<15}", "key"), Span(part)))
+        for index, part in enumerate(wrap(words, width - 17)):
+            lines.append((Span(f"{keys if index == 0 else '':<17}", "key"), Span(part)))
     return lines
+
+
+def permissions_lines(state: State, width: int, now: float) -> list[Line]:
+    """:returns: for which calls nobody is asked, and who said so."""
+    if not state.permissions:
+        return [(Span("no approvals were kept", "dim"),)]
+    texts = (text for each in state.permissions for text in permission_lines(each, now))
+    return [(Span(part),) for text in texts for part in wrap(text, width)]
 
 
 def _heading(escalation: EscalationView, now: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ironcurtain.console import commands
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import Effect, Leave, Question, Send, State, key_of
+from ironcurtain.console.state import Effect, Leave, Look, Question, Send, State, TakeBack, key_of
 from ironcurtain.escalation.model import Outcome
 
 PROMPT_LIMIT = 200
@@ -39,10 +39,14 @@ def press(state: State, key: str) -> Step:
 def enter(state: State, line: str) -> Step:
     """Do what a line says that was typed after a slash."""
     match commands.parse(line):
-        case commands.Decide(outcome, number):
-            return _decide(state, outcome, number)
+        case commands.Decide(outcome, number, keep):
+            return _decide(state, outcome, number, keep)
         case commands.DecideAll(outcome):
             return _ask_all(state, outcome), ()
+        case commands.Permissions():
+            return replace(state, permitted=True, help=False, scroll=0), (Look(),)
+        case commands.Revoke(number):
+            return state, (TakeBack(number),)
         case commands.Show(section):
             return state.go(section), ()
         case commands.Filter(text):
@@ -77,8 +81,9 @@ def _confirming(state: State, question: Question, key: str) -> Step:
     if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
         return state, ()
     if not _seen(state, question):
-        return state.told("there is no room to show the call, so it cannot be approved here", "warn"), ()
-    sent = tuple(Send(question.outcome, each) for each in question.keys)
+        text = "there is no room to show the call, so it cannot be approved here"
+        return replace(state, question=None).told(text, "warn"), ()
+    sent = tuple(Send(question.outcome, each, question.keep) for each in question.keys)
     return replace(state, question=None, message=("", "")), sent
 
 
@@ -87,12 +92,14 @@ def _seen(state: State, question: Question) -> bool:
     return question.outcome is Outcome.DENIED or question.every or question.keys == (state.shown.whole,)
 
 
-def _ask(state: State, outcome: Outcome) -> State:
+def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
         return state.told("nothing waits for a decision")
     asked = state.go(Section.WAITING)
-    return replace(asked, question=Question(outcome, (key_of(chosen),)), message=("", ""))
+    if keep and not chosen.scope:
+        return asked.told(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
+    return replace(asked, question=Question(outcome, (key_of(chosen),), keep=keep), message=("", ""))
 
 
 def _ask_all(state: State, outcome: Outcome) -> State:
@@ -103,15 +110,15 @@ def _ask_all(state: State, outcome: Outcome) -> State:
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 
-def _decide(state: State, outcome: Outcome, number: int) -> Step:
+def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
     found = next((e for e in state.pending if e.number == number), None)
     if found is None:
         return state.told(state.too_late(number), "warn"), ()
     key = key_of(found)
-    if state.shown.whole == key or (outcome is Outcome.DENIED and key in state.shown.rows):
+    if not keep and (state.shown.whole == key or (outcome is Outcome.DENIED and key in state.shown.rows)):
         return state, (Send(outcome, key),)
     visible = state if found in state.listed(Section.WAITING) else state.narrow("")
-    return _ask(visible.choose(Section.WAITING, number), outcome), ()
+    return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 
 
 def _next(state: State, step: int) -> State:
@@ -127,6 +134,7 @@ _SCROLLING: Mapping[str, Callable[[State], State]] = {
 
 _PLAIN: Mapping[str, Callable[[State], State]] = {
     "a": lambda state: _ask(state, Outcome.APPROVED),
+    "A": lambda state: _ask(state, Outcome.APPROVED, keep=True),
     "d": lambda state: _ask(state, Outcome.DENIED),
     "up": lambda state: state.move(-1),
     "k": lambda state: state.move(-1),
@@ -136,6 +144,7 @@ _PLAIN: Mapping[str, Callable[[State], State]] = {
     "end": lambda state: state.move(len(state.pending) + len(state.sessions) + len(state.history)),
     "tab": lambda state: _next(state, 1),
     "shift tab": lambda state: _next(state, -1),
+    "esc": lambda state: replace(state, permitted=False, scroll=0) if state.permitted else state,
     "f": lambda state: replace(state, prompt="/filter "),
     "/": lambda state: replace(state, prompt="/"),
     "?": lambda state: replace(state, help=True, scroll=0),

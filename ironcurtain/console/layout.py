@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ironcurtain.columns import Line, Span
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.rows import clock, empty, row, title
 from ironcurtain.console.state import Key, Shown, State, key_of
-from ironcurtain.console.text import Line, Span, cells, clip, cut, pad
+from ironcurtain.console.text import cells, clip, cut, pad, wrap
 from ironcurtain.display import one_line
 from ironcurtain.operations.model import EscalationView
 
@@ -26,7 +27,7 @@ _ORDER = (Section.SESSIONS, Section.WAITING, Section.HISTORY)
 _LEAST = {Section.SESSIONS: 2, Section.WAITING: 3, Section.HISTORY: 1}
 """Most rows of each list on a screen of 24 rows; a higher one has more."""
 
-_KEYS = ("a approve", "d deny", "Tab lists", "PgDn more", "f filter", "/ command", "? help", "q quit")
+_KEYS = ("a approve", "A keep", "d deny", "Tab lists", "PgDn more", "/ command", "? help", "q quit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,20 @@ def _asked(state: State, columns: int) -> list[Line]:
     what = f"all {len(state.question.keys)} that were listed: {numbers}" if state.question.every else numbers
     if not state.question.every and state.escalation is not None:
         what = f"{numbers}, {title(state.escalation)}"
+        if state.question.keep:
+            return _asked_to_keep(state.escalation, what, columns)
     lines: list[Line] = [(Span(cut(f" {verb} {what}? y/n", columns), "warn"),)]
     if cells(f" {verb} {what}? y/n") > columns:
         lines = [(Span(cut(f" {verb} {what}", columns), "warn"),), (Span(" y/n?", "warn"),)]
     return lines
+
+
+def _asked_to_keep(escalation: EscalationView, what: str, columns: int) -> list[Line]:
+    """:returns: all that would be permitted, however long it is: what does not fit cannot be answered."""
+    asked = wrap(f"Approve {what}, and ask no more in session {escalation.session} about", max(columns - 2, 1))
+    scope = wrap(one_line(escalation.scope), max(columns - 4, 1))
+    lines = [*(f" {part}" for part in asked), *(f"   {part}" for part in scope), " y/n?"]
+    return [(Span(line, "warn"),) for line in lines]
 
 
 def _prompt(text: str, columns: int) -> str:
@@ -203,6 +214,6 @@ def _panel(
     below = len(text.lines) - first - len(part)
     heading = text.heading + (f", {below} below" if below else "") + (f", {first} above" if first else "")
     body = [_rule(heading, width, False), *((Span(" "), *line) for line in part)][:height]
-    whole = state.escalation if state.section is Section.WAITING and not state.help and page >= LEAST else None
+    whole = state.escalation if state.section is Section.WAITING and not state.aside and page >= LEAST else None
     key = None if whole is None else key_of(whole)
     return body, Shown(tuple(lists.rows), key, state.question, page, end)

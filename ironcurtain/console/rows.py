@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from ironcurtain.columns import Line, Span, Style
 from ironcurtain.console.arguments import brief
 from ironcurtain.console.commands import Section
 from ironcurtain.console.state import State, outcome_words
-from ironcurtain.console.text import Line, Span, Style, age, cells, cut, left, pad
+from ironcurtain.console.text import age, cells, cut, left, pad
 from ironcurtain.display import one_line
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo

@@ -15,20 +15,27 @@ from ironcurtain.errors import IronCurtainError, NotFound
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.operations.api import OnEvent, SessionApi
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.registry import Entry, Registry
-from ironcurtain.session.events import EscalationClosed, EscalationRaised, Missed, Stamped, StateChanged
+from ironcurtain.session.events import (
+    EscalationClosed,
+    EscalationRaised,
+    Missed,
+    PermissionRevoked,
+    Stamped,
+    StateChanged,
+)
 from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")
 
-GATHER_SECONDS = 0.05
-"""How long news are gathered before they are told: too short to be noticed, long enough for a burst."""
+GATHER_SECONDS = 0.005
+"""How long news are gathered before they are told: too short to be noticed; what follows is limited by the console."""
 
 PATIENCE = 2.0
 """Seconds that a process has to answer (our choice: it answers from memory)."""
 
-NEWS = (StateChanged, EscalationRaised, EscalationClosed, Missed)
+NEWS = (StateChanged, EscalationRaised, EscalationClosed, PermissionRevoked, Missed)
 """Events after which the lists look different."""
 
 
@@ -41,8 +48,16 @@ class Source(Protocol):
     async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
         """:returns: what waits for a person; with ``closed`` also what waited before."""
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         """Answer an escalation, whose arguments have this digest if one is given."""
+
+    async def permissions(self) -> Sequence[PermissionView]:
+        """:returns: the approvals that were kept and still stand."""
+
+    async def revoke(self, number: int) -> PermissionView:
+        """Have people asked again about what an approval permits."""
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
@@ -86,17 +101,36 @@ class HomeSource:
         self._owners |= {view.number: api for api, views in answers for view in views}
         return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         """
         Answer an escalation.
 
+        :param keep: whether an approval stands for all calls of its scope.
         :raises NotFound: no process has it.
         """
         if number not in self._owners:
             await self.escalations(closed=True)
         if number not in self._owners:
             raise NotFound(f"there is no escalation {number}")
-        return await self._owners[number].decide(number, outcome, digest)
+        return await self._owners[number].decide(number, outcome, digest, keep)
+
+    async def permissions(self) -> list[PermissionView]:
+        """:returns: the approvals of all processes that were kept and still stand, by number."""
+        answers = await self._all(lambda api: api.permissions())
+        return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
+
+    async def revoke(self, number: int) -> PermissionView:
+        """
+        Have people asked again about what an approval permits.
+
+        :raises NotFound: no process has such a permission.
+        """
+        for api, views in await self._all(lambda api: api.permissions()):
+            if any(view.number == number for view in views):
+                return await api.revoke(number)
+        raise NotFound(f"there is no permission {number}")
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from ironcurtain.columns import Style
 from ironcurtain.console.commands import Section
-from ironcurtain.console.text import Style
 from ironcurtain.display import one_line
 from ironcurtain.escalation.model import Outcome
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
 
 REMEMBERED = 300
@@ -40,11 +40,13 @@ class Question:
     A decision that waits for its confirmation.
 
     :param every: whether it is about all that were listed on the screen when it was asked.
+    :param keep: whether the approval is to stand for all calls of the scope that the question names.
     """
 
     outcome: Outcome
     keys: tuple[Key, ...]
     every: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,19 @@ class Send:
 
     outcome: Outcome
     key: Key
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ask for what there is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Revoke a permission."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,7 @@ class Leave:
     """Leave the console."""
 
 
-Effect = Send | Leave
+Effect = Send | Look | TakeBack | Leave
 
 
 def key_of(escalation: EscalationView) -> Key:
@@ -98,6 +113,8 @@ class State:
     :param chosen: number of the chosen row of each list; 0 if there is none.
     :param scroll: rows by which the text below the lists is scrolled: down, or in a session's activity up.
     :param prompt: the input line; ``None`` while it is closed.
+    :param permissions: the approvals that were kept, as far as they are shown.
+    :param permitted: whether these are shown.
     :param message: the newest remark and its style.
     """
 
@@ -112,6 +129,8 @@ class State:
     prompt: str | None = None
     question: Question | None = None
     help: bool = False
+    permissions: tuple[PermissionView, ...] = ()
+    permitted: bool = False
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()
 
@@ -135,6 +154,11 @@ class State:
     def record(self) -> EscalationView | None:
         """The decided escalation that is chosen."""
         return next((e for e in self.history if e.number == self.number(Section.HISTORY)), None)
+
+    @property
+    def aside(self) -> bool:
+        """Whether the text below the lists belongs to none of their rows."""
+        return self.help or self.permitted
 
     @property
     def followed(self) -> int:
@@ -175,7 +199,8 @@ class State:
         """:returns: the state with a row chosen."""
         same = section is self.section and self.number(section) == number
         chosen = {**self.chosen, section: number}
-        return replace(self, section=section, chosen=chosen, scroll=self.scroll if same else 0, help=False)
+        scroll = self.scroll if same and not self.aside else 0
+        return replace(self, section=section, chosen=chosen, scroll=scroll, help=False, permitted=False)
 
     def go(self, section: Section) -> State:
         """:returns: the state with another list having the keys."""
@@ -191,7 +216,7 @@ class State:
 
     def roll(self, rows: int) -> State:
         """:returns: the state with the text below the lists moved down."""
-        rows = -rows if self.followed and not self.help else rows
+        rows = -rows if self.followed and not self.aside else rows
         return replace(self, scroll=min(max(self.scroll + rows, 0), self.shown.end))
 
     def narrow(self, text: str) -> State:
@@ -247,7 +272,9 @@ _WORDS: Mapping[str, Callable[[str], str]] = {
 def outcome_words(record: EscalationView) -> str:
     """:returns: what became of an escalation, in words; escaped."""
     words = _WORDS.get(record.outcome)
-    return words(one_line(record.by, 64) or "somebody") if words else one_line(record.outcome, 20)
+    if words is None:
+        return one_line(record.outcome, 20)
+    return words(one_line(record.by, 64) or "somebody") + (", and kept" if record.kept else "")
 
 
 def _words_of_session(info: SessionInfo) -> str:

@@ -70,8 +70,7 @@ class Container:
         creating = Deferred.fromCoroutine(self._create())
         try:
             await shielded(creating)
-            await self._engine.start(self.id)
-            findings = await self._probe()
+            findings = await self._begin()
         except Exception:  # a cancellation among them
             await shielded(Deferred.fromCoroutine(self._discard(creating)))
             raise
@@ -99,6 +98,10 @@ class Container:
     async def _create(self) -> None:
         self.id = await self._engine.create(self._spec)
 
+    async def _begin(self) -> tuple[Finding, ...]:
+        await self._engine.start(self.id)
+        return await self._probe()
+
     async def _probe(self) -> tuple[Finding, ...]:
         try:
             return await probe(self._engine, self.id, self._spec)
@@ -119,11 +122,13 @@ class Container:
         """:returns: why it ended, with its last words if it has any."""
         try:
             state = State.of(await self._engine.inspect(self.id))
-            said = "" if self._spec.tty else await self._engine.output(self.id, LAST_LINES)
+            said = await self._said()
         except EngineError as e:
             return ContainerDied(f"the container was removed by somebody else ({e.message})")
-        last_words = " | ".join(line.strip() for line in said.splitlines() if line.strip())
-        return ContainerDied(f"the container ended: {state.reason}" + (f", saying: {last_words}" if last_words else ""))
+        return ContainerDied(f"the container ended: {state.reason}{last_words(said)}")
+
+    async def _said(self) -> str:
+        return await self._engine.output(self.id, LAST_LINES)
 
     async def _count_memory_kills(self) -> int:
         said = bytearray()
@@ -155,3 +160,9 @@ class Container:
         except EngineError as e:
             if e.status not in (404, 409):  # it is gone, or going
                 raise
+
+
+def last_words(said: str) -> str:
+    """:returns: what a program said last, to be put after the sentence that it ended; empty if it said nothing."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return f", saying: {' | '.join(lines[-LAST_LINES:])}" if lines else ""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from ironcurtain.container.errors import EngineError, EngineUnavailable
-from ironcurtain.container.http import CALL_SECONDS, EngineHttp
+from ironcurtain.container.http import CALL_SECONDS, EngineHttp, Query
 from ironcurtain.container.image_calls import ImageCalls
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.streams import Receiver, Stream
@@ -18,10 +18,11 @@ from ironcurtain.container.wire import Demultiplexer
 
 USUAL_SOCKET = "/var/run/docker.sock"
 
-DETACH_KEYS = "ctrl-\\"
+DETACH_KEYS = b",".join((b"\xff", b"\xfe") * 8)
 """
-The Engine takes some key out of a terminal's input and closes the stream; it cannot be told not to, and its default
-would withhold every Ctrl-P. Whoever attaches must never send this one (byte 0x1C).
+The Engine looks for some keys in a terminal's input and closes the stream when they come; it cannot be told not to, and
+its default would withhold every Ctrl-P. No terminal sends these 16 bytes: none of them is in any UTF-8. All that comes
+of it is that a 0xFF at the end of the input waits for the next byte.
 """
 
 
@@ -130,13 +131,18 @@ class Engine:
 
     async def attach(self, container: str, receive: Receiver) -> Stream:
         """
-        Connect with the terminal of a running container: its bytes, as they are, both ways.
+        Connect with the terminal of a container that runs, or is made and not started: its bytes, as they are, both
+        ways.
 
         :param receive: gets what is written from now on.
         """
-        if not (await self.inspect(container))["State"]["Running"]:  # the Engine would hand over a stream that hangs
+        if (await self.inspect(container))["State"]["Status"] not in ("created", "running"):
+            # The Engine would hand over a stream that hangs.
             raise EngineError(409, f"container {container} is not running")
-        query = {"stream": "true", "stdin": "true", "stdout": "true", "stderr": "true", "detachKeys": DETACH_KEYS}
+        query: Query = {
+            **dict.fromkeys(("stream", "stdin", "stdout", "stderr"), "true"),
+            "detachKeys": DETACH_KEYS,
+        }
         return await self._http.hijack(f"{_container(container)}/attach", query, {}, receive)
 
     async def create_exec(

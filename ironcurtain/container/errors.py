@@ -40,6 +40,19 @@ class ContainerDied(IronCurtainError):
     code = "CONTAINER_DIED"
 
 
+class NotReady(IronCurtainError):
+    """
+    The agent's program could not be started in time, and nothing is left of its container.
+
+    :param words: what was said last in the container, as :func:`~ironcurtain.container.container.last_words` gives it.
+    """
+
+    code = "NOT_READY"
+
+    def __init__(self, seconds: float, words: str) -> None:
+        super().__init__(f"the container was not ready to be attached to within {seconds:g} s{words}")
+
+
 class ProbeFailed(IronCurtainError):
     """
     The container is not as closed as it was ordered to be. No agent may start in it.

@@ -41,6 +41,9 @@ CONNECT_SECONDS = 5.0
 CALL_SECONDS = 60.0
 """How long it may be silent in the middle of a call (our choice; creating a container on a busy disk takes seconds)."""
 
+Query = Mapping[str, str | bytes]
+"""The parameters of a call; those that are no text are bytes."""
+
 _NETWORK = (
     ConnectError,
     ConnectingCancelledError,
@@ -78,7 +81,7 @@ class EngineHttp:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str] | None = None,
+        query: Query | None = None,
         body: Mapping[str, Any] | None = None,
         *,
         patience: float | None = CALL_SECONDS,
@@ -98,7 +101,7 @@ class EngineHttp:
         return bytes(content)
 
     async def upload(
-        self, path: str, query: Mapping[str, str], file: BinaryIO, take: Callable[[bytes], None], patience: float
+        self, path: str, query: Query, file: BinaryIO, take: Callable[[bytes], None], patience: float
     ) -> None:
         """
         Send a tar archive.
@@ -117,7 +120,7 @@ class EngineHttp:
         if response.code >= 400:
             raise EngineError(response.code, error_message(bytes(refused)))
 
-    async def hijack(self, path: str, query: Mapping[str, str], body: Mapping[str, Any], receive: Receiver) -> Stream:
+    async def hijack(self, path: str, query: Query, body: Mapping[str, Any], receive: Receiver) -> Stream:
         """:returns: a connection that is open; whoever gets it has to :meth:`Stream.abort` it."""
         request = hijack_request(await self._target(path, query), msgspec.json.encode(body))
         stream = Stream(request, receive, self.address)
@@ -145,7 +148,7 @@ class EngineHttp:
             raise EngineUnavailable(self.address, f"its API is {spoken[0] or 'unknown'}, and {needed} is needed")
         self._version = ".".join(map(str, min(version, NEWEST)))
 
-    async def _target(self, path: str, query: Mapping[str, str] | None) -> str:
+    async def _target(self, path: str, query: Query | None) -> str:
         if not self._version:
             await self.negotiate()
         return f"/v{self._version}{path}" + (f"?{urlencode(query)}" if query else "")

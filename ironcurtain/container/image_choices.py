@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ironcurtain.container.brought_images import GROUP, brought_images
 from ironcurtain.container.image_plans import Recipes
 from ironcurtain.container.versions import Program, Release, moved, read_versions, write_versions
 from ironcurtain.errors import ConfigurationError
@@ -51,10 +53,13 @@ def find_choices(environ: Mapping[str, str]) -> Choices:
 
 def load_recipes(home: Home) -> Recipes:
     """
-    :returns: the images that came with IronCurtain, with the releases that the home chooses for them.
-    :raises ConfigurationError: the home's file of versions is wrong.
+    :returns: the images that came with IronCurtain, with the releases that the home chooses for them, and those that
+        other packages bring.
+    :raises ConfigurationError: the home's file of versions is wrong, or the name of an image is there twice.
     """
-    return Recipes(shipped_folders(), load_programs(home))
+    folders, programs = shipped_folders(), load_programs(home)
+    brought, broken = brought_images(metadata.entry_points(group=GROUP), folders, programs)
+    return Recipes(folders, programs, brought=brought, broken=broken)
 
 
 def load_programs(home: Home) -> dict[str, Program]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ironcurtain.container.image_context import arguments, content
 from ironcurtain.container.versions import BASE, Program
@@ -29,7 +29,22 @@ DOCKERFILE = "Dockerfile"
 Folder = Mapping[str, bytes]
 """The files of one image: content by name."""
 
-_PACKAGE = "_PACKAGE"
+PACKAGE_ENDING = "_PACKAGE"
+"""How the build arguments end that name a program's release."""
+
+_DOWNLOADER = "DOWNLOADER"
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """
+    An image of another package.
+
+    :param version: of that package.
+    """
+
+    files: Folder
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,11 @@ class Plan:
         return f"{self.repository}:{self.content[:12]}"
 
     @property
+    def downloads(self) -> bool:
+        """Whether it is built with the help of the image that fetches programs."""
+        return _DOWNLOADER in arguments(self.files[DOCKERFILE])
+
+    @property
     def labels(self) -> dict[str, str]:
         """The image's labels."""
         return {NAME_LABEL: self.name, CONTENT_LABEL: self.content, VERSION_LABEL: self.version}
@@ -84,16 +104,20 @@ class Recipes:
     :param folders: by name.
     :param programs: by name.
     :param prefix: of the names of the images; those with another are somebody else's.
+    :param brought: the images of other packages, by name.
+    :param broken: those of them that cannot be used, with the reason.
     """
 
     folders: Mapping[str, Folder]
     programs: Mapping[str, Program]
     prefix: str = PREFIX
+    brought: Mapping[str, Brought] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The names of the agents' images."""
-        return tuple(sorted(set(self.folders) - {BASE, DOWNLOADER, QUESTION}))
+        return tuple(sorted(set(self.folders) - {BASE, DOWNLOADER, QUESTION} | set(self.brought)))
 
     @property
     def default_source(self) -> str:
@@ -101,7 +125,12 @@ class Recipes:
         return arguments(self.folders[BASE][DOCKERFILE])["BASE"]
 
     def check(self, agent: str) -> None:
-        """:raises UsageError: there is no image of this name."""
+        """
+        :raises UsageError: there is no image of this name.
+        :raises ConfigurationError: another package brings it, and it cannot be used.
+        """
+        if agent in self.broken:
+            raise ConfigurationError(f"image {agent}", self.broken[agent])
         if agent not in self.agents:
             raise UsageError(f"there is no image {agent!r}; there are: {', '.join(self.agents)}")
 
@@ -125,30 +154,38 @@ class Recipes:
 
         :returns: the image of an agent.
         :raises UsageError: there is no image of this name.
+        :raises ConfigurationError: another package brings it, and it cannot be used.
         :raises NoRelease: a program in it has no release for this architecture.
         """
         self.check(name)
-        programs = self.needed(name)
+        files, programs = self._files(name), self.needed(name)
         given: dict[str, str] = {}
         for program in programs:
             given |= program.arguments(architecture)
-        digest = content([self.folders[name], self.folders[DOWNLOADER]], {**given, "base": base.content})
+        fetching = [self.folders[DOWNLOADER]] if _DOWNLOADER in arguments(files[DOCKERFILE]) else []
+        digest = content([files, *fetching], {**given, "base": base.content})
         given["BASE"] = base.reference
-        return Plan(name, self._repository(name), self.folders[name], given, programs[0].version, digest)
+        return Plan(name, self._repository(name), files, given, self.version(name), digest)
+
+    def version(self, agent: str) -> str:
+        """:returns: of an agent's image as it would be built, for people; empty if no release is chosen yet."""
+        return self.brought[agent].version if agent in self.brought else self.needed(agent)[0].version
 
     def needed(self, agent: str) -> tuple[Program, ...]:
         """
-        :returns: the programs in an agent's image, its own first: those whose packages its Dockerfile asks for.
+        :returns: the programs in an agent's image, its own first: those whose packages its Dockerfile asks for. An
+            image of another package may do without.
         :raises ConfigurationError: ``versions.toml`` lacks one.
         """
-        declared = arguments(self.folders[agent][DOCKERFILE])
-        names = [name.removesuffix(_PACKAGE).lower().replace("_", "-") for name in declared if name.endswith(_PACKAGE)]
-        return tuple(self._program(name) for name in names)
+        return tuple(self._program(name) for name in program_names(arguments(self._files(agent)[DOCKERFILE])))
 
     def chosen(self, agents: Iterable[str]) -> tuple[Program, ...]:
         """:returns: the programs in these agents' images, each once."""
         found = {program.name: program for agent in agents for program in self.needed(agent)}
         return tuple(found.values())
+
+    def _files(self, name: str) -> Folder:
+        return self.brought[name].files if name in self.brought else self.folders[name]
 
     def _repository(self, name: str) -> str:
         return f"{self.prefix}{name}"
@@ -157,3 +194,12 @@ class Recipes:
         if name not in self.programs:
             raise ConfigurationError("versions.toml", "is missing", field=name)
         return self.programs[name]
+
+
+def program_names(declared: Iterable[str]) -> list[str]:
+    """
+    :param declared: names of build arguments.
+    :returns: names of the programs whose releases they ask for, in their order.
+    """
+    names = (name.removesuffix(PACKAGE_ENDING) for name in declared if name.endswith(PACKAGE_ENDING))
+    return [name.lower().replace("_", "-") for name in names]

@@ -64,7 +64,7 @@ class Updates:
         return moves + [await self._move(p, downloader, progress) for p in self._recipes.chosen(agents)]
 
     def _usual(self) -> list[str]:
-        return [agent for agent in self._recipes.agents if self._recipes.needed(agent)[0].version]
+        return [agent for agent in self._recipes.agents if all(p.version for p in self._recipes.needed(agent))]
 
     def _today(self) -> Move:
         today = datetime.fromtimestamp(self._engine.clock.seconds(), UTC).date().isoformat()

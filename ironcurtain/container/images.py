@@ -19,8 +19,11 @@ from ironcurtain.container.versions import BASE, NoRelease
 LEFTOVER_SECONDS = 3600
 """Age from which on the remains of a build are taken for those of one that was killed (our choice)."""
 
-CURRENT, OLD, MISSING, NO_RELEASE = "current", "old", "missing", "no release"
-"""States of an agent's image: as it would be built now; otherwise; not there; it cannot be built before `update`."""
+CURRENT, OLD, MISSING, NO_RELEASE, BROKEN = "current", "old", "missing", "no release", "broken"
+"""
+States of an agent's image: as it would be built now; otherwise; not there; it cannot be built before `update`; another
+package brings it, and it cannot be used.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,12 @@ class AgentImage:
     """
     The image of one agent.
 
-    :param state: :data:`CURRENT`, :data:`OLD`, :data:`MISSING` or :data:`NO_RELEASE`.
+    :param state: :data:`CURRENT`, :data:`OLD`, :data:`MISSING`, :data:`NO_RELEASE` or :data:`BROKEN`.
     :param version: of the agent, in the image that is there; else of the one that would be built; may be empty.
     :param reference: of the image that is there; empty if there is none.
     :param size: in bytes, what it shares with others included.
     :param created: when, in seconds since 1970.
+    :param problem: why it cannot be used.
     """
 
     agent: str
@@ -41,6 +45,7 @@ class AgentImage:
     reference: str = ""
     size: int = 0
     created: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,9 @@ class AgentImages:
             base = self._recipes.base(source)
             plan = self._recipes.agent(agent, base, source.architecture)
             if not await self._builder.has(plan):
-                downloader = await self._downloader(base, progress)
-                await self._builder.build(plan, {"DOWNLOADER": downloader}, progress)
+                given = {"DOWNLOADER": await self._downloader(base, progress)} if plan.downloads else {}
+                await self._have(base, progress)
+                await self._builder.build(plan, given, progress)
             return plan.reference
 
     async def downloader(self, progress: Progress) -> str:
@@ -104,7 +110,9 @@ class AgentImages:
         """:returns: each agent's image: the current one, else the newest, if there is any."""
         there = await self._ours()
         current = self._current(await self._builder.source(self._source))
-        return [self._state(agent, current.get(agent), there) for agent in self._recipes.agents]
+        found = [self._state(agent, current.get(agent), there) for agent in self._recipes.agents]
+        broken = [AgentImage(agent, BROKEN, "", problem=why) for agent, why in self._recipes.broken.items()]
+        return sorted([*found, *broken], key=lambda image: image.agent)
 
     async def prune(self) -> Pruned:
         """
@@ -126,9 +134,12 @@ class AgentImages:
     async def _downloader(self, base: Plan, progress: Progress) -> str:
         downloader = self._recipes.downloader(base, self._choices.certificates)
         for plan in (base, downloader):
-            if not await self._builder.has(plan):
-                await self._builder.build(plan, {}, progress)
+            await self._have(plan, progress)
         return downloader.reference
+
+    async def _have(self, plan: Plan, progress: Progress) -> None:
+        if not await self._builder.has(plan):
+            await self._builder.build(plan, {}, progress)
 
     async def _ours(self) -> list[dict[str, Any]]:
         """:returns: those of our images that have a name, the newest first, so that what others stand on goes last."""
@@ -169,8 +180,8 @@ class AgentImages:
         image = next((image for image in images if plan and plan.reference in self._names(image)), None)
         state = CURRENT if image else OLD
         if image is None and not images:
-            program = self._recipes.needed(agent)[0]
-            return AgentImage(agent, MISSING if program.version else NO_RELEASE, program.version)
+            lacking = any(not program.version for program in self._recipes.needed(agent))
+            return AgentImage(agent, NO_RELEASE if lacking else MISSING, self._recipes.version(agent))
         image = image or images[0]
         version, created = str(image["Labels"].get(VERSION_LABEL, "")), int(image["Created"])
         return AgentImage(agent, state, version, self._names(image)[0], int(image["Size"]), created)

@@ -52,6 +52,7 @@ class ContainerAgent:
     """
 
     log = Logger()
+    terminal = None
 
     def __init__(
         self,

@@ -42,6 +42,8 @@ def describe(
     *,
     session_id: str,
     image: str,
+    command: tuple[str, ...],
+    tty: bool,
     account: Account,
     environment: Mapping[str, str],
     workspace: Path,
@@ -52,6 +54,8 @@ def describe(
     owner: ProcessIdentity,
 ) -> ContainerSpec:
     """
+    :param command: the main program; :data:`COMMAND` where programs are run in it one by one.
+    :param tty: whether that program has a terminal.
     :param environment: of everything inside.
     :param home: our own.
     :param owner: this process.
@@ -60,7 +64,7 @@ def describe(
     return ContainerSpec(
         name=container_name(session_id),
         image=image,
-        command=COMMAND,
+        command=command,
         uid=account.uid,
         gid=account.gid,
         environment=environment,
@@ -77,4 +81,5 @@ def describe(
         cpus=resources.cpus,
         pids=resources.pids,
         labels=owner_labels(session_id, str(home), owner),
+        tty=tty,
     )

@@ -19,10 +19,12 @@ from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.layout import group_text, passwd_text
+from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container_agent.agent import ContainerAgent, Making
-from ironcurtain.container_agent.description import describe, group_file, passwd_file
+from ironcurtain.container_agent.description import COMMAND, describe, group_file, passwd_file
 from ironcurtain.container_agent.leftovers import clear
 from ironcurtain.container_agent.placing import Placer
+from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
 from ironcurtain.container_agent.tools import Proxies
 from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
 from ironcurtain.credentials import DEFAULT_VARIABLES, real_key
@@ -39,6 +41,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy
 from ironcurtain.settings import Provider, Settings
+from ironcurtain.terminal.screen import open_screen
 
 SERVERS_SECONDS = 10.0
 """How long the first message waits for MCP servers that start slowly, before it goes on without them (our choice)."""
@@ -71,6 +74,11 @@ class ContainerKind:
         self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
         self._services, self._reactor, self._environ = services, reactor, environ
 
+    @property
+    def no_terminal(self) -> str:
+        """Why the agent cannot show a screen of its own; empty: it can."""
+        return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no screen of its own"
+
     async def check(self, request: SessionRequest) -> None:
         """
         Look for everything without which no session can start.
@@ -91,26 +99,31 @@ class ContainerKind:
         make_mitm = partial(self._mitm, core, authority)
         return Proxies(core, mcp, make_mitm, self._spent(core), run, authority.certificate_pem)
 
-    def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent:
+    def make_agent(self, core: Core, proxies: Proxies) -> ContainerAgent | ScreenAgent:
         """:returns: the agent, not started."""
         keys = {name: key.reveal() for name, key in proxies.mitm.fake_keys.items()}
         options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
         facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed)
-        making = Making(
-            partial(self._container, core, proxies), partial(self._place, core), partial(self._told, core, proxies)
-        )
         answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
+        place, orient = partial(self._place, core), partial(self._told, core, proxies)
+        if (size := core.request.terminal) is not None:
+            spec, screen = partial(self._spec, core, proxies), partial(open_screen, reactor=self._reactor)
+            screening = ScreenMaking(self._engine(), spec, place, orient, screen)
+            first = not answered and not proxies.spent.steps
+            return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
+        making = Making(partial(self._container, core, proxies), place, orient)
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered)
 
     def _rules(self) -> tuple[ProviderRule, ...]:
-        """:returns: of the agent's providers, those for which there is a key."""
+        """:returns: of the agent's providers, those for which there is a key; none for an agent that needs no model."""
         settings, names = self._services.settings, self._adapter.providers
         usable = [name for name in names if has_key(name, settings, self._environ)]
-        if not usable:
+        if names and not usable:
             variables = " or ".join(DEFAULT_VARIABLES[name] for name in names if name in DEFAULT_VARIABLES)
+            hint = f"set {variables}, or " if variables else ""
             raise ConfigurationError(
                 "config.toml",
-                f"{self._adapter.display_name} has no key for its model: set {variables}, or say here where it is",
+                f"{self._adapter.display_name} has no key for its model: {hint}say here where it is",
                 field=f"providers.{names[0]}.key",
             )
         return provider_rules(settings.providers, usable)
@@ -141,17 +154,24 @@ class ContainerKind:
         return spent_before(records, known_prices(core.services.settings))
 
     async def _container(self, core: Core, proxies: Proxies, died: Callable[[ContainerDied], None]) -> Container:
+        return Container(self._engine(), await self._spec(core, proxies, COMMAND, {}, tty=False), died)
+
+    async def _spec(
+        self, core: Core, proxies: Proxies, command: tuple[str, ...], environment: Mapping[str, str], tty: bool = True
+    ) -> ContainerSpec:
         engine = self._engine()
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.resumed:
             await clearing  # what a crash left has the name of ours
         image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
         self._directories(core, proxies.authority)
-        spec = describe(
+        return describe(
             session_id=core.id,
             image=image,
+            command=command,
+            tty=tty,
             account=core.account,
-            environment=surroundings.environment(),
+            environment={**surroundings.environment(), **environment},
             workspace=core.workspace.resolve(),
             paths=core.paths,
             run=proxies.run,
@@ -159,7 +179,6 @@ class ContainerKind:
             home=core.services.home.path,
             owner=identify(),
         )
-        return Container(engine, spec, died)
 
     async def _clear(self, core: Core, engine: Engine) -> None:
         for sentence in await clear(engine, core.services.home):

@@ -42,6 +42,8 @@ class Proxies:
     ) -> None:
         self._core, self.run, self.authority = core, run, authority
         clock = core.services.clock
+        self.spent = spent
+        """What the session used before it was resumed."""
         self.traffic = Traffic(
             core.services.settings, spent, core.emit, lambda why: self.on_exhausted(why), clock.seconds
         )

@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 from treq.client import HTTPClient
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXClientEndpoint
-from twisted.internet.error import ConnectError, ConnectionClosed
+from twisted.internet.error import ConnectError, ConnectionClosed, ConnectionLost
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
@@ -24,10 +25,11 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.llm.sse import EventParser
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
 from ironcurtain.operations.operations import Name
 from ironcurtain.session.events import Missed, Stamped, StateChanged
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
+from ironcurtain.terminal.model import Mode
 
 T = TypeVar("T")
 
@@ -68,11 +70,24 @@ class ControlClient:
         """:returns: all sessions of that process."""
         return await self._call("GET", "/v1/sessions", list[SessionInfo])
 
-    async def start(self, request: SessionRequest) -> SessionInfo:
-        """Start a session there."""
+    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
+        """
+        Start a session there. Whoever cancels this ends it.
+
+        :param on_event: hears its events until it is ready.
+        """
         workspace = str(request.workspace) if request.workspace is not None else ""
-        body = wire.StartBody(request.kind, request.task, workspace, dict(request.options), request.resume)
-        return await self._call("POST", "/v1/sessions", SessionInfo, body)
+        options = dict(request.options)
+        body = wire.StartBody(request.kind, request.task, workspace, options, request.resume, request.terminal)
+        response = await self._request("POST", "/v1/sessions?follow=1", body)
+        if response.code != 200:
+            raise wire.read_error(await response.content())
+        reader = _Starting(on_event)
+        response.deliverBody(reader)
+        try:
+            return await reader.outcome
+        except ConnectionClosed as e:
+            raise self._unavailable(e) from None
 
     async def send(self, name: Name, message: str) -> Reply:
         """Give a session a message and wait for the reply."""
@@ -83,6 +98,14 @@ class ControlClient:
         """:returns: whether there was a message to cancel."""
         answer = await self._call("POST", f"{_session(name)}/cancel", dict[str, bool])
         return answer["cancelled"]
+
+    async def session(self, name: Name) -> SessionInfo:
+        """:returns: one session."""
+        return await self._call("GET", _session(name), SessionInfo)
+
+    async def ticket(self, name: Name, mode: Mode) -> Ticket:
+        """:returns: what lets this process attach to a session's terminal."""
+        return await self._call("POST", f"{_session(name)}/terminal", Ticket, wire.AttachBody(mode))
 
     async def stop(self, name: Name) -> SessionInfo:
         """End a session."""
@@ -96,10 +119,24 @@ class ControlClient:
         """:returns: what waits for a person there; with ``closed`` also what waited before."""
         return await self._call("GET", f"/v1/escalations?closed={int(closed)}", list[EscalationView])
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
-        """Answer an escalation."""
-        body = wire.DecisionBody(outcome.value, digest)
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
+        """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+        body = wire.DecisionBody(outcome.value, digest, keep)
         return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
+
+    async def permissions(self) -> list[PermissionView]:
+        """:returns: the approvals that were kept there and still stand."""
+        return await self._call("GET", "/v1/permissions", list[PermissionView])
+
+    async def revoke(self, number: int) -> PermissionView:
+        """Have people asked again about what an approval permits."""
+        return await self._call("DELETE", f"/v1/permissions/{number}", PermissionView)
+
+    async def reload(self) -> Reloaded:
+        """Have that process read the files that people write again."""
+        return await self._call("POST", "/v1/reload", Reloaded)
 
     async def hold(self, name: Name) -> Callable[[], None]:
         """
@@ -143,6 +180,8 @@ class ControlClient:
         try:
             return await self._http.request(method, f"http://ironcurtain{path}", data=data, headers=self._headers)
         except (ConnectError, ConnectionClosed, ResponseFailed, RequestTransmissionFailed) as e:
+            if any(reason.check(CancelledError) for reason in getattr(e, "reasons", ())):
+                raise CancelledError from None
             raise self._unavailable(e) from None
 
     def _unavailable(self, error: Exception) -> Unavailable:
@@ -153,6 +192,35 @@ class ControlClient:
 
 def _session(name: Name) -> str:
     return f"/v1/sessions/{quote(str(name), safe='')}"
+
+
+class _Starting(Protocol):
+    """
+    The events of a session that starts.
+
+    :ivar outcome: fires once it has started or failed; cancelling it ends the session.
+    """
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event, self._parser = on_event, EventParser()
+        self.outcome: Deferred[SessionInfo] = Deferred(lambda _: self._leave())
+
+    def dataReceived(self, data: bytes) -> None:
+        for event in self._parser.feed(data):
+            if event.name == "started":
+                self.outcome.callback(msgspec.json.decode(event.data, type=SessionInfo))
+            elif event.name == "failed":
+                self.outcome.errback(wire.read_error(event.data.encode()))
+            else:
+                self._on_event(msgspec.json.decode(event.data, type=Stamped))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if not self.outcome.called:
+            self.outcome.errback(ConnectionLost("it ended without an answer"))
+
+    def _leave(self) -> None:
+        if self.transport is not None:
+            self.transport.loseConnection()
 
 
 class _Events(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.home import Home
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.registry import Registry
 from ironcurtain.session.model import SessionInfo
 
@@ -33,6 +33,18 @@ class Owners:
         """:returns: the escalations of all of them, by number."""
         found = await self._all(lambda client: client.escalations(closed))
         return sorted((view for _, part in found for view in part), key=lambda view: view.number)
+
+    async def permissions(self) -> list[PermissionView]:
+        """:returns: the approvals that were kept and still stand, of all of them, by number."""
+        found = await self._all(lambda client: client.permissions())
+        return sorted((view for _, part in found for view in part), key=lambda view: view.number)
+
+    async def of_permission(self, number: int) -> ControlClient:
+        """:raises NotFound: no process has this permission."""
+        for client, views in await self._all(lambda client: client.permissions()):
+            if any(view.number == number for view in views):
+                return client
+        raise NotFound(f"there is no permission {number}: see 'ironcurtain permissions'")
 
     async def of_escalation(self, number: int) -> tuple[ControlClient, EscalationView]:
         """:raises NotFound: no process knows this escalation."""

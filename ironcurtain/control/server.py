@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXServerEndpoint
 from twisted.internet.interfaces import IListeningPort
 from twisted.logger import Logger
@@ -29,6 +29,7 @@ from ironcurtain.home import private_directory, socket_path
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.session import Session
 
 PEER_CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
@@ -71,6 +72,10 @@ class ControlResource(Resource):
             if not gone:
                 _finish(request, wire.error_status(e), wire.error_body(e))
             return
+        except CancelledError:
+            if not gone:
+                raise
+            return
         if isinstance(answer, EventStream):
             answer.begin(request)
         elif not gone:
@@ -103,6 +108,8 @@ class _BoundedRequest(Request):
 
 
 def _finish(request: Request, status: int, body: bytes) -> None:
+    if request.finished:  # a stream of events that came to its end
+        return
     request.setResponseCode(status)
     request.setHeader("content-type", "application/json")
     request.setHeader("content-length", str(len(body)))
@@ -136,9 +143,26 @@ async def _start(operations: Operations, who: Principal, request: Request) -> ob
     if body.workspace and (not body.workspace.startswith("/") or "\0" in body.workspace):
         raise UsageError("workspace must be an absolute path")
     workspace = Path(body.workspace) if body.workspace else None
-    return await operations.start(
-        who, SessionRequest(body.kind, body.task, workspace, body.options, resume=body.resume)
-    )
+    wanted = SessionRequest(body.kind, body.task, workspace, body.options, resume=body.resume, terminal=body.terminal)
+    follows, streams = bool(_number(request, b"follow")), list[EventStream]()
+
+    def made(session: Session) -> None:
+        if follows:
+            streams.append(EventStream(operations, who, session.id, 0))
+            streams[0].begin(request)
+
+    starting = Deferred.fromCoroutine(operations.start(who, wanted, made))
+    request.notifyFinish().addErrback(lambda _: starting.cancel())
+    try:
+        info = await starting
+    except IronCurtainError as e:
+        if not streams:
+            raise
+        streams[0].end("failed", wire.error_body(e))
+        return None
+    if streams:
+        streams[0].end("started", msgspec.json.encode(info))
+    return info
 
 
 async def _session(operations: Operations, who: Principal, request: Request, name: str) -> object:
@@ -152,6 +176,10 @@ async def _stop(operations: Operations, who: Principal, request: Request, name: 
 async def _send(operations: Operations, who: Principal, request: Request, name: str) -> object:
     reply = await operations.send(who, name, _body(request, wire.MessageBody).text)
     return {"text": reply.text, "usage": reply.usage}
+
+
+async def _terminal(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return operations.ticket(who, name, _body(request, wire.AttachBody).mode)
 
 
 async def _cancel(operations: Operations, who: Principal, request: Request, name: str) -> object:
@@ -182,7 +210,19 @@ async def _decide(operations: Operations, who: Principal, request: Request, numb
     body = _body(request, wire.DecisionBody)
     if body.decision not in (Outcome.APPROVED, Outcome.DENIED):
         raise UsageError("decision must be approved or denied")
-    return operations.decide(who, int(number), Outcome(body.decision), body.digest)
+    return operations.decide(who, int(number), Outcome(body.decision), body.digest, body.keep)
+
+
+async def _permissions(operations: Operations, who: Principal, request: Request) -> object:
+    return operations.permissions(who)
+
+
+async def _revoke(operations: Operations, who: Principal, request: Request, number: str) -> object:
+    return operations.revoke(who, int(number))
+
+
+async def _reload(operations: Operations, who: Principal, request: Request) -> object:
+    return operations.reload(who)
 
 
 _NAME = r"([0-9a-f-]{1,40})"
@@ -192,11 +232,15 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}"), _session),
     (b"DELETE", re.compile(rf"/v1/sessions/{_NAME}"), _stop),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/messages"), _send),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/terminal"), _terminal),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/cancel"), _cancel),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/history"), _history),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/events"), _events),
     (b"GET", re.compile(r"/v1/escalations"), _escalations),
     (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})"), _decide),
+    (b"GET", re.compile(r"/v1/permissions"), _permissions),
+    (b"DELETE", re.compile(rf"/v1/permissions/([0-9]{{1,{DIGITS}}})"), _revoke),
+    (b"POST", re.compile(r"/v1/reload"), _reload),
 )
 
 

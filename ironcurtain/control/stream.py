@@ -25,6 +25,7 @@ class EventStream:
     While the connection is full nothing is read from the session's log; what is gone when the reader goes on is
     reported as missed.
 
+    :param name: number or id of the session.
     :param after: number of the last event that the reader has.
     """
 
@@ -45,6 +46,15 @@ class EventStream:
         request.notifyFinish().addBoth(lambda _: self.stopProducing())
         self._unwatch = self._watch()
         self._more()
+
+    def end(self, name: str, body: bytes) -> None:
+        """Say one thing more that is no event of the session, and end the response."""
+        request, self._request = self._request, None
+        if request is not None:
+            self._unwatch()
+            request.write(b"event: %b\ndata: %b\n\n" % (name.encode(), body))
+            request.unregisterProducer()
+            request.finish()
 
     def pauseProducing(self) -> None:
         """The reader is slow."""

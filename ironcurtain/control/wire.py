@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, SessionError, StaleDecision, UsageError
+from ironcurtain.errors import (
+    ConfigurationError,
+    IronCurtainError,
+    NotAllowed,
+    NotFound,
+    SessionError,
+    StaleDecision,
+    UsageError,
+)
+from ironcurtain.terminal.model import Mode
 
 BODY_LIMIT = 8 * 1024 * 1024
 """Most bytes of a request's body (our choice: far more than a prompt that a person pastes)."""
@@ -17,13 +26,15 @@ _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
     (NotFound, 404),
     (StaleDecision, 409),
     (SessionError, 409),
+    (ConfigurationError, 422),
 )
 
 
 class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     """
     Start a session; ``workspace`` is an absolute path, or empty for a fresh directory; ``resume`` is the id of one that
-    ended and goes on, and then ``kind`` may be empty.
+    ended and goes on, and then ``kind`` may be empty; ``terminal`` is the columns and rows of a terminal in which the
+    agent shows its own screen, or null.
     """
 
     kind: str
@@ -31,6 +42,13 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     workspace: str = ""
     options: dict[str, Any] = {}
     resume: str = ""
+    terminal: tuple[int, int] | None = None
+
+
+class AttachBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Ask for a token to attach to a session's terminal, to ``drive`` or to ``observe`` it."""
+
+    mode: Mode
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -39,11 +57,12 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
-class DecisionBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Answer an escalation with ``approved`` or ``denied``."""
+class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Answer an escalation: ``approved`` or ``denied``; with ``keep`` an approval stands for all calls of its scope."""
 
     decision: str
     digest: str | None = None
+    keep: bool = False
 
 
 NAME_HEADER, ROLES_HEADER = "ironcurtain-name", "ironcurtain-roles"

@@ -1,7 +1,8 @@
 """Calls that wait for a person: the queue of one session, its grants, and the files by which other programs answer."""
 
 from ironcurtain.escalation.grant import Grant, arguments_digest
-from ironcurtain.escalation.model import Answer, Closed, Escalation, EscalationRequest, Outcome, Raised
+from ironcurtain.escalation.model import Answer, Closed, Escalation, EscalationRequest, Outcome, Raised, Revoked
+from ironcurtain.escalation.permission import Permission, Scope
 from ironcurtain.escalation.queue import EscalationQueue
 
 __all__ = [
@@ -12,6 +13,9 @@ __all__ = [
     "EscalationRequest",
     "Grant",
     "Outcome",
+    "Permission",
     "Raised",
+    "Revoked",
+    "Scope",
     "arguments_digest",
 ]

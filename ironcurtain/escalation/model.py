@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from ironcurtain.escalation.grant import Grant
+from ironcurtain.escalation.permission import Permission, Scope
 
 
 class Outcome(StrEnum):
@@ -30,6 +31,7 @@ class EscalationRequest:
     :param reason: why the policy asks.
     :param rule: the rule that asks.
     :param digest: of server, tool and arguments (:func:`~ironcurtain.escalation.grant.arguments_digest`).
+    :param scope: the calls for which an approval can be kept; ``None`` if it is good for this call only.
     """
 
     session_id: str
@@ -41,6 +43,7 @@ class EscalationRequest:
     rule: str
     policy_version: str
     digest: str
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Escalation:
     :param outcome: ``None`` while it is pending.
     :param by: who decided; empty if nobody did.
     :param closed_at: seconds since the epoch; 0 while it is pending.
+    :param kept: whether the approval stands for more calls than this one.
     """
 
     id: str
@@ -64,6 +68,7 @@ class Escalation:
     outcome: Outcome | None = None
     by: str = ""
     closed_at: float = 0.0
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +76,17 @@ class Answer:
     """
     What became of a question.
 
-    :param number: the escalation's; 0 if none was raised because nobody could answer.
+    :param number: the escalation's; 0 if none was raised, because nobody could answer or nobody had to.
     :param grant: only with an approval.
+    :param permission: number of the earlier escalation whose approval was kept and permits this too; 0 if a person was
+        asked.
     """
 
     outcome: Outcome
     number: int = 0
     by: str = ""
     grant: Grant | None = None
+    permission: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +98,26 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """An escalation got its outcome."""
+    """
+    An escalation got its outcome.
+
+    :param permission: what its approval permits from now on, if that was kept.
+    """
 
     escalation: Escalation
+    permission: Permission | None = None
 
 
-Change = Raised | Closed
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """
+    A permission stands no more.
+
+    :param by: who took it back.
+    """
+
+    permission: Permission
+    by: str
+
+
+Change = Raised | Closed | Revoked

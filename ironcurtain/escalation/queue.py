@@ -16,9 +16,19 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.errors import NotFound, StaleDecision
+from ironcurtain.errors import NotFound, StaleDecision, UsageError
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding, Grant
-from ironcurtain.escalation.model import Answer, Change, Closed, Escalation, EscalationRequest, Outcome, Raised
+from ironcurtain.escalation.model import (
+    Answer,
+    Change,
+    Closed,
+    Escalation,
+    EscalationRequest,
+    Outcome,
+    Raised,
+    Revoked,
+)
+from ironcurtain.escalation.permission import Permission
 
 HISTORY = 1000
 """How many closed escalations a session remembers, for views and for late answers (our choice)."""
@@ -61,6 +71,7 @@ class EscalationQueue:
         self._unnumbered: list[Deferred[Answer]] = []
         self._pending: dict[int, _Pending] = {}
         self._closed: deque[Escalation] = deque(maxlen=HISTORY)
+        self._permissions: dict[int, Permission] = {}
         self._observers: list[Callable[[Change], None]] = []
         self.last_look: Callable[[Escalation], None] = lambda escalation: None
         """Called when an escalation is about to expire: the last moment to find an answer and decide."""
@@ -68,9 +79,13 @@ class EscalationQueue:
     def ask(self, request: EscalationRequest) -> Deferred[Answer]:
         """
         Put a call before a person, as soon as it has its number. Questions are raised in the order in which they come.
+        A call that a kept approval covers is answered at once.
 
         :returns: fires once with the answer. Cancelling it withdraws the question, and that is then the answer.
         """
+        if (permission := self._covering(request)) is not None:
+            grant = self._grant(request)
+            return succeed(Answer(Outcome.APPROVED, by=permission.by, grant=grant, permission=permission.number))
         if not self._attended():
             return succeed(Answer(Outcome.UNATTENDED))
         answer: Deferred[Answer] = Deferred(self._give_up)
@@ -79,14 +94,19 @@ class EscalationQueue:
         numbered.addCallbacks(self._raise, self._fail, callbackArgs=(request, answer), errbackArgs=(answer,))
         return answer
 
-    def decide(self, number: int, outcome: Outcome, by: str, digest: str | None = None) -> Escalation:
+    def decide(
+        self, number: int, outcome: Outcome, by: str, digest: str | None = None, keep: bool = False
+    ) -> Escalation:
         """
         Answer an escalation.
 
         :param outcome: approved or denied.
         :param by: who answers.
         :param digest: of the arguments that were shown; where it is given, it must match.
+        :param keep: whether the approval stands for all calls of the request's scope, until it is revoked or the
+            session ends. What waits already still has to be decided.
         :returns: the escalation with its outcome.
+        :raises UsageError: it is no approval that can be kept; nothing is decided then.
         :raises NotFound: this session has no escalation of that number.
         :raises StaleDecision: it has an outcome already, or other arguments were shown.
         """
@@ -96,7 +116,30 @@ class EscalationQueue:
             raise self._too_late(number)
         if digest is not None and digest != pending.escalation.request.digest:
             raise StaleDecision(f"escalation {number} is for other arguments than those that were shown: look again")
-        return self._close(number, outcome, by)
+        kept = self._kept(pending.escalation, outcome, by) if keep else None
+        return self._close(number, outcome, by, kept)
+
+    def permissions(self) -> list[Permission]:
+        """:returns: the approvals that were kept and still stand, oldest first."""
+        return list(self._permissions.values())
+
+    def revoke(self, number: int, by: str) -> Permission:
+        """
+        Have people asked again. A call that was permitted already goes on.
+
+        :param number: the escalation's whose approval was kept.
+        :returns: what stands no more.
+        :raises NotFound: there is no such permission.
+        """
+        if (permission := self._permissions.pop(number, None)) is None:
+            raise NotFound(f"there is no permission {number} here")
+        self._tell(Revoked(permission, by))
+        return permission
+
+    def end(self) -> None:
+        """The session ends: withdraw whatever is pending, and forget what is permitted."""
+        self._permissions.clear()
+        self.withdraw_all()
 
     def withdraw_all(self) -> None:
         """Withdraw whatever is pending, or about to be."""
@@ -163,13 +206,33 @@ class EscalationQueue:
         if number in self._pending:
             self._close(number, Outcome.EXPIRED)
 
-    def _close(self, number: int, outcome: Outcome, by: str = "") -> Escalation:
+    def _kept(self, escalation: Escalation, outcome: Outcome, by: str) -> Permission:
+        if outcome is not Outcome.APPROVED:
+            raise UsageError("only an approval can be kept: a call that is denied is asked about again")
+        if (scope := escalation.request.scope) is None:
+            number = escalation.number
+            raise UsageError(f"the approval of escalation {number} cannot be kept: it is for this call only")
+        return Permission(escalation.number, scope, by, self._now())
+
+    def _covering(self, request: EscalationRequest) -> Permission | None:
+        if request.scope is None:
+            return None
+        for number, permission in self._permissions.items():
+            if permission.scope.covers(request.scope):
+                self._permissions[number] = replace(permission, used=permission.used + 1)
+                return permission
+        return None
+
+    def _close(self, number: int, outcome: Outcome, by: str = "", permission: Permission | None = None) -> Escalation:
         pending = self._pending.pop(number)
         if pending.timer.active():
             pending.timer.cancel()
-        escalation = replace(pending.escalation, outcome=outcome, by=by, closed_at=self._now())
+        kept = permission is not None
+        escalation = replace(pending.escalation, outcome=outcome, by=by, closed_at=self._now(), kept=kept)
         self._closed.append(escalation)
-        self._tell(Closed(escalation))
+        if permission is not None:
+            self._permissions[number] = permission
+        self._tell(Closed(escalation, permission))
         grant = self._grant(escalation.request) if outcome is Outcome.APPROVED else None
         if not pending.answer.called:
             pending.answer.callback(Answer(outcome, number, by, grant))

@@ -11,7 +11,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound, StaleDecision
 from ironcurtain.escalation import files
-from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome
+from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Revoked
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import publish_once
@@ -97,6 +97,8 @@ class Rendezvous:
             pass
 
     def _changed(self, change: Change) -> None:
+        if isinstance(change, Revoked):
+            return
         escalation = change.escalation
         if isinstance(change, Closed):
             for name in (files.request_name(escalation.id), files.response_name(escalation.id)):

@@ -77,10 +77,10 @@ class Dialect(Protocol):
 
 class HttpProvider:
     """
-    Speak one dialect over verified HTTPS.
+    Speak one dialect over verified HTTPS, or with a gateway at a loopback address.
 
     :param dialect: the provider's wire format.
-    :param base_url: where it is served; ``https`` only.
+    :param base_url: where it is served.
     :param key: revealed only when the headers of a request are written.
     :param policy: whom TLS believes.
     :param reactor: for connections.

@@ -14,7 +14,7 @@ from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import Provider
 from ironcurtain.llm.scripted import ScriptedProvider, load_script
 from ironcurtain.secrets import Secret
-from ironcurtain.settings import BASE_URL, is_https
+from ironcurtain.settings import BASE_URL, is_base_url
 
 _HTTP = {"anthropic": AnthropicDialect}
 _MODEL_PREFIXES = {"claude": "anthropic"}
@@ -30,7 +30,7 @@ class ProviderTable(msgspec.Struct, frozen=True):
     """
     The fields of one ``[providers.NAME]`` table that matter here; the other fields belong to the MITM proxy.
 
-    :ivar base_url: wins over ``host`` and ``port``; ``https`` only.
+    :ivar base_url: wins over ``host`` and ``port``; without TLS only at a loopback address.
     :ivar ca_file: PEM file of certificate authorities to believe besides the system's.
     :ivar model: model to use when none is named.
     :ivar script: file of the scripted provider.
@@ -140,6 +140,6 @@ def _scripted(path: str, surroundings: Surroundings) -> ScriptedProvider:
 
 def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:
     url = table.base_url or (f"https://{table.host}:{table.port}" if table.host else default)
-    if not is_https(url):
+    if not is_base_url(url):
         raise ConfigurationError(source, BASE_URL, field=f"providers.{name}.base_url")
     return url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -14,11 +15,15 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.bridge import soon
 from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
-from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, arguments_digest
+from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, Scope, arguments_digest
 from ironcurtain.escalation.grant import Binding
+from ironcurtain.escalation.model import Change, Closed, Revoked
+from ironcurtain.escalation.permission import make_scope
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
+from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
 
 REMINDER_SECONDS = 10.0
@@ -75,6 +80,9 @@ class Admission:
     :param new_id: gives ids that are unique in the audit log.
     :param policy_version: the version that judges now.
     :param events: told of each call as it goes on.
+    :param soon: runs a function when what is being done now is done.
+    :param home: real path of the user's home.
+    :param shown: gives the name by which people know a path.
     """
 
     log = Logger()
@@ -89,10 +97,16 @@ class Admission:
         new_id: Callable[[], str],
         policy_version: Callable[[], str],
         events: Callable[[CallEvent], None],
+        soon: Callable[[Callable[[], None]], None] = soon,
+        home: str = "/",
+        shown: Callable[[str], str] = str,
     ) -> None:
         self._session_id, self._audit, self._escalations, self._clock = session_id, audit, escalations, clock
         self._new_id, self._policy_version, self._events = new_id, policy_version, events
+        self._soon, self._home, self._shown = soon, home, shown
         self._over: list[_Over] = []
+        self._untold: list[CallEvent] = []
+        escalations.subscribe(self._permissions_changed)
 
     def open(self, server: str, tool: str) -> OpenCall:
         """:returns: a new call."""
@@ -106,31 +120,37 @@ class Admission:
         :raises Refused: the policy denies the call.
         :raises AuditUnavailable: it cannot be recorded, so it must not be made.
         """
-        if self._over:
-            self.flush()
         arguments, decision, rule, reason = verdict.arguments, verdict.decision, verdict.rule, verdict.reason
-        sequence = self._audit.append(
-            "call",
-            callId=call.id,
-            server=call.server,
-            tool=call.tool,
-            arguments=arguments,
-            decision=decision,
-            rule=rule,
-            reason=reason,
-            policyVersion=self._policy_version(),
-        )
-        self._events(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
+        fields: dict[str, object] = {
+            "callId": call.id,
+            "server": call.server,
+            "tool": call.tool,
+            "arguments": arguments,
+            "decision": decision,
+            "rule": rule,
+            "reason": reason,
+            "policyVersion": self._policy_version(),
+        }
+        sequence = self._audit.extend((*self._outcomes(), ("call", fields)))
+        self._tell(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
         if decision is Decision.DENY:
             why = BREAKER_RULE if rule == BREAKER_RULE else "denied-by-rule"
             raise Refused("denied", why, f"DENIED: {reason} (rule {rule})", rule)
         return sequence
 
-    async def ask(self, call: OpenCall, verdict: Verdict, progress: Callable[[str], None] | None) -> None:
+    async def ask(
+        self,
+        call: OpenCall,
+        verdict: Verdict,
+        progress: Callable[[str], None] | None,
+        tool: ToolDefinition | None = None,
+    ) -> None:
         """
-        Put a recorded call before a person. When this returns, the call may be made, once.
+        Put a recorded call before a person, unless an approval that was kept covers it. When this returns, the call may
+        be made, once.
 
         :param progress: hears every few seconds that the person still decides.
+        :param tool: what is called; ``None`` if it is no tool, and then no approval of it can be kept.
         :raises Refused: the call must not be made.
         :raises AuditUnavailable: the decision cannot be recorded, so the call must not be made.
         """
@@ -146,12 +166,14 @@ class Admission:
             rule=verdict.rule,
             policy_version=version,
             digest=digest,
+            scope=None if tool is None else self._scope(call, verdict, tool, version),
         )
         answer = await self._answer(call, request, progress)
+        unasked = {"permission": answer.permission} if answer.permission else {}
         sequence = self._audit.append(
-            "decision", callId=call.id, number=answer.number, outcome=answer.outcome, by=answer.by
+            "decision", callId=call.id, number=answer.number, outcome=answer.outcome, by=answer.by, **unasked
         )
-        self._events(CallDecided(call.id, answer.number, answer.outcome, answer.by))
+        self._tell(CallDecided(call.id, answer.number, answer.outcome, answer.by, answer.permission))
         if answer.outcome is not Outcome.APPROVED or answer.grant is None:
             why, text = _REFUSALS[answer.outcome]
             status = "withdrawn" if answer.outcome is Outcome.WITHDRAWN else "denied"
@@ -168,33 +190,70 @@ class Admission:
 
     def close(self, call: OpenCall, status: str, result: bytes = b"", error: str = "") -> None:
         """
-        A call is over. That is recorded as soon as its caller has the result: before the next call, and in the
-        reactor's next turn at the latest.
+        A call is over. That is recorded as soon as its caller has the result, and before the next call.
 
         :param status: success, error, denied, withdrawn, cancelled or failed.
         :param result: as the server gave it; only its size and digest are recorded.
         """
-        if not self._over:
-            self._clock.callLater(0, self.flush)
-        self._over.append(_Over(call, status, result, error, self._clock.seconds() - call.started))
+        duration = self._clock.seconds() - call.started
+        self._over.append(_Over(call, status, result, error, duration))
+        self._tell(CallFinished(call.id, call.server, call.tool, status, duration, len(result)))
 
     def flush(self) -> None:
-        """Record all calls that are over. One that cannot be recorded is lost, but no call follows it."""
-        over, self._over = self._over, []
-        for end in over:
-            call = end.call
-            fields: dict[str, object] = {
-                "callId": call.id,
-                "status": end.status,
-                "durationMs": round(end.duration * 1000),
-            }
-            if end.result:
-                fields |= {"size": len(end.result), "digest": hashlib.sha256(end.result).hexdigest()}
-            if end.error:
-                fields["error"] = end.error
+        """
+        Record all calls that are over, and tell of all that has happened. An end that cannot be recorded is lost, but
+        no call follows it.
+        """
+        if self._over:
             with suppress(AuditUnavailable):  # the log says so itself, and lets nothing through any more
-                self._audit.append("outcome", **fields)
-            self._events(CallFinished(call.id, call.server, call.tool, end.status, end.duration, len(end.result)))
+                self._audit.extend(self._outcomes())
+        untold, self._untold = self._untold, []
+        for event in untold:
+            self._events(event)
+
+    def _outcomes(self) -> list[tuple[str, dict[str, object]]]:
+        over, self._over = self._over, []
+        return [("outcome", _outcome(end)) for end in over]
+
+    def _tell(self, event: CallEvent) -> None:
+        self._untold.append(event)
+        if len(self._untold) == 1:
+            self._soon(self.flush)
+
+    def _scope(self, call: OpenCall, verdict: Verdict, tool: ToolDefinition, version: str) -> Scope | None:
+        return make_scope(
+            call.server,
+            call.tool,
+            verdict,
+            definition=tool.digest,
+            schema=tool.schema,
+            policy_version=version,
+            home=self._home,
+            is_directory=os.path.isdir,
+            shown=self._shown,
+        )
+
+    def _permissions_changed(self, change: Change) -> None:
+        """Record what is permitted from now on, before any call that is permitted by it."""
+        if isinstance(change, Closed) and change.permission is not None:
+            scope = change.permission.scope
+            fields: dict[str, object] = {
+                "server": scope.server,
+                "tool": scope.tool,
+                "rules": sorted(scope.rules),
+                "policyVersion": scope.policy_version,
+                "places": [{"role": place.role, "value": place.value, "below": place.below} for place in scope.places],
+                "ways": dict(scope.ways),
+                "words": scope.words,
+            }
+            self._record_permission("permission", change.permission.number, change.permission.by, fields)
+        elif isinstance(change, Revoked):
+            used: dict[str, object] = {"used": change.permission.used}
+            self._record_permission("permission-revoked", change.permission.number, change.by, used)
+
+    def _record_permission(self, kind: str, number: int, by: str, fields: dict[str, object]) -> None:
+        with suppress(AuditUnavailable):  # as in flush
+            self._audit.append(kind, number=number, by=by, **fields)
 
     async def _answer(
         self, call: OpenCall, request: EscalationRequest, progress: Callable[[str], None] | None
@@ -212,6 +271,19 @@ class Admission:
         finally:
             if reminder.running:
                 reminder.stop()
+
+
+def _outcome(end: _Over) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "callId": end.call.id,
+        "status": end.status,
+        "durationMs": round(end.duration * 1000),
+    }
+    if end.result:
+        fields["size"], fields["digest"] = len(end.result), hashlib.sha256(end.result).hexdigest()
+    if end.error:
+        fields["error"] = end.error
+    return fields
 
 
 def _told(verdict: Verdict) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 REPEATS = 20
@@ -26,7 +26,7 @@ class CircuitBreaker:
 
     repeats: int = REPEATS
     window: float = WINDOW
-    _seen: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
+    _seen: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 
     def trips(self, digest: str, now: float) -> bool:
         """
@@ -35,11 +35,8 @@ class CircuitBreaker:
         :param now: in seconds, on any clock that does not go back.
         :returns: whether it is one too many. Refused calls are not counted.
         """
-        times = self._seen.pop(digest, None)
-        if times is None:
-            times = deque()
-        while times and now - times[0] >= self.window:
-            times.popleft()
+        earlier = self._seen.pop(digest, None)
+        times = [] if earlier is None else [time for time in earlier if now - time < self.window]
         self._seen[digest] = times
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)

@@ -52,12 +52,15 @@ class CallDecided(msgspec.Struct, frozen=True):
 
     :param outcome: approved, denied, expired, withdrawn or unattended.
     :param number: the escalation's.
+    :param permission: number of the earlier escalation whose approval was kept and permits this call; 0 if a person was
+        asked.
     """
 
     call_id: str
     number: int
     outcome: str
     by: str
+    permission: int = 0
 
 
 class CallFinished(msgspec.Struct, frozen=True):

@@ -10,13 +10,8 @@ from typing import Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import (
-    IAddress,
-    IReactorProcess,
-    IReactorSocket,
-    IReactorTime,
-)
-from twisted.internet.protocol import ProcessProtocol, ServerFactory
+from twisted.internet.interfaces import IReactorProcess, IReactorTime
+from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.protocol import Protocol as StreamProtocol
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
@@ -25,6 +20,7 @@ from twisted.python.failure import Failure
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
 from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
+from ironcurtain.stream import adopt
 
 ERROR_LINE_LIMIT = 2000
 """Most characters of one line of a server's error output that are kept (our choice)."""
@@ -42,7 +38,7 @@ TERM_SECONDS = 2.0
 """How long it may take after SIGTERM, before SIGKILL (our choice; all its processes are gone within 8 s)."""
 
 
-class ChildReactor(IReactorProcess, IReactorSocket, IReactorTime):
+class ChildReactor(IReactorProcess, IReactorTime):
     """The parts of a reactor that a child needs."""
 
 
@@ -68,10 +64,9 @@ class Child:
         self._reactor, self._owner = reactor, owner
         self._gone = False
         self._exited: Deferred[None] = Deferred()
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            ours.setblocking(False)
-            self._errors = _Errors(self, reactor)
+        self._stream, self._errors = _Stream(self), _Errors(self, reactor)
+        self._ours, theirs = socket.socketpair()
+        with theirs:
             self._process = reactor.spawnProcess(
                 self._errors,
                 launch.argv[0],
@@ -80,9 +75,11 @@ class Child:
                 launch.cwd,
                 childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r"},
             )
-            self.pid = int(self._process.pid or 0)
-            self._stream = _Stream(self)
-            reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _One(self._stream))
+        self.pid = int(self._process.pid or 0)
+
+    async def connect(self) -> None:
+        """Begin to hear from it; only then may it be written to."""
+        await adopt(self._ours, self._stream)
 
     @property
     def choked(self) -> bool:
@@ -106,6 +103,7 @@ class Child:
         """End its input, then it, then whatever it started that is still in its session."""
         self._gone = True
         self._stream.close()
+        self._ours.close()  # if it was never connected
         if not await self._left_within(POLITE_SECONDS):
             self._signal(signal.SIGTERM)
             await self._left_within(TERM_SECONDS)
@@ -180,16 +178,9 @@ class _Stream(StreamProtocol):
         self.transport.resumeProducing()
 
     def close(self) -> None:
-        self.sender.finish()
-        self.transport.abortConnection()
-
-
-class _One(ServerFactory):
-    def __init__(self, protocol: _Stream) -> None:
-        self._protocol = protocol
-
-    def buildProtocol(self, addr: IAddress | None) -> _Stream:
-        return self._protocol
+        if self.connected:
+            self.sender.finish()
+            self.transport.abortConnection()
 
 
 class _Errors(ProcessProtocol):

@@ -114,7 +114,7 @@ class Gate:
             verdict = self._judge(call, arguments, definition)
             sequence = self._admission.record(call, verdict)
             if verdict.decision is Decision.ESCALATE:
-                await self._admission.ask(call, verdict, progress)
+                await self._admission.ask(call, verdict, progress, definition)
                 self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
                 self._approved(definition)
             elif self._limits.durable:

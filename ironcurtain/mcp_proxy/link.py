@@ -73,6 +73,10 @@ class Link:
         self._child = Child(reactor, launch, self)
         self.pid = self._child.pid
 
+    async def start(self) -> None:
+        """Connect to the server; only then may it be asked and told."""
+        await self._child.connect()
+
     def request(
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
     ) -> Deferred[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IAddress, IReactorFDSet, IReactorTime, IReactorUNIX
+from twisted.internet.interfaces import IAddress, IReactorFDSet, IReactorTime
 from twisted.internet.protocol import ServerFactory
 from twisted.internet.stdio import StandardIO
 
@@ -20,13 +20,11 @@ Build = Callable[[Callable[[AgentConnection], bool]], AgentConnection]
 """Makes a connection; takes how to find out whether its peer has left altogether."""
 
 
-class ListenerReactor(IReactorUNIX, IReactorTime, IReactorFDSet):
+class ListenerReactor(IReactorTime, IReactorFDSet):
     """The parts of a reactor that the listeners need."""
 
 
-async def listen_unix(
-    reactor: ListenerReactor, path: Path, build: Build, owner: tuple[int, int] | None = None
-) -> UnixListener:
+async def listen_unix(path: Path, build: Build, owner: tuple[int, int] | None = None) -> UnixListener:
     """
     Listen on a UNIX socket that only one uid may use.
 
@@ -35,7 +33,7 @@ async def listen_unix(
     :raises ConfigurationError: the path is too long.
     :raises Unavailable: others could replace the socket, or something else is in the way.
     """
-    return await listen(reactor, path, _Connections(build, _hung_up), owner)
+    return await listen(path, _Connections(build, _hung_up), owner)
 
 
 def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: int = 1) -> Deferred[None]:

@@ -104,6 +104,8 @@ class McpProxy:
             new_id=surroundings.new_id,
             policy_version=lambda: engine.policy_version,
             events=events,
+            home=engine.home,
+            shown=paths.to_agent,
         )
         self.gate = Gate(
             engine=engine,
@@ -130,7 +132,7 @@ class McpProxy:
         :raises ConfigurationError: the path is too long.
         :raises Unavailable: something is in the way.
         """
-        self._listeners.append(await listen_unix(self._around.reactor, path, self._connection, owner))
+        self._listeners.append(await listen_unix(path, self._connection, owner))
 
     @property
     def alive(self) -> bool:

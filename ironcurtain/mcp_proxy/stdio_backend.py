@@ -146,10 +146,12 @@ class StdioBackend:
             capabilities, launch = await owner.capabilities(self), await self._launch()
             self._ended = Deferred()
             link = Link(self.name, self._reactor, launch, self)
+            await link.start()
             await Deferred.fromCoroutine(self._introduce(link, capabilities, owner)).addTimeout(
                 HANDSHAKE_SECONDS, self._reactor
             )
-            why = await self._ended
+            if not self._stopped:  # in the middle of a handshake's last step, it cannot be cancelled
+                why = await self._ended
         except CancelledError:
             raise
         except Late:

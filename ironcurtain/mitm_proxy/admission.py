@@ -5,7 +5,7 @@ from __future__ import annotations
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.exchange import Client, Exchange, Outgoing
-from ironcurtain.mitm_proxy.head import Request
+from ironcurtain.mitm_proxy.head import Request, read_request
 from ironcurtain.mitm_proxy.judgement import Forward, judge
 from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.scrub import Scrubber
@@ -29,15 +29,20 @@ class Admission:
         self._shared, self._destination, self._name = shared, destination, name
         self._scrubber = Scrubber(destination.credentials.real)
 
-    def judge(self, request: Request) -> Forward | Refusal:
-        """Decide on a request by its head. The hosts named on the three layers must be one."""
+    def take(self, head: bytes) -> tuple[Request, Forward | Refusal]:
+        """
+        Read a request's head, and decide on it. The hosts named on the three layers must be one.
+
+        :raises ProtocolViolation: it is not to be understood in one way only; answer 400.
+        """
         rule = self._destination.credentials.rule
+        request, judged = self._destination.familiar.find(head) or self._judge(head)
         if self._name != rule.host or request.host not in (rule.host, f"{rule.host}:{rule.port}"):
             why = "the CONNECT request, the TLS handshake and the Host header name different hosts"
-            return Refusal(403, "host-mismatch", why)
+            return request, Refusal(403, "host-mismatch", why)
         if why := self._shared.exhausted():
-            return Refusal(403, "budget-exhausted", why)
-        return judge(request.head, self._destination.credentials)
+            return request, Refusal(403, "budget-exhausted", why)
+        return request, judged
 
     def denied(self, request: Request | None, refusal: Refusal) -> Refusal:
         """
@@ -79,20 +84,23 @@ class Admission:
                 host=rule.host,
                 method=head.method,
                 path=head.path,
-                rule=str(forward.endpoint),
+                rule=forward.rule,
             )
         except AuditUnavailable:
             return UNRECORDED
-        outgoing = Outgoing(request_id, _head(head.method, forward, length), length is None)
+        outgoing = Outgoing(request_id, forward.lines + _end(head.method, length), length is None)
         answer = Answer(head.method, self._scrubber, UsageReader(rule.dialect), request.last)
         return Exchange(client, outgoing, answer, self._destination.pool, self._shared.recorder, rule)
 
+    def _judge(self, head: bytes) -> tuple[Request, Forward | Refusal]:
+        request = read_request(head)
+        judged = judge(request.head, self._destination.credentials)
+        if isinstance(judged, Forward):
+            self._destination.familiar.remember(head, request, judged)
+        return request, judged
 
-def _head(method: str, forward: Forward, length: int | None) -> bytes:
-    lines = [f"{method} {forward.target} HTTP/1.1"]
-    lines += [f"{name}: {value}" for name, value in forward.headers]
+
+def _end(method: str, length: int | None) -> bytes:
     if length is None:
-        lines.append("transfer-encoding: chunked")
-    elif length or method not in _WITHOUT_BODY:
-        lines.append(f"content-length: {length}")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+        return b"transfer-encoding: chunked\r\n\r\n"
+    return b"content-length: %d\r\n\r\n" % length if length or method not in _WITHOUT_BODY else b"\r\n"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Final
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.llm.model import Usage
-from ironcurtain.mitm_proxy.fields import pick, words
-from ironcurtain.mitm_proxy.framing import Chunked, UntilClose
+from ironcurtain.mitm_proxy.fields import words
+from ironcurtain.mitm_proxy.framing import Counted
 from ironcurtain.mitm_proxy.head import HeadReader, Response, read_response
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.usage import UsageReader
@@ -33,8 +34,10 @@ _DROPPED = frozenset(
 )
 """Headers of a response that the agent does not get, besides those that its ``Connection`` header names."""
 
-_DECISIVE = frozenset(("connection", "content-encoding", "content-type"))
+_OK: Final = HTTPStatus.OK.value  # Python 3.11 takes long to look up and to compare members
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_PLAIN: Final = frozenset(("identity",))
+_NONE: Final[list[str]] = []
 
 
 class Answer:
@@ -70,7 +73,7 @@ class Answer:
             answer broke off, or is a stream that does not tell.
         """
         told = self._usage.usage
-        if self.status != HTTPStatus.OK or (self.done and not self._is_stream):
+        if self.status != _OK or (self.done and not self._is_stream):
             return told, False
         used = self._usage.estimate(request_size)
         return used, used != told
@@ -113,13 +116,13 @@ class Answer:
             if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
                 raise ProtocolViolation("http", "the provider switched to another protocol without being asked")
             return b"", rest
-        named = pick(response.fields, _DECISIVE)
-        if any(coding != "identity" for coding in words(named.get("content-encoding", []))):
+        named = response.named
+        if not _PLAIN.issuperset(words(named.get("content-encoding", _NONE))):
             raise ProtocolViolation("http", "the answer is compressed, though we asked for it plain")
         self._response, self.status = response, response.status
-        self._is_stream = any(kind.startswith("text/event-stream") for kind in words(named.get("content-type", [])))
-        self._chunked = isinstance(response.framing, Chunked | UntilClose)
-        return self._head(response, words(named.get("connection", []))), rest
+        self._is_stream = any(map(_is_stream, words(named.get("content-type", _NONE))))
+        self._chunked = not isinstance(response.framing, Counted)
+        return self._head(response, words(named.get("connection", _NONE))), rest
 
     def _take_body(self, response: Response, data: bytes) -> bytes:
         framing = response.framing
@@ -128,24 +131,27 @@ class Answer:
         self.done, self.beyond = framing.done, used < len(data)
         if payload:
             self._usage.feed(payload)
-            payload = self._scrubber.feed(payload)
-        if self.done:
-            payload += self._scrubber.flush()
+            payload = self._scrubber.feed(payload, self.done)
+        elif self.done:
+            payload = self._scrubber.flush()
         out = self._encode(payload)
         return out + b"0\r\n\r\n" if self.done and self._chunked else out
 
     def _head(self, response: Response, hops: list[str]) -> bytes:
-        dropped = _DROPPED.union(hops)
-        lines = [f"HTTP/1.1 {response.status} {_PHRASES.get(response.status, '')}"]
-        lines += [f"{name}: {value}" for name, value in response.fields if name not in dropped]
+        dropped = _DROPPED.union(hops) if hops else _DROPPED
+        lines = [f"{name}: {value}\r\n" for name, value in response.fields if name not in dropped]
         if response.length is not None:
-            lines.append(f"content-length: {response.length}")
+            lines.append(f"content-length: {response.length}\r\n")
         elif self._chunked:
-            lines.append("transfer-encoding: chunked")
+            lines.append("transfer-encoding: chunked\r\n")
         if self._last:
-            lines.append("connection: close")
-        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
-        return self._scrubber.feed(head) + self._scrubber.flush()
+            lines.append("connection: close\r\n")
+        head = f"HTTP/1.1 {response.status} {_PHRASES.get(response.status, '')}\r\n{''.join(lines)}\r\n"
+        return self._scrubber.feed(head.encode("latin-1"), last=True)
 
     def _encode(self, payload: bytes) -> bytes:
         return b"%x\r\n%b\r\n" % (len(payload), payload) if payload and self._chunked else payload
+
+
+def _is_stream(content_type: str) -> bool:
+    return content_type.startswith("text/event-stream")

@@ -29,6 +29,7 @@ _CALLS: Final = (
 )
 """How the paths of requests to a model end, whatever they say their content is."""
 
+_NESTED: Final = (dict, list)  # to write it as a union would make that union each time
 _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json(?: *; *charset=\"?utf-8\"?)?", re.IGNORECASE)
 
 
@@ -72,19 +73,20 @@ def refusal(dialect: Dialect, body: bytes) -> Refusal | None:
 
 def _deed(shape: Shape, body: dict[str, Any]) -> str | None:
     pending: list[Any] = [body]
+    opaque, checks = shape.opaque, shape.checks
     while pending:
         value = pending.pop()
         if isinstance(value, list):
-            pending.extend(member for member in value if isinstance(member, dict | list))
+            pending.extend(member for member in value if isinstance(member, _NESTED))
             continue
         for key, member in value.items():
             folded = fold(key)
-            if folded in shape.opaque:
+            if folded in opaque:
                 continue
-            check = shape.checks.get(folded)
+            check = checks.get(folded)
             if check is not None and (deed := check(member)) is not None:
                 return deed
-            if isinstance(member, dict | list):
+            if isinstance(member, _NESTED):
                 pending.append(member)
     return None
 

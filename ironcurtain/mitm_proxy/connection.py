@@ -12,7 +12,6 @@ from ironcurtain.errors import AuditUnavailable, ProtocolViolation
 from ironcurtain.mitm_proxy.admission import UNRECORDED
 from ironcurtain.mitm_proxy.connect import ConnectReader, ConnectRequest, OtherMethod
 from ironcurtain.mitm_proxy.refusals import Refusal, response
-from ironcurtain.mitm_proxy.sending import prompt
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tunnel import Tunnel
 
@@ -28,9 +27,6 @@ class AgentConnection(Protocol):
         self._shared, self._reader = shared, ConnectReader()
         self._until = shared.recorder.now() + shared.limits.head_seconds
         self._refused = False
-
-    def makeConnection(self, transport: Any) -> None:
-        super().makeConnection(prompt(transport))
 
     def connectionMade(self) -> None:
         connections, limits = self._shared.connections, self._shared.limits
@@ -87,7 +83,7 @@ class AgentConnection(Protocol):
         self._shared.connections.replace(self, tunnel)
         # From here on the transport talks to TLS. What it calls are these two.
         self.dataReceived = tls.dataReceived  # type: ignore[method-assign]
-        self.connectionLost = tls.connectionLost  # type: ignore[method-assign, assignment]
+        self.connectionLost = tls.connectionLost  # type: ignore[method-assign]
         tls.makeConnection(self.transport)
         if rest:
             tls.dataReceived(rest)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from twisted.internet.defer import Deferred, TimeoutError
-from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, connectProtocol
 from twisted.internet.error import ConnectError, DNSLookupError
 from twisted.internet.interfaces import (
     IAddress,
@@ -15,7 +16,7 @@ from twisted.internet.interfaces import (
     IReactorTime,
     IResolutionReceiver,
 )
-from twisted.internet.protocol import ClientFactory, Protocol
+from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
@@ -23,9 +24,10 @@ from ironcurtain.llm.model import ModelError
 from ironcurtain.llm.network_errors import network_error
 from ironcurtain.mitm_proxy.addresses import is_public
 from ironcurtain.mitm_proxy.limits import Limits
+from ironcurtain.mitm_proxy.plain import Side
 from ironcurtain.mitm_proxy.providers import ProviderRule
-from ironcurtain.mitm_proxy.tls import ClientSide
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
+from ironcurtain.stream import adopt
 
 ATTEMPTS = 3
 """How many of a provider's addresses are tried for one connection (our choice)."""
@@ -50,12 +52,11 @@ class Dialer:
         reactor: DiallingReactor,
         resolver: IHostnameResolver,
         rule: ProviderRule,
-        side: ClientSide,
+        side: Side,
         limits: Limits,
     ) -> None:
         self._reactor, self._resolver, self._rule = reactor, resolver, rule
         self._side, self._limits = side, limits
-        self._is_gateway = (rule.upstream_host, rule.upstream_port) != (rule.host, rule.port)
 
     async def dial(self, keeper: Keeper) -> Upstream:
         """
@@ -73,7 +74,7 @@ class Dialer:
     async def _vetted(self) -> list[str]:
         host = self._rule.upstream_host
         found = await self._resolve(host)
-        vetted = [address for address in found if self._is_gateway or is_public(address)]
+        vetted = [address for address in found if self._rule.gateway or is_public(address)]
         if found and not vetted:
             raise AddressRefused(
                 f"{host} has the address {found[0]}, which is not on the public internet: nothing was sent. "
@@ -87,13 +88,12 @@ class Dialer:
         return addresses.found.addTimeout(self._limits.connect_seconds, self._reactor)
 
     async def _connect(self, address: str, keeper: Keeper) -> Upstream:
-        upstream = Upstream(self._side, keeper)
         endpoint = (TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint)(
             self._reactor, address, self._rule.upstream_port, self._limits.connect_seconds
         )
-        await endpoint.connect(_One(upstream))
-        transport: Any = upstream.below.transport
-        transport.setTcpNoDelay(True)
+        reached = await connectProtocol(endpoint, _Reached())
+        upstream = Upstream(self._side, keeper)
+        await adopt(reached.taken(), upstream.below)
         return await upstream.ready.addTimeout(self._limits.connect_seconds, self._reactor)
 
 
@@ -118,16 +118,16 @@ class _Addresses:
             self.found.callback(self._found)
 
 
-class _One(ClientFactory[Protocol]):
-    """Gives a connection its protocol, which is there already."""
+class _Reached(Protocol):
+    """A new connection, of which only the socket is wanted."""
 
-    noisy = False
+    transport: Any
 
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-
-    def buildProtocol(self, addr: IAddress | None) -> Protocol:
-        return self._upstream.below
+    def taken(self) -> socket.socket:
+        """:returns: the socket, which Twisted's transport, not used any more, does not have from now on."""
+        self.transport.setTcpNoDelay(True)
+        self.transport.stopReading()
+        return socket.socket(fileno=self.transport.getHandle().detach())
 
 
 def explain(error: BaseException | None, host: str) -> str:

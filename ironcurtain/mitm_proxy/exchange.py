@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
@@ -40,8 +40,7 @@ class Client(typing.Protocol):
         """The answer that has begun does not go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """
     A request as it goes to the provider, with the real key.
 
@@ -50,8 +49,11 @@ class Outgoing:
     """
 
     request_id: str
-    head: bytes = field(repr=False)
+    head: bytes
     chunked: bool
+
+    def __repr__(self) -> str:
+        return f"Outgoing({self.request_id!r}, ..., {self.chunked})"
 
 
 class Exchange:

@@ -8,16 +8,23 @@ control characters, names that are no tokens.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import Final
 
 from ironcurtain.errors import ProtocolViolation
 
 FIELD_LIMIT = 100
 """Most header fields of one message (our choice; model APIs and their clients use about thirty)."""
 
+LINES_KEPT: Final = 1024
+"""How many lines are remembered with what they say: most lines of a head are those of the one before."""
+
+KEPT_LIMIT: Final = 8192
+"""Most bytes of header fields, all together, whose lines are remembered."""
+
 # A tab may stand inside a value, not before it: programs differ in whether they see it there. No part can give back
 # what it took, since what follows it could not begin with that: so much quicker is it to match.
-_FIELD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++: *+(?:[^\x00-\x20\x7f][^\x00-\x08\x0a-\x1f\x7f]*+)?+(?:\r\n|\Z)"
-_ALL = re.compile(f"(?:{_FIELD})++")
+_FIELD = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]++): *+((?:[^\x00-\x20\x7f][^\x00-\x08\x0a-\x1f\x7f]*+)?+)")
 
 Fields = tuple[tuple[str, str], ...]
 """Names in lower case and values, both one character a byte (latin-1), in the order in which they came."""
@@ -30,13 +37,10 @@ def read_fields(lines: bytes) -> Fields:
     """
     if not lines:
         return ()
-    text = lines.decode("latin-1")
-    if _ALL.fullmatch(text) is None or text.endswith("\n"):
-        raise ProtocolViolation("http", "a line in the head is no header field")
-    found = [line.partition(":") for line in text.split("\r\n")]
+    found = lines.split(b"\r\n")
     if len(found) > FIELD_LIMIT:
         raise ProtocolViolation("http", f"more than {FIELD_LIMIT} header fields")
-    return tuple([(name.lower(), value.strip(" ")) for name, _, value in found])
+    return tuple(map(_remembered if len(lines) <= KEPT_LIMIT else _read, found))
 
 
 def pick(fields: Fields, names: frozenset[str]) -> dict[str, list[str]]:
@@ -50,4 +54,13 @@ def pick(fields: Fields, names: frozenset[str]) -> dict[str, list[str]]:
 
 def words(values: list[str]) -> list[str]:
     """:returns: the words of a header that holds a comma-separated list, in lower case."""
-    return [word.strip(" ").lower() for value in values for word in value.split(",")]
+    return [word.strip(" ").lower() for value in values for word in value.split(",")] if values else values
+
+
+def _read(line: bytes) -> tuple[str, str]:
+    if (field := _FIELD.fullmatch(line.decode("latin-1"))) is None:
+        raise ProtocolViolation("http", "a line in the head is no header field")
+    return field[1].lower(), field[2].rstrip(" ")
+
+
+_remembered = lru_cache(LINES_KEPT)(_read)

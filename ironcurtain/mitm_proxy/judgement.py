@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from ironcurtain.mitm_proxy import bodies
@@ -20,8 +21,9 @@ from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.request import RequestHead
 from ironcurtain.secrets import Secret
 
+HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
-"""Left out of the Host header (RFC 9110 section 4.2.2)."""
+"""Left out of the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
 _KEEP: Final = Role.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
 
@@ -43,7 +45,7 @@ class Credentials:
     real: Secret
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Forward:
     """
     What to send to the provider.
@@ -59,6 +61,17 @@ class Forward:
     target: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     inspected: bool
+
+    @cached_property
+    def rule(self) -> str:
+        """The endpoint that allows it, as it stands in records."""
+        return str(self.endpoint)
+
+    @cached_property
+    def lines(self) -> bytes:
+        """The first line and the headers, each with its line end. The real key is among them."""
+        written = [f"{name}: {value}\r\n" for name, value in self.headers]
+        return f"{self.endpoint.method} {self.target} HTTP/1.1\r\n{''.join(written)}".encode("latin-1")
 
 
 class _Refused(Exception):
@@ -183,7 +196,7 @@ def _check_content(found: _Found) -> None:
 
 
 def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> tuple[tuple[str, str], ...]:
-    port = "" if rule.upstream_port == HTTPS_PORT else f":{rule.upstream_port}"
+    port = "" if rule.upstream_port == (HTTPS_PORT if rule.tls else HTTP_PORT) else f":{rule.upstream_port}"
     host = f"[{rule.upstream_host}]" if ":" in rule.upstream_host else rule.upstream_host
     key = f"{rule.key_scheme} {real.reveal()}" if rule.key_scheme else real.reveal()
     # The answer is read, for token counts and for the key: it must not be compressed.

@@ -16,7 +16,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.mitm_proxy.headers import Role, role
 from ironcurtain.mitm_proxy.refusals import Dialect
-from ironcurtain.settings import Provider
+from ironcurtain.settings import BASE_URL, Provider, is_base_url
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")
@@ -39,6 +39,8 @@ class ProviderRule:
     :ivar key_prefix: what real keys, and so fake ones, begin with.
     :ivar dialect: shape of requests, error bodies and token counts.
     :ivar upstream_host: where requests are sent; differs from ``host`` for a gateway, and may be an address.
+    :ivar gateway: whether a person named that place as ``base_url``: only then it may have a local address.
+    :ivar tls: whether it is reached by TLS; only a gateway with a loopback address may be reached without.
     :ivar upstream_path: what a gateway wants before each path; empty, or without a slash at its end.
     :ivar ca_file: certificates (PEM) to trust besides the system's; empty for none.
     """
@@ -54,6 +56,8 @@ class ProviderRule:
     upstream_host: str
     upstream_port: int
     upstream_path: str
+    gateway: bool
+    tls: bool
     ca_file: str
 
 
@@ -132,7 +136,7 @@ class _Reader:
         host = self._host(table.host.lower() or (built_in.host if built_in else ""))
         endpoints = self._endpoints(table.endpoints or (built_in.endpoints if built_in else ()))
         header = self._key_header(table.key.header.lower() or (built_in.key_header if built_in else ""))
-        upstream_host, upstream_port, upstream_path = self._upstream(host)
+        tls, upstream_host, upstream_port, upstream_path = self._upstream(host)
         return ProviderRule(
             self.name,
             host,
@@ -145,6 +149,8 @@ class _Reader:
             upstream_host,
             upstream_port,
             upstream_path,
+            bool(table.base_url),
+            tls,
             table.ca_file,
         )
 
@@ -182,20 +188,21 @@ class _Reader:
             raise self._wrong("key.prefix", "must consist of the characters that keys are made of")
         return prefix
 
-    def _upstream(self, host: str) -> tuple[str, int, str]:
+    def _upstream(self, host: str) -> tuple[bool, str, int, str]:
+        """:returns: whether there is TLS; host, port and path."""
         url = self.table.base_url
         if not url:
-            return host, self.table.port, ""
+            return True, host, self.table.port, ""
         try:
             parts = urlsplit(url)
             name, port = (parts.hostname or "").lower(), parts.port
             path = parts.path.rstrip("/")
-            plain = not (parts.query or parts.fragment or parts.username is not None or parts.password is not None)
-            if parts.scheme == "https" and plain and port != 0 and (_HOST.fullmatch(name) or _ADDRESS.fullmatch(name)):
-                return name, port or 443, canonical(path) if path else ""
+            if is_base_url(url) and (_HOST.fullmatch(name) or _ADDRESS.fullmatch(name)):
+                tls = parts.scheme == "https"
+                return tls, name, port or (443 if tls else 80), canonical(path) if path else ""
         except (ValueError, BadPath):
             pass
-        raise self._wrong("base_url", "must look like https://host[:port][/path]; a key is never sent without TLS")
+        raise self._wrong("base_url", BASE_URL)
 
     def _wrong(self, field: str, detail: str) -> ConfigurationError:
         return ConfigurationError(self.source, detail, field=f"providers.{self.name}.{field}")

@@ -22,6 +22,7 @@ from ironcurtain.mitm_proxy.fake_keys import fake_key
 from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
+from ironcurtain.mitm_proxy.plain import PlainSide
 from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder
@@ -46,7 +47,7 @@ class Surroundings:
 
     :param resolver: finds the addresses of providers.
     :param random_bytes: gives so many bytes that nobody can foretell, for the fake keys.
-    :param new_id: gives ids of requests, unique in the session's audit log.
+    :param new_id: gives ids, unique in the session's audit log; one is asked for.
     """
 
     reactor: ProxyReactor
@@ -62,7 +63,7 @@ class MitmProxy:
     :param rules: of the providers that the agent may reach; it reaches nothing else.
     :param real_key: gives a provider's key, by the provider's name. Only those of ``rules`` are asked for.
     :param authority: signs the certificates by which the agent takes us for a provider.
-    :param redactor: learns the real keys.
+    :param redactor: learns the real keys, and for itself alone the fake ones.
     :param events: hears of each request and each answer; it must not raise.
     :param exhausted: says why no further request may be made; empty if one may. It is asked before each.
     :param down: hears why, once, if agents cannot come in any more although nobody stopped the proxy.
@@ -93,6 +94,8 @@ class MitmProxy:
             rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules
         }
         """What the agent is to be given in place of each provider's key, by the provider's name."""
+        for key in self.fake_keys.values():
+            redactor.add_own(key)
         self._shared: Shared | None = None
         self._listeners: list[UnixListener] = []
         self._reported = False
@@ -119,7 +122,7 @@ class MitmProxy:
         :raises Unavailable: something is in the way.
         """
         assert self._shared is not None, "start it first"
-        self._listeners.append(await listen(self._around.reactor, path, ConnectionFactory(self._shared), owner))
+        self._listeners.append(await listen(path, ConnectionFactory(self._shared), owner))
 
     async def stop(self) -> None:
         """Let nobody in, and end all connections. The fake keys are worth nothing from here on."""
@@ -139,11 +142,11 @@ class MitmProxy:
         real = await found if isawaitable(found) else found
         self._redactor.add(real)
         reactor, resolver = self._around.reactor, self._around.resolver
-        provider = ClientSide(rule.upstream_host, rule.ca_file, reactor)
-        dialer = Dialer(reactor, resolver, rule, provider, self._limits)
+        side = ClientSide(rule.upstream_host, rule.ca_file) if rule.tls else PlainSide()
+        dialer = Dialer(reactor, resolver, rule, side, self._limits)
         pool = Pool(partial(_dial, dialer), reactor, self._limits)
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
-        return Destination(credentials, ServerSide(partial(self._authority.leaf, rule.host), reactor), pool)
+        return Destination(credentials, ServerSide(partial(self._authority.leaf, rule.host)), pool)
 
     def _sweep(self) -> None:
         shared = self._shared

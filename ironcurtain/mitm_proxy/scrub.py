@@ -39,11 +39,14 @@ class Scrubber:
         self._pattern: re.Pattern[bytes] | None = None
         self._held = b""
 
-    def feed(self, data: bytes) -> bytes:
-        """:returns: what can be passed on now."""
+    def feed(self, data: bytes, last: bool = False) -> bytes:
+        """
+        :param last: whether the stream ends with it.
+        :returns: what can be passed on now.
+        """
         if self._held:
             data = self._held + data
-        return self._pass_on(data, final=False)
+        return self._pass_on(data, last)
 
     def flush(self) -> bytes:
         """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from twisted.internet.defer import Deferred, succeed
 
+from ironcurtain.mitm_proxy.familiar import FamiliarHeads
 from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
@@ -28,6 +29,7 @@ class Destination:
     credentials: Credentials
     side: ServerSide
     pool: Pool
+    familiar: FamiliarHeads = field(default_factory=FamiliarHeads)
 
 
 class Connection(typing.Protocol):

@@ -22,12 +22,11 @@ from ironcurtain.mitm_proxy.admission import Admission
 from ironcurtain.mitm_proxy.exchange import Exchange
 from ironcurtain.mitm_proxy.flow import FlowSignal
 from ironcurtain.mitm_proxy.framing import Counted, Framing
-from ironcurtain.mitm_proxy.head import HeadReader, Request, read_request
+from ironcurtain.mitm_proxy.head import HeadReader, Request
 from ironcurtain.mitm_proxy.held import HeldBody
 from ironcurtain.mitm_proxy.judgement import Forward
 from ironcurtain.mitm_proxy.refusals import Refusal, response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
-from ironcurtain.mitm_proxy.tls import server_name
 
 DRAIN_LIMIT = 1024 * 1024
 """Most bytes of a refused request's body that are read and thrown away; a longer one ends the connection (our choice;
@@ -49,6 +48,10 @@ class _State(Enum):
     CLOSING = auto()
 
 
+_HANDSHAKE, _HEAD, _BODY, _ANSWER, _REFUSED, _CLOSING = _State  # Python 3.11 takes long to look up a member
+_READING = _HEAD, _BODY, _REFUSED
+
+
 @implementer(IHandshakeListener)
 class Tunnel(Protocol):
     """
@@ -61,7 +64,7 @@ class Tunnel(Protocol):
     def __init__(self, shared: Shared, destination: Destination) -> None:
         self._shared, self._destination, self._limits = shared, destination, shared.limits
         self._admission: Admission
-        self._state, self._busy, self._paused = _State.HANDSHAKE, False, False
+        self._state, self._busy, self._paused = _HANDSHAKE, False, False
         self._reader, self._ahead = HeadReader(), b""
         self._request: Request | None = None
         self._framing: Framing = Counted(0)
@@ -71,21 +74,21 @@ class Tunnel(Protocol):
         self.choked = False
 
     def handshakeCompleted(self) -> None:
-        self._admission = Admission(self._shared, self._destination, server_name(self.transport))
+        self._admission = Admission(self._shared, self._destination, self.transport.server_name)
         self.transport.registerProducer(FlowSignal(self._choke), True)
         self._wait_for_head()
 
     def dataReceived(self, data: bytes) -> None:
-        if self._state is _State.CLOSING:
+        if self._state is _CLOSING:
             return
         self._ahead = self._ahead + data if self._ahead else data
         self._go_on()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        if self._state is _State.HANDSHAKE:
+        if self._state is _HANDSHAKE:
             host = self._destination.credentials.rule.host
             self.log.info("an agent ended the TLS handshake for {host}: {why}", host=host, why=reason.value)
-        self._state = _State.CLOSING
+        self._state = _CLOSING
         self._drop_body()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
@@ -148,7 +151,7 @@ class Tunnel(Protocol):
             return
         self._busy = True
         try:
-            while self._ahead and self._state in (_State.HEAD, _State.BODY, _State.REFUSED):
+            while self._ahead and self._state in _READING and not self._stuck:
                 data, self._ahead = self._ahead, b""
                 self._ahead = self._take(data)
         except ProtocolViolation as e:
@@ -160,10 +163,10 @@ class Tunnel(Protocol):
 
     def _take(self, data: bytes) -> bytes:
         """:returns: what belongs to the next request."""
-        if self._state is _State.HEAD:
+        if self._state is _HEAD:
             return self._take_head(data)
         payload, used = self._framing.feed(data)
-        if self._state is _State.BODY:
+        if self._state is _BODY:
             self._take_body(payload)
         elif self._framing.done:
             self._wait_for_head()
@@ -176,10 +179,10 @@ class Tunnel(Protocol):
             return b""
         head, rest = found
         self._request = None
-        self._request = request = read_request(head)
+        self._request, judged = self._admission.take(head)
+        request = self._request
         self._framing = request.framing()
         self._within(self._limits.body_seconds)
-        judged = self._admission.judge(request)
         if isinstance(judged, Refusal):
             self._deny(judged)
         else:
@@ -187,7 +190,7 @@ class Tunnel(Protocol):
         return rest
 
     def _begin(self, request: Request, forward: Forward) -> None:
-        self._state = _State.BODY
+        self._state = _BODY
         if forward.inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
             self._deny(bodies.too_large())
             return
@@ -203,7 +206,7 @@ class Tunnel(Protocol):
     def _take_body(self, payload: bytes) -> None:
         done = self._framing.done
         if done:
-            self._state = _State.ANSWER
+            self._state = _ANSWER
         if self._held is not None:
             refusal = self._held.add(payload)
             if refusal is not None:
@@ -260,26 +263,26 @@ class Tunnel(Protocol):
             self._wait_for_head()
         else:
             self.hold(False)
-            self._state = _State.REFUSED
+            self._state = _REFUSED
 
     def _wait_for_head(self) -> None:
         self.hold(False)
-        self._state = _State.HEAD
+        self._state = _HEAD
         self._within(self._limits.idle_seconds)
 
     def _close(self) -> None:
         self.hold(False)
-        self._state, self._ahead = _State.CLOSING, b""
+        self._state, self._ahead = _CLOSING, b""
         self._within(self._limits.linger_seconds)
         self.transport.unregisterProducer()
         self.transport.loseConnection()
 
     def _too_late(self) -> None:
-        if self._state is _State.ANSWER and self._exchange is not None:
+        if self._state is _ANSWER and self._exchange is not None:
             self._exchange.silent()
-        elif self._state is _State.BODY or (self._state is _State.HEAD and self._reader.begun):
+        elif self._state is _BODY or (self._state is _HEAD and self._reader.begun):
             self._unfinished(Refusal(408, "too-slow", "the request did not come in time"))
-        elif self._state is _State.HEAD:
+        elif self._state is _HEAD:
             self._close()
         else:
             self.abort()
@@ -292,7 +295,17 @@ class Tunnel(Protocol):
     def _within(self, seconds: float) -> None:
         self._until = self._shared.recorder.now() + seconds
 
+    @property
+    def _stuck(self) -> bool:
+        """Whether the agent has to read what it was answered before the next request is looked at."""
+        return self.choked and self._exchange is None
+
     def _choke(self, choked: bool) -> None:
         self.choked = choked
         if self._exchange is not None:
             self._exchange.choke(choked)
+        elif choked:
+            self.hold(True)
+        else:
+            self.hold(False)
+            self._go_on()

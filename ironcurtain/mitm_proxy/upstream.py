@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.mitm_proxy.flow import FlowSignal
-from ironcurtain.mitm_proxy.tls import ClientSide
+from ironcurtain.mitm_proxy.plain import Side
 
 
 class User(typing.Protocol):
@@ -38,12 +38,12 @@ class Keeper(typing.Protocol):
 @implementer(IHandshakeListener)
 class Upstream(Protocol):
     """
-    :param side: our side of TLS.
+    :param side: our side of it.
     :param keeper: told when the connection is gone.
     """
 
-    def __init__(self, side: ClientSide, keeper: Keeper) -> None:
-        self._side, self._keeper = side, keeper
+    def __init__(self, side: Side, keeper: Keeper) -> None:
+        self._keeper = keeper
         self.user: User | None = None
         self.idle_since = 0.0
         """When it was last given back; seconds of the clock."""
@@ -54,14 +54,10 @@ class Upstream(Protocol):
     @property
     def below(self) -> Protocol:
         """What takes the encrypted bytes."""
-        return self._tls
+        below: Protocol = self._tls
+        return below
 
     def handshakeCompleted(self) -> None:
-        try:
-            self._side.check_name(self._tls)
-        except Exception:  # whatever it is, this is not known to be the provider
-            self._tls.failVerification(Failure())
-            return
         self._tls.registerProducer(FlowSignal(self._full), True)
         self.ready.callback(self)
 
@@ -78,9 +74,10 @@ class Upstream(Protocol):
             transport.resumeProducing()
 
     def close(self) -> None:
-        """Say goodbye and close; for a connection that nobody uses."""
+        """Say goodbye and close, without waiting for an answer to that; for a connection that nobody uses."""
         self._tls.unregisterProducer()
         self._tls.loseConnection()
+        self.abort()
 
     def abort(self) -> None:
         """Close at once."""

@@ -69,6 +69,7 @@ class _Answer(msgspec.Struct):
     modelVersion: str | None = None
 
 
+_NOTHING: Final = Usage()
 _answers = msgspec.json.Decoder(_Answer)
 _lists = msgspec.json.Decoder(list[_Answer])
 _MARK: Final = b'"usage'
@@ -168,15 +169,19 @@ class UsageReader:
 
     def _take(self, answer: _Answer) -> None:
         # Anthropic counts the prompt at the start, in `message`, and everything at the end.
-        for part, complete in ((answer.message, False), (answer.response, True), (answer, True)):
-            if part is not None:
-                self.model = part.model or self.model
-                if part.usage is not None:
-                    self._usage = self._counted(part.usage, self._usage or Usage())
-                    self._complete = complete
+        if answer.message is not None:
+            self._take_part(answer.message, complete=False)
+        if answer.response is not None:
+            self._take_part(answer.response, complete=True)
+        self._take_part(answer, complete=True)
         if (counts := answer.usageMetadata) is not None:
             self.model = answer.modelVersion or self.model
             self._usage, self._complete = _google(counts), True
+
+    def _take_part(self, part: _Inner | _Answer, complete: bool) -> None:
+        self.model = part.model or self.model
+        if part.usage is not None:
+            self._usage, self._complete = self._counted(part.usage, self._usage or _NOTHING), complete
 
     def _counted(self, counts: _Usage, before: Usage) -> Usage:
         if counts.prompt_tokens is not None:

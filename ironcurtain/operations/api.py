@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ironcurtain.escalation import Outcome
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name, Operations
 from ironcurtain.operations.principal import Principal
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
+from ironcurtain.session.session import Session
 
 OnEvent = Callable[[Stamped], None]
 
@@ -25,8 +26,12 @@ class SessionApi(Protocol):
     async def sessions(self) -> list[SessionInfo]:
         """:returns: all sessions of the process behind this."""
 
-    async def start(self, request: SessionRequest) -> SessionInfo:
-        """Start a session."""
+    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
+        """
+        Start a session. Whoever cancels this ends it.
+
+        :param on_event: hears its events until it is ready.
+        """
 
     async def send(self, name: Name, message: str) -> Reply:
         """Give a session a message and wait for the reply."""
@@ -43,8 +48,16 @@ class SessionApi(Protocol):
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         """:returns: what waits for a person; with ``closed`` also what waited before."""
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
-        """Answer an escalation."""
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
+        """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+
+    async def permissions(self) -> list[PermissionView]:
+        """:returns: the approvals that were kept and still stand."""
+
+    async def revoke(self, number: int) -> PermissionView:
+        """Have people asked again about what an approval permits."""
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """
@@ -64,9 +77,19 @@ class LocalApi:
         """:returns: all sessions of this process."""
         return self._operations.sessions(self._who)
 
-    async def start(self, request: SessionRequest) -> SessionInfo:
+    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
         """Start a session."""
-        return await self._operations.start(self._who, request)
+        followers: list[Callable[[], None]] = []
+
+        def made(session: Session) -> None:
+            follower = Follower(self._operations, self._who, session.id, 0, on_event)
+            followers.append(self._operations.watch(self._who, session.id, follower.more))
+
+        try:
+            return await self._operations.start(self._who, request, made)
+        finally:
+            for unfollow in followers:
+                unfollow()
 
     async def send(self, name: Name, message: str) -> Reply:
         """Give a session a message and wait for the reply."""
@@ -88,9 +111,19 @@ class LocalApi:
         """:returns: what waits for a person; with ``closed`` also what waited before."""
         return self._operations.escalations(self._who, closed)
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
-        """Answer an escalation."""
-        return self._operations.decide(self._who, number, outcome, digest)
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
+        """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+        return self._operations.decide(self._who, number, outcome, digest, keep)
+
+    async def permissions(self) -> list[PermissionView]:
+        """:returns: the approvals that were kept and still stand."""
+        return self._operations.permissions(self._who)
+
+    async def revoke(self, number: int) -> PermissionView:
+        """Have people asked again about what an approval permits."""
+        return self._operations.revoke(self._who, number)
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """Hear a session's events."""

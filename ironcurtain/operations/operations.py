@@ -9,29 +9,36 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound
 from ironcurtain.escalation import Outcome
-from ironcurtain.operations.model import EscalationView, view
+from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded, permission_view, view
 from ironcurtain.operations.principal import Principal, Role
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.manager import SessionManager
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn
 from ironcurtain.session.session import Session
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.model import Mode
 
 Name = int | str
 """A session's number or id."""
 
+_NEEDED = {Mode.DRIVE: Role.ATTACH, Mode.OBSERVE: Role.VIEW}
+
 
 class Operations:
     """
-    List, watch, decide, send, stop, audit.
+    List, watch, decide, send, attach, stop, audit.
 
     Every method raises :class:`~ironcurtain.errors.NotAllowed` if the principal lacks the role, and
     :class:`~ironcurtain.errors.NotFound` if this process has no such session or escalation.
+
+    :param reload: reads the files that people write again, or raises
+        :class:`~ironcurtain.errors.ConfigurationError`; without it there are none.
     """
 
     log = Logger()
 
-    def __init__(self, manager: SessionManager) -> None:
-        self._manager = manager
+    def __init__(self, manager: SessionManager, reload: Callable[[], Reloaded] = Reloaded) -> None:
+        self._manager, self._reload = manager, reload
 
     def sessions(self, who: Principal) -> list[SessionInfo]:
         """:returns: all sessions, newly closed ones among them."""
@@ -42,10 +49,16 @@ class Operations:
         """:returns: one session."""
         return self._find(who, Role.VIEW, name).info
 
-    async def start(self, who: Principal, request: SessionRequest) -> SessionInfo:
-        """Start a session, whose escalations wait for a person for their full time."""
+    async def start(
+        self, who: Principal, request: SessionRequest, made: Callable[[Session], None] = lambda session: None
+    ) -> SessionInfo:
+        """
+        Start a session, whose escalations wait for a person for their full time.
+
+        :param made: gets it before it starts, so that its events can be seen meanwhile.
+        """
         who.require(Role.ADMIN)
-        return (await self._manager.create(request)).info
+        return (await self._manager.create(request, made=made)).info
 
     def send(self, who: Principal, name: Name, message: str) -> Deferred[Reply]:
         """
@@ -59,6 +72,23 @@ class Operations:
     def cancel(self, who: Principal, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
         return self._find(who, Role.ATTACH, name).cancel()
+
+    def terminal(self, who: Principal, name: Name, mode: Mode) -> Hub:
+        """
+        Attach to a session's terminal, which is recorded.
+
+        :param mode: to drive needs the role ``attach``, to observe ``view``.
+        :raises SessionError: it has none, or is not ready.
+        """
+        return self._find(who, _NEEDED[mode], name).shared_terminal.attach(who.name, mode)
+
+    def ticket(self, who: Principal, name: Name, mode: Mode) -> Ticket:
+        """
+        :param mode: as for :meth:`terminal`.
+        :returns: what lets another process attach for somebody.
+        :raises SessionError: the session has no terminal, or is not ready.
+        """
+        return self._find(who, _NEEDED[mode], name).shared_terminal.ticket(who.name, mode)
 
     async def stop(self, who: Principal, name: Name) -> SessionInfo:
         """End a session."""
@@ -101,20 +131,56 @@ class Operations:
             views += [view(escalation, session.number, session.label) for escalation in found]
         return sorted(views, key=lambda escalation: escalation.number)
 
-    def decide(self, who: Principal, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    def decide(
+        self, who: Principal, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         """
         Answer an escalation. There is exactly one winner; everybody else is told who it was.
 
         :param digest: of the arguments that were shown; where it is given, it must match.
+        :param keep: whether an approval stands for all calls of the scope that was shown.
+        :raises UsageError: it cannot be kept; nothing is decided then.
         :raises StaleDecision: it has an outcome already, or other arguments were shown.
         """
         who.require(Role.APPROVE)
         for session in self._manager.all():
             known = session.escalations.pending() + session.escalations.history()
             if any(escalation.number == number for escalation in known):
-                decided = session.escalations.decide(number, outcome, who.name, digest)
+                decided = session.escalations.decide(number, outcome, who.name, digest, keep)
                 return view(decided, session.number, session.label)
         raise NotFound(f"there is no escalation {number} here: see 'ironcurtain escalations'")
+
+    def permissions(self, who: Principal) -> list[PermissionView]:
+        """:returns: the approvals of all sessions that were kept and still stand, oldest first."""
+        who.require(Role.VIEW)
+        views = [
+            permission_view(permission, session.id, session.number, session.label)
+            for session in self._manager.all()
+            for permission in session.escalations.permissions()
+        ]
+        return sorted(views, key=lambda permission: permission.number)
+
+    def revoke(self, who: Principal, number: int) -> PermissionView:
+        """
+        Have people asked again about what the approval of an escalation permits.
+
+        :returns: what stands no more.
+        """
+        who.require(Role.APPROVE)
+        for session in self._manager.all():
+            if any(permission.number == number for permission in session.escalations.permissions()):
+                revoked = session.escalations.revoke(number, who.name)
+                return permission_view(revoked, session.id, session.number, session.label)
+        raise NotFound(f"there is no permission {number} here: see 'ironcurtain permissions'")
+
+    def reload(self, who: Principal) -> Reloaded:
+        """
+        Read the files that people write again, for sessions that start from now on.
+
+        :raises ConfigurationError: one of them is wrong; then nothing changes.
+        """
+        who.require(Role.ADMIN)
+        return self._reload()
 
     def _find(self, who: Principal, role: Role, name: Name) -> Session:
         who.require(role)

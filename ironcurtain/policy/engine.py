@@ -20,7 +20,7 @@ import msgspec
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.pathmap import PathMap, file_path
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
-from ironcurtain.policy.arguments import problem
+from ironcurtain.policy.arguments import FlatSchema, problem
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.gitcalls import GitCall
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
@@ -40,14 +40,15 @@ _PLANLESS = Plan((), (), (), {}, (), ())
 _NO_URI = re.compile(r"[\x00-\x20\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Tool:
-    """An annotated tool, with the plans made so far by the roles of its arguments."""
+    """An annotated tool, with the plans made so far by the roles of its arguments, and what it was last known by."""
 
     annotation: ToolAnnotation
     conditional: bool
     roles: Mapping[str, tuple[str, ...]]
     plans: dict[tuple[tuple[str, ...], ...], Plan] = field(default_factory=dict)
+    flat: FlatSchema = field(default_factory=lambda: FlatSchema({}))
 
 
 class PolicyEngine:
@@ -76,6 +77,8 @@ class PolicyEngine:
         self._home = home
         self._tools = {key: _Tool(tool, tool.conditional, tool.resolve({})) for key, tool in known.table().items()}
         self._places = Places(paths, home)
+        self.home = self._places.home or "/"
+        """The real path of the user's home."""
         every = (*protected, *policy.protected)
         self._protection = Protection(
             [self._configured(path, policy.source, "protected") for path in every], self._places.workspace
@@ -160,9 +163,13 @@ class PolicyEngine:
         tool = self._tools.get((call.server, call.tool))
         if tool is None:
             raise Refusal("missing-annotation", f"no annotation says what the arguments of {call.tool} mean")
+        known = tool.annotation.args
+        if tool.flat.schema is not schema:
+            tool.flat = FlatSchema(schema)
+        if tool.flat.fits(call.arguments) and known.keys() >= call.arguments.keys():
+            return tool
         if (wrong := problem(call.arguments, schema)) is not None:
             raise Refusal("invalid-arguments", wrong)
-        known = tool.annotation.args
         unknown = [name for name in call.arguments if name not in known and name in _properties(schema)]
         if unknown:
             raise Refusal("missing-annotation", f"no annotation says what {unknown[0]} of {call.tool} means")

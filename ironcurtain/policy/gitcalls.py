@@ -145,15 +145,15 @@ class GitCall:
     def with_hooks(self, ruling: Ruling) -> Ruling:
         """
         :returns: the ruling, but a person is asked first if git would run hooks that lie in the workspace, or fetch
-            on its own what is missing.
+            on its own what is missing; one who is asked anyway is told of that too.
         """
-        if ruling.decision is not Decision.ALLOW or self._judgement.call.server != "git":
+        if ruling.decision is Decision.DENY or self._judgement.call.server != "git":
             return ruling
         own = [found for value, found in self._repositories if self._in_workspace(value)]
         if lazy := [name for found in own for name in found.own.lazy()]:
             reason = f"git would fetch from another machine whatever is missing: {', '.join(lazy)}"
             self._judgement.note("partial clone", "escalate", reason)
-            return Ruling(Decision.ESCALATE, "structural-git-fetches", reason)
+            return self._asked(ruling, "structural-git-fetches", reason)
         tool_roles = self._judgement.plan.roles
         runs_hooks = bool(self._judgement.plan.remotes) or any(role in tool_roles for role in HISTORY_ROLES)
         hooks = [hook for found in own for hook in found.hooks()] if runs_hooks else []
@@ -161,4 +161,10 @@ class GitCall:
             return ruling
         reason = f"the repository has hooks, which would run on this machine: {', '.join(hooks)}"
         self._judgement.note("hooks", "escalate", reason)
-        return Ruling(Decision.ESCALATE, "structural-git-hooks", reason)
+        return self._asked(ruling, "structural-git-hooks", reason)
+
+    def _asked(self, ruling: Ruling, rule: str, reason: str) -> Ruling:
+        self._judgement.asking.append(rule)
+        if ruling.decision is Decision.ALLOW:
+            return Ruling(Decision.ESCALATE, rule, reason)
+        return Ruling(ruling.decision, ruling.rule, f"{ruling.reason}; and {reason}")

@@ -57,7 +57,7 @@ class Judgement:
     :param trace: notes each step, if given.
     """
 
-    __slots__ = ("_places", "_plain", "_protection", "arguments", "call", "plan", "trace", "values")
+    __slots__ = ("_places", "_plain", "_protection", "arguments", "asking", "call", "plan", "trace", "values")
 
     def __init__(
         self, call: ToolCall, plan: Plan, places: Places, protection: Protection, trace: Trace | None = None
@@ -67,15 +67,19 @@ class Judgement:
         self._plain: set[str] = set()
         self.arguments: dict[str, Any] = dict(call.arguments)
         self.values: dict[str, list[Value]] = {}
+        self.asking: list[str] = []
 
     def verdict(self, ruling: Ruling) -> Verdict:
         """:returns: a ruling with everything that was judged."""
         resources = []
         for role, values in self.values.items():
             for value in values:
-                texts = [target.text for target in value.targets] or (value.text,)
+                texts = [target.text for target in value.targets] or [value.text]
+                if role in PATH_ROLES:
+                    texts = [value.path]
                 resources += [Resource(role, value.argument, text) for text in texts]
-        return Verdict(ruling.decision, ruling.rule, ruling.reason, self.arguments, tuple(resources))
+        asking = tuple(self.asking)
+        return Verdict(ruling.decision, ruling.rule, ruling.reason, self.arguments, tuple(resources), asking)
 
     def note(self, check: str, outcome: str, detail: str = "", role: str = "") -> None:
         """Note one step, if anybody wants to know."""
@@ -194,7 +198,7 @@ class Judgement:
             why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role)
             self._note_rule(rule, role, why_not)
             if not why_not:
-                return _ruling(rule)
+                return self._ruling(rule)
         return denied_by_default(f"{self.call.server} {self.call.tool}")
 
     def _discharge(self, role: str, values: Sequence[Value]) -> Ruling:
@@ -213,9 +217,9 @@ class Judgement:
             self._note_rule(rule, role, why_not)
             if why_not:
                 continue
-            left = rest
-            if result is None or SEVERITY[rule.decision] > SEVERITY[result.decision]:
-                result = _ruling(rule)
+            left, ruling = rest, self._ruling(rule)
+            if result is None or SEVERITY[ruling.decision] > SEVERITY[result.decision]:
+                result = ruling
         if left or result is None:
             return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
         return result
@@ -224,7 +228,9 @@ class Judgement:
         if self.trace is not None:
             self.trace.add(rule.name, "no" if why_not else rule.decision, why_not, role=role, rule=True)
 
-
-def _ruling(rule: ReadyRule) -> Ruling:
-    written = rule.rule
-    return Ruling(rule.decision, rule.name, written.reason or written.description or f"the rule {rule.name} says so")
+    def _ruling(self, rule: ReadyRule) -> Ruling:
+        if rule.decision is Decision.ESCALATE:
+            self.asking.append(rule.name)
+        written = rule.rule
+        reason = written.reason or written.description or f"the rule {rule.name} says so"
+        return Ruling(rule.decision, rule.name, reason)

@@ -115,12 +115,12 @@ class Places:
     :raises UnresolvablePath: the workspace or the home.
     """
 
-    __slots__ = ("_home", "_named", "_paths", "workspace")
+    __slots__ = ("_named", "_paths", "home", "workspace")
 
     def __init__(self, paths: PathMap, home: str) -> None:
         self._paths = paths
         self._named = f"{paths.host}/"
-        self._home = real_path(home).removesuffix("/")
+        self.home = real_path(home).removesuffix("/")
         self.workspace = Root(real_path(paths.host))
 
     def real(self, written: str, plain: set[str] | None = None) -> str:
@@ -145,5 +145,5 @@ class Places:
         if path.startswith("~"):
             if path[1:2] not in ("", "/"):
                 raise ForeignHome("~name is not expanded; write ./~name for a file in the workspace")
-            return real_path(path[1:], self._home, plain)
+            return real_path(path[1:], self.home, plain)
         return real_path(path, "", plain)

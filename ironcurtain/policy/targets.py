@@ -61,6 +61,34 @@ def web_target(text: str) -> Target:
     return Target(text, (host,) if other is None or other == host else (host, other))
 
 
+def web_origin(text: str) -> str | None:
+    """
+    :returns: scheme, host and port of an address that is to be fetched by HTTP; ``None`` if programs could differ about
+        them, or about what they read.
+    """
+    url = text.strip(_TRIMMED)
+    scheme = _SCHEME.match(url)
+    if not scheme or scheme[1].lower() not in _WEB_SCHEMES or "\\" in url or _DROPPED.search(url):
+        return None
+    if not url.startswith("//", scheme.end()):
+        return None
+    authority = re.split(r"[/?#]", url[scheme.end() + 2 :], maxsplit=1)[0]
+    host = _authority_host(authority)
+    if host is None:
+        return None
+    number = re.search(r":([0-9]+)\Z", authority)
+    port = int(number[1]) if number else {"http": 80, "https": 443}[scheme[1].lower()]
+    return f"{scheme[1].lower()}://{host.name if ':' not in host.name else f'[{host.name}]'}:{port}"
+
+
+def is_certain_remote(text: str) -> bool:
+    """Whether the address of a git remote names a host for certain."""
+    try:
+        return bool(git_target(text).hosts)
+    except HostileRemote:
+        return False
+
+
 def _authority_host(authority: str) -> Host | None:
     """:returns: the host in ``user@host:port``, ``None`` if there is none or the port is no port."""
     address = authority.rpartition("@")[2]

@@ -56,6 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
     :param reason: for people, in one sentence.
     :param arguments: what to forward, at once or after approval: as written, but with the real paths that were judged.
     :param resources: everything that was judged, for display.
+    :param asking: every rule that asks for a person, where others than ``rule`` do too.
     """
 
     decision: Decision
@@ -63,3 +64,4 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str
     arguments: dict[str, Any]
     resources: tuple[Resource, ...] = ()
+    asking: tuple[str, ...] = ()

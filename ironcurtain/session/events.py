@@ -72,13 +72,18 @@ class ToolCall(Event, frozen=True, tag="tool_call"):
 
 
 class ToolDecision(Event, frozen=True, tag="tool_decision"):
-    """The policy judged a call (``allow``, ``deny``, ``escalate``), or a person did (``approved``, ``denied`` ...)."""
+    """
+    The policy judged a call (``allow``, ``deny``, ``escalate``), or a person did (``approved``, ``denied`` ...).
+
+    ``permission``: nobody was asked, since the approval of the escalation with this number was kept.
+    """
 
     call_id: str
     decision: str
     rule: str = ""
     reason: str = ""
     by: str = ""
+    permission: int = 0
 
 
 class ToolFinished(Event, frozen=True, tag="tool_result"):
@@ -186,7 +191,11 @@ class ResultTruncated(Event, frozen=True, tag="result_truncation"):
 
 
 class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
-    """A call waits for a person; ``arguments`` are those that will be forwarded."""
+    """
+    A call waits for a person; ``arguments`` are those that will be forwarded.
+
+    ``scope``: the calls for which an approval can be kept; empty if it cannot.
+    """
 
     number: int
     call_id: str
@@ -198,14 +207,24 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     reason: str
     raised_at: float
     expires_at: float
+    scope: str = ""
 
 
 class EscalationClosed(Event, frozen=True, tag="escalation_closed"):
-    """An escalation got its outcome."""
+    """An escalation got its outcome. ``kept``: the calls that are permitted from now on, if the approval was kept."""
 
     number: int
     outcome: str
     by: str = ""
+    kept: str = ""
+
+
+class PermissionRevoked(Event, frozen=True, tag="permission_revoked"):
+    """A person took back what the approval of an escalation permitted; ``scope`` says what is asked about again."""
+
+    number: int
+    scope: str
+    by: str
 
 
 class Missed(Event, frozen=True, tag="missed"):
@@ -239,6 +258,7 @@ SessionEvent = (
     | ResultTruncated
     | EscalationRaised
     | EscalationClosed
+    | PermissionRevoked
     | Missed
 )
 

@@ -30,6 +30,7 @@ class SessionManager:
     :param kinds: the table of kinds, by name.
     :param check_workspace: gives the real path of a directory that may be a workspace, or raises
         :class:`~ironcurtain.errors.UsageError`.
+    :ivar services: of sessions that start from now on; those that run keep theirs.
     """
 
     log = Logger()
@@ -37,7 +38,7 @@ class SessionManager:
     def __init__(
         self, kinds: Mapping[str, Kind[Any]], services: Services, check_workspace: Callable[[Path], Path]
     ) -> None:
-        self._kinds, self._services, self._check_workspace = kinds, services, check_workspace
+        self._kinds, self.services, self._check_workspace = kinds, services, check_workspace
         self._sessions: dict[int, Session] = {}
         self._stopping = False
 
@@ -56,11 +57,13 @@ class SessionManager:
         :raises SessionError: ``SESSION_INIT_FAILED``.
         """
         self._require_running()
-        earlier = closed_session(self._services.home, request.resume) if request.resume else None
+        earlier = closed_session(self.services.home, request.resume) if request.resume else None
         if earlier is not None:
-            request = continued(request, earlier, self._services.home)
+            request = continued(request, earlier, self.services.home)
         if (kind := self._kinds.get(request.kind)) is None:
             raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
+        if request.terminal is not None and kind.no_terminal:
+            raise UsageError(f"{request.kind} cannot run in a terminal: {kind.no_terminal}")
         if request.workspace is not None:
             request = replace(request, workspace=self._check_workspace(request.workspace))
         check_repository(request, kind)
@@ -68,19 +71,19 @@ class SessionManager:
         self._require_running()
         slot = self._slot(kind)
         try:
-            session = Session(kind, request, self._number(earlier), self._services, attended, earlier)
-            made(session)
-            await self._start(session)
+            session = Session(kind, request, self._number(earlier), self.services.for_session(), attended, earlier)
+            await self._start(session, made)
         except BaseException:
             slot.release()
             raise
         session.ended().addCallback(lambda _: slot.release())
         return session
 
-    async def _start(self, session: Session) -> None:
+    async def _start(self, session: Session, made: Callable[[Session], None]) -> None:
         before = self._sessions.get(session.number)  # there is one only if it goes on
         self._sessions[session.number] = session
         try:
+            made(session)
             await session.start()
         except BaseException:
             del self._sessions[session.number]
@@ -93,10 +96,10 @@ class SessionManager:
             raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
 
     def _slot(self, kind: Kind[Any]) -> Slot:
-        slot = Slot(self._services.home.slots, uuid.uuid4().hex)
+        slot = Slot(self.services.home.slots, uuid.uuid4().hex)
         if kind.in_container:
             self._prepare_home()
-            slot.take(self._services.settings.limits.max_concurrent_sessions)
+            slot.take(self.services.settings.limits.max_concurrent_sessions)
         return slot
 
     def _number(self, earlier: SessionInfo | None) -> int:
@@ -104,18 +107,18 @@ class SessionManager:
         if earlier is not None:
             return earlier.number
         try:
-            return Counter(self._services.home.numbers("session")).next()
+            return Counter(self.services.home.numbers("session")).next()
         except OSError as e:
             raise self._unusable(e) from None
 
     def _prepare_home(self) -> None:
         try:
-            self._services.home.prepare()
+            self.services.home.prepare()
         except OSError as e:
             raise self._unusable(e) from None
 
     def _unusable(self, error: OSError) -> SessionError:
-        return SessionError("SESSION_INIT_FAILED", f"the home {self._services.home.path} cannot be used: {error}")
+        return SessionError("SESSION_INIT_FAILED", f"the home {self.services.home.path} cannot be used: {error}")
 
     def get(self, name: int | str) -> Session:
         """

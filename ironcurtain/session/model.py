@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -32,6 +32,8 @@ class SessionRequest:
     :param directory: where the session keeps its files; ``None``: in the home.
     :param resume: id of a session that ended, which goes on; kind and workspace are then its own, and so are the
         options where none are given here.
+    :param terminal: columns and rows of the terminal in which the agent shows its own screen; ``None``: it has none,
+        and takes messages.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class SessionRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     directory: Path | None = None
     resume: str = ""
+    terminal: tuple[int, int] | None = None
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,8 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param turns: messages so far.
     :param pending: escalations that wait for a person.
     :param options: what was asked for when it first started.
+    :param terminal: whether its agent shows a screen of its own, to be attached to, and takes no messages.
+    :param status: the exit status of the program in that terminal, once it has ended and as far as it is known.
     """
 
     version: int = 1
@@ -64,6 +69,21 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
     reason: str = ""
     options: dict[str, Any] = {}
+    terminal: bool = False
+    status: int | None = None
+
+
+class Ticket(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What lets somebody attach to the terminal of a session from another process, once and soon.
+
+    :param session: the session's id.
+    :param socket: where its terminal is served.
+    """
+
+    session: str
+    socket: str
+    token: str
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,23 +121,3 @@ class Reply:
 
     text: str
     usage: Usage
-
-
-class Agent(Protocol):
-    """Who thinks in a session. One message at a time; a message is cancelled by cancelling its Deferred."""
-
-    async def start(self) -> None:
-        """Get ready; on failure leave nothing behind."""
-
-    async def respond(self, message: str) -> Reply:
-        """
-        Work on a message.
-
-        :raises SessionError: ``MESSAGE_FAILED``, with the reason; the conversation can go on.
-        """
-
-    async def stop(self) -> None:
-        """Give everything back."""
-
-    def usage(self) -> Usage:
-        """:returns: what the message that is being worked on, or was last, used so far."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
 from ironcurtain.accounts import Account, session_account
 from ironcurtain.audit import AuditLog
@@ -18,8 +18,16 @@ from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home, SessionPaths
 from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
-from ironcurtain.session.model import Agent, SessionRequest
+from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.settings import Settings
+from ironcurtain.terminal.hub import Hub
+
+
+class Listener(Protocol):
+    """A socket that is listened on."""
+
+    async def stop(self) -> None:
+        """Let nobody in any more, and remove the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class Services:
 
     :param now: seconds since the epoch.
     :param in_thread: runs a blocking function elsewhere.
+    :param listen: listens on a UNIX socket that only we may use, for protocols that a factory makes.
     :param control_socket: where this process serves its control API; empty if it does not.
     :param choose_account: as whom a session with a workspace runs, ``None`` being a fresh one; it raises
         :class:`~ironcurtain.errors.ConfigurationError`.
@@ -39,12 +48,17 @@ class Services:
     clock: IReactorTime
     now: Callable[[], float]
     in_thread: InThread
+    listen: Callable[[Path, IProtocolFactory], Awaitable[Listener]]
     watcher: DirectoryWatcher
     redactor: Redactor
     control_socket: str = ""
     choose_account: Callable[[Path | None], Account] = lambda workspace: session_account(
         str(os.geteuid()), {}, workspace, os.geteuid()
     )
+
+    def for_session(self) -> Services:
+        """:returns: the same with a redactor of a session's own, for the secrets that end with it."""
+        return replace(self, redactor=Redactor(base=self.redactor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,36 @@ class Core:
     def switched(self) -> Account | None:
         """The account, if it is another than ours."""
         return self.account if self.account.uid != os.geteuid() else None
+
+
+class Agent(Protocol):
+    """
+    Who thinks in a session.
+
+    Either it takes messages, one at a time, where a message is cancelled by cancelling its Deferred. Or it shows a
+    screen of its own in a terminal: then it has that terminal from the end of :meth:`start` on, calls
+    :attr:`Core.end` when its program ends, and is given no messages.
+    """
+
+    @property
+    def terminal(self) -> Hub | None:
+        """Its terminal; ``None``: it takes messages."""
+
+    async def start(self) -> None:
+        """Get ready; on failure leave nothing behind."""
+
+    async def respond(self, message: str) -> Reply:
+        """
+        Work on a message.
+
+        :raises SessionError: ``MESSAGE_FAILED``, with the reason; the conversation can go on.
+        """
+
+    async def stop(self) -> None:
+        """Give everything back."""
+
+    def usage(self) -> Usage:
+        """:returns: what the message that is being worked on, or was last, used so far."""
 
 
 class Tools(Protocol):
@@ -111,6 +155,7 @@ class Kind(Generic[T]):
     :param make_project: ``None``: the workspace is used as it is, and not looked at.
     :param check: raises if sessions of this kind cannot be started here, before anything is made.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
+    :param no_terminal: why its agents cannot show a screen of their own in a terminal; empty: they can.
     """
 
     agent_name: str
@@ -119,3 +164,4 @@ class Kind(Generic[T]):
     make_project: Callable[[Core], Project] | None = None
     check: Callable[[SessionRequest], Awaitable[None]] = anything_goes
     in_container: bool = False
+    no_terminal: str = "it has no screen of its own"

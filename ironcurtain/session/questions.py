@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from ironcurtain.escalation import Raised
-from ironcurtain.escalation.model import Change
+from ironcurtain.escalation.model import Change, Closed, Revoked
 from ironcurtain.session import events
 
 
 def told(change: Change) -> events.SessionEvent:
     """:returns: the event for a change in the queue of escalations."""
-    escalation = change.escalation
-    if not isinstance(change, Raised):
-        return events.EscalationClosed(number=escalation.number, outcome=str(escalation.outcome), by=escalation.by)
-    request = escalation.request
+    if isinstance(change, Revoked):
+        permission = change.permission
+        return events.PermissionRevoked(number=permission.number, scope=permission.scope.words, by=change.by)
+    escalation, request = change.escalation, change.escalation.request
+    if isinstance(change, Closed):
+        kept = change.permission.scope.words if change.permission is not None else ""
+        return events.EscalationClosed(
+            number=escalation.number, outcome=str(escalation.outcome), by=escalation.by, kept=kept
+        )
     return events.EscalationRaised(
         number=escalation.number,
         call_id=request.call_id,
@@ -24,4 +28,5 @@ def told(change: Change) -> events.SessionEvent:
         reason=request.reason,
         raised_at=escalation.raised_at,
         expires_at=escalation.expires_at,
+        scope=request.scope.words if request.scope is not None else "",
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -18,18 +18,21 @@ from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError,
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
 from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
-from ironcurtain.identity import identify
-from ironcurtain.lifecycle import Lifecycle, StartFailed
+from ironcurtain.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.locks import FileLock, Held
 from ironcurtain.numbers import Counter
-from ironcurtain.registry import Entry, Registry, label
+from ironcurtain.registry import Registry, label
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
+from ironcurtain.session.entry import entry
 from ironcurtain.session.history import History
-from ironcurtain.session.log import SessionLog, describe
-from ironcurtain.session.model import Agent, Reply, SessionInfo, SessionRequest, State, Turn
-from ironcurtain.session.parts import Core, Kind, Project, Services, Tools
+from ironcurtain.session.log import SessionLog
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
+from ironcurtain.session.parts import Agent, Core, Kind, Project, Services, Tools
 from ironcurtain.session.questions import told
+from ironcurtain.session.terminal import SharedTerminal
+from ironcurtain.session.words import describe
+from ironcurtain.terminal.hub import Hub
 
 T = TypeVar("T", bound=Tools)
 
@@ -75,6 +78,7 @@ class Session:
         self._life = Lifecycle(services.clock)
         self._started_at = timestamp(services.now())
         self._agent: Agent | None = None
+        self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
         self._closing = self._is_down = False
         self._waiting: list[Deferred[None]] = []
@@ -82,6 +86,7 @@ class Session:
     @property
     def info(self) -> SessionInfo:
         """The session as others see it."""
+        over = self.terminal.over if self.terminal is not None else None
         return SessionInfo(
             id=self.id,
             number=self.number,
@@ -94,7 +99,19 @@ class Session:
             pending=len(self.escalations.pending()),
             reason=self.reason,
             options=dict(self.request.options),
+            terminal=self._has_terminal,
+            status=over.status if over is not None else None,
         )
+
+    @property
+    def agent(self) -> Agent | None:
+        """Who thinks in it, for front ends that know the kind; ``None``: not up yet."""
+        return self._agent
+
+    @property
+    def terminal(self) -> Hub | None:
+        """The terminal in which the agent shows its own screen; ``None``: it takes messages, or is not up yet."""
+        return self._agent.terminal if self._agent is not None else None
 
     async def start(self) -> None:
         """
@@ -122,10 +139,14 @@ class Session:
         Give the agent a message.
 
         :returns: fires with its reply; cancelling it cancels the work, and the session is ready again.
-        :raises SessionError: ``SESSION_NOT_READY`` while it starts or works, ``SESSION_CLOSED`` afterwards.
+        :raises SessionError: ``SESSION_NOT_READY`` while it starts or works, and if it has a terminal;
+            ``SESSION_CLOSED`` afterwards.
         """
         if self.state is State.CLOSED:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
+        if self._has_terminal:
+            why = f"session {self.number} takes no messages: attach to it with 'ironcurtain attach {self.number}'"
+            raise SessionError("SESSION_NOT_READY", why)
         if self.state is not State.READY or self._agent is None:
             raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
         self._enter(State.PROCESSING)
@@ -133,6 +154,24 @@ class Session:
         work = Deferred.fromCoroutine(self._turn(self._agent, text))
         self._message = None if work.called else work
         return work
+
+    @property
+    def _has_terminal(self) -> bool:
+        return self.request.terminal is not None or self.terminal is not None
+
+    @property
+    def shared_terminal(self) -> SharedTerminal:
+        """
+        The terminal, for those who want to attach.
+
+        :raises SessionError: ``SESSION_CLOSED``; ``SESSION_NOT_READY`` while it starts, and if it takes messages.
+        """
+        if self.state is State.CLOSED:
+            raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
+        if self._shared is None:
+            what = "is still starting" if self._has_terminal else "has no terminal: it takes messages"
+            raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
+        return self._shared
 
     def cancel(self) -> bool:
         """:returns: whether a message was being worked on, and is cancelled now."""
@@ -145,7 +184,7 @@ class Session:
         """End the session: cancel its message, withdraw its escalations, stop its parts. Closing twice is harmless."""
         if not self._closing:
             self._closing = True
-            Deferred.fromCoroutine(self._close(reason)).addErrback(self._not_closed)
+            Deferred.fromCoroutine(self._close(reason)).addErrback(self._unclean).addBoth(lambda _: self._down())
         await self.ended()
 
     def ended(self) -> Deferred[None]:
@@ -161,13 +200,16 @@ class Session:
         start, kind = self._life.start, self._kind
         account = await start("the session's directory", self._make_directories, self._close_log)
         audit = await start("the audit log", self._open_audit, self._close_audit)
-        await start("the escalation files", self._publish_escalations, _stop_rendezvous)
+        await start("the escalation files", self._publish_escalations, lambda part: maybeDeferred(part.stop))
         core = self._core(account, audit)
         project = await self._start_project(core)
-        tools = await start("the MCP proxy", lambda: _started(kind.make_tools(core)), lambda part: part.stop())
-        self._agent = await start("the agent", lambda: _started(kind.make_agent(core, tools)), lambda part: part.stop())
+        tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
+        self._agent = await start("the agent", lambda: started(kind.make_agent(core, tools)), lambda part: part.stop())
+        if (hub := self._agent.terminal) is not None:
+            shared = SharedTerminal(core, hub)
+            self._shared = await start("the terminal's socket", lambda: started(shared), lambda part: part.stop())
         if project is not None:
-            await start("the list of the workspace's files", project.settled, _nothing)
+            await start("the list of the workspace's files", project.settled, lambda _: succeed(None))
         await start("the registry entry", self._register, self._unregister)
 
     async def _start_project(self, core: Core) -> Project | None:
@@ -175,7 +217,7 @@ class Session:
         if make is None:
             return None
         part = make(core)
-        return await self._life.start("the project", lambda: _started(part), lambda part: part.stop())
+        return await self._life.start("the project", lambda: started(part), lambda part: part.stop())
 
     def _core(self, account: Account, audit: AuditLog) -> Core:
         return Core(
@@ -218,6 +260,7 @@ class Session:
             raise Unavailable(f"session {self.number} runs now: see 'ironcurtain sessions'") from None
 
     async def _close_log(self, _: Account) -> None:
+        self._try_to_save()  # only now the status of a program in a terminal is known
         self._log_file.close()
         self._lock.release()
 
@@ -249,20 +292,8 @@ class Session:
         return rendezvous
 
     async def _register(self) -> Registry:
-        owner, registry = identify(), Registry(self._services.home.registry)
-        entry = Entry(
-            session_id=self.id,
-            escalation_dir=str(self.paths.escalations),
-            label=self.label,
-            started_at=self._started_at,
-            pid=owner.pid,
-            pid_start_time=owner.start_time,
-            boot_id=owner.boot_id,
-            number=self.number,
-            kind=self.request.kind,
-            control_socket=self._services.control_socket,
-        )
-        registry.add(entry)
+        registry = Registry(self._services.home.registry)
+        registry.add(entry(self.info, self.paths, self._services.control_socket))
         return registry
 
     async def _unregister(self, registry: Registry) -> None:
@@ -323,13 +354,11 @@ class Session:
             message = self._message
             message.addErrback(lambda _: None)
             message.cancel()
-        self.escalations.withdraw_all()
+        self.escalations.end()
         await self._life.stop()
-        self._down()
 
-    def _not_closed(self, failure: Failure) -> None:
+    def _unclean(self, failure: Failure) -> None:
         self.log.failure("session {number} did not close cleanly", failure, number=self.number)
-        self._down()
 
     def _down(self) -> None:
         self._is_down = True
@@ -338,9 +367,7 @@ class Session:
             done.callback(None)
 
     def _end(self, reason: str) -> None:
-        Deferred.fromCoroutine(self.close(reason)).addErrback(
-            lambda failure: self.log.failure("session {number} did not end", failure, number=self.number)
-        )
+        Deferred.fromCoroutine(self.close(reason)).addErrback(self._unclean)
 
     def _ended(self, reason: str) -> None:
         self._enter(State.CLOSED, reason)
@@ -367,24 +394,6 @@ class Session:
             event = events.AgentText(text=self._services.redactor.live(event.text))
         if text := describe(event):
             self._log_file.write("session", text)
+        if self._shared is not None:
+            self._shared.tell(event)
         self.events.emit(event)
-
-
-class _Startable(Protocol):
-    async def start(self) -> None: ...
-
-
-S = TypeVar("S", bound=_Startable)
-
-
-async def _started(part: S) -> S:
-    await part.start()
-    return part
-
-
-async def _nothing(_: None) -> None:
-    pass
-
-
-async def _stop_rendezvous(rendezvous: Rendezvous) -> None:
-    rendezvous.stop()

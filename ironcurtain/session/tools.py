@@ -172,7 +172,11 @@ def teller(
             if event.rule == BREAKER_RULE:
                 emit(events.LoopDetected(server=event.server, tool=event.tool))
         elif isinstance(event, CallDecided):
-            emit(events.ToolDecision(call_id=event.call_id, decision=event.outcome, by=event.by))
+            emit(
+                events.ToolDecision(
+                    call_id=event.call_id, decision=event.outcome, by=event.by, permission=event.permission
+                )
+            )
         elif isinstance(event, CallFinished):
             emit(
                 events.ToolFinished(

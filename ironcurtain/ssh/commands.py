@@ -20,15 +20,20 @@ _TARGETS = {
     "escalations": "",
     "approve": "N",
     "deny": "N",
+    "permissions": "",
+    "revoke": "N",
     "logs": "S",
     "audit": "S",
 }
 """Each command, and what it is about: a session, an escalation's number, or nothing."""
 
-_FLAGS = {"attach": (), "observe": (), "escalations": ("--json", "--all"), "approve": ("--json", "--digest")}
+_FLAGS = {"attach": (), "observe": (), "escalations": ("--json", "--all"), "approve": ("--json", "--digest", "--keep")}
 """The options of each command, where they are more or less than ``--json``."""
 
-_KNOWN = "attach S, observe S, sessions, escalations, approve N, deny N, logs S, audit S; without one: the console"
+_KNOWN = (
+    "attach S, observe S, sessions, escalations, approve N, deny N, permissions, revoke N, logs S, audit S; "
+    "without one: the console"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,11 @@ class Command:
     One command.
 
     :param session: number or id.
-    :param number: of an escalation.
+    :param number: of an escalation, also where it names the permission that its approval became.
     :param json: print for programs.
     :param everything: also what is decided.
     :param digest: of the arguments that were shown, if one was given.
+    :param keep: whether the approval stands for all calls of its scope.
     """
 
     name: str
@@ -49,6 +55,7 @@ class Command:
     json: bool = False
     everything: bool = False
     digest: str | None = None
+    keep: bool = False
 
 
 def parse(text: bytes) -> Command:
@@ -73,6 +80,7 @@ def parse(text: bytes) -> Command:
         json="--json" in options,
         everything="--all" in options,
         digest=options.get("--digest"),
+        keep="--keep" in options,
     )
 
 

@@ -13,7 +13,8 @@ from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import SessionPaths
 from ironcurtain.operations import Principal, Role
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.operations.words import decided, revoked
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.ssh import reports
 from ironcurtain.ssh.channel import Program, SessionChannel
@@ -30,8 +31,16 @@ class Lists(Protocol):
     async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
         """:returns: what waits for a person; with ``closed`` also what waited before."""
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         """Answer an escalation, whose arguments have this digest if one is given."""
+
+    async def permissions(self) -> Sequence[PermissionView]:
+        """:returns: the approvals that were kept and still stand."""
+
+    async def revoke(self, number: int) -> PermissionView:
+        """Have people asked again about what an approval permits."""
 
 
 StartConsole = Callable[[Principal, SessionChannel], Program]
@@ -130,8 +139,14 @@ class OwnPrograms:
             return [_json(views)] if asked.json else reports.escalations(views, self._now())
         if asked.name in ("approve", "deny"):
             outcome = Outcome.APPROVED if asked.name == "approve" else Outcome.DENIED
-            view = await source.decide(asked.number, outcome, asked.digest)
-            return [_json(view) if asked.json else reports.decided(view)]
+            view = await source.decide(asked.number, outcome, asked.digest, asked.keep)
+            return [_json(view) if asked.json else decided(view)]
+        if asked.name == "permissions":
+            kept = await source.permissions()
+            return [_json(kept)] if asked.json else reports.permissions(kept, self._now())
+        if asked.name == "revoke":
+            gone = await source.revoke(asked.number)
+            return [_json(gone) if asked.json else revoked(gone)]
         who.require(Role.VIEW)
         files = self._files(asked.session)
         if asked.name == "logs":

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from ironcurtain.audit.chain import read_record
 from ironcurtain.audit.view import render
-from ironcurtain.display import json_line, one_line, paragraphs
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.display import ago, one_line, paragraphs, table
+from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.operations.words import escalation_lines, permission_lines
 from ironcurtain.session.model import SessionInfo
 
-ARGUMENT_LIMIT = 2000
-"""Most characters of one argument that are shown; the digest covers all of it."""
 
-
-def sessions(found: Sequence[SessionInfo], now: float) -> Iterator[str]:
+def sessions(found: Sequence[SessionInfo], now: float) -> Sequence[str]:
     """:returns: the lines of a table."""
     if not found:
-        yield "No sessions."
-        return
-    rows = [("N", "STATE", "AGE", "WAITING", "SESSION")]
-    for info in found:
-        age = ago(now - datetime.fromisoformat(info.started_at).timestamp())
-        rows.append((str(info.number), info.state, age, str(info.pending), one_line(info.label, 80)))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    for row in rows:
-        yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        return ("No sessions.",)
+    return table(("N", "STATE", "AGE", "WAITING", "SESSION"), [_row(info, now) for info in found])
 
 
 def escalations(found: Sequence[EscalationView], now: float) -> Iterator[str]:
@@ -37,13 +27,15 @@ def escalations(found: Sequence[EscalationView], now: float) -> Iterator[str]:
     for index, view in enumerate(found):
         if index:
             yield ""
-        yield from _escalation(view, now)
+        yield from escalation_lines(view, now)
 
 
-def decided(view: EscalationView) -> str:
-    """:returns: what a decision did."""
-    tool = f"{one_line(view.server, 64)}.{one_line(view.tool, 64)}"
-    return f"{view.outcome.capitalize()}: {tool} in session {view.session}."
+def permissions(found: Sequence[PermissionView], now: float) -> Iterator[str]:
+    """:returns: what nobody is asked about."""
+    if not found:
+        yield "No approvals were kept."
+    for view in found:
+        yield from permission_lines(view, now)
 
 
 def log_line(line: bytes) -> str:
@@ -57,24 +49,6 @@ def record_line(line: bytes) -> str:
     return render(record) if record is not None else "       (no record)"
 
 
-def ago(seconds: float) -> str:
-    """:returns: a time span in its largest fitting unit."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
-
-
-def _escalation(view: EscalationView, now: float) -> Iterator[str]:
-    state = f"{ago(view.expires_at - now)} left"
-    if view.outcome:
-        state = f"{view.outcome}{f' by {one_line(view.by, 64)}' if view.by else ''}"
-    yield f"{view.number}  {one_line(view.server, 64)}.{one_line(view.tool, 64)}  ({state})"
-    for name, value in view.arguments.items():
-        yield f"   {one_line(name, 64)} = {_argument(value)}"
-    yield f"   why: {one_line(view.reason, 400)} [{one_line(view.rule, 64)}]"
-    yield f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"
-
-
-def _argument(value: Any) -> str:
-    return one_line(value, ARGUMENT_LIMIT) if isinstance(value, str) else json_line(value, ARGUMENT_LIMIT)
+def _row(info: SessionInfo, now: float) -> tuple[str, ...]:
+    age = ago(now - datetime.fromisoformat(info.started_at).timestamp())
+    return str(info.number), info.state, age, str(info.pending), one_line(info.label, 80)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +14,10 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.home import Home, private_directory
+from ironcurtain.ssh.addresses import ELSEWHERE, family, refusal
 from ironcurtain.ssh.channel import Programs
 from ironcurtain.ssh.connections import Connections
 from ironcurtain.ssh.key_files import KeyFile, directory, host_key
-
-_NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class SshService:
@@ -74,14 +73,15 @@ class SshService:
             await DeferredList([connection.gone for connection in self.connections.leaving])
 
     async def _listen(self, address: str) -> None:
-        endpoint = TCP6ServerEndpoint if ":" in address else TCP4ServerEndpoint
+        endpoint = TCP6ServerEndpoint if family(address) == socket.AF_INET6 else TCP4ServerEndpoint
         try:
             self._listening.append(
                 await endpoint(self._reactor, self._port, interface=address).listen(self.connections)
             )
         except CannotListenError as e:
-            if getattr(e.socketError, "errno", None) in _NO_SUCH_ADDRESS:
+            number = getattr(e.socketError, "errno", None) or 0
+            if number in ELSEWHERE:
                 self.log.info("no SSH on {address}: this machine does not have it", address=address)
                 return
             await self.stop()
-            raise Unavailable(f"SSH cannot listen on {address}, port {self._port}: {e.socketError}") from None
+            raise refusal(address, self._port, number) from None

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from twisted.logger import Logger
 
 from ironcurtain.terminal.model import Ended, Mode, Viewer
 from ironcurtain.terminal.queue import OutputQueue
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.restore import ABORT, RESTORE
 
 
 class Source(Protocol):
     """What an attachment needs of its hub."""
 
-    def redraw(self, size: tuple[int, int], history: bool) -> bytes:
-        """:returns: what draws all from scratch."""
+    def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
+        """:param draw: gets, at once or later, what draws from scratch all that there is now."""
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
         """A person typed."""
@@ -45,6 +46,7 @@ class Attachment:
         self._queue = OutputQueue(limit)
         self._over: Ended | None = None
         self._owed = b""
+        self._waits = False
         self.mode, self.size = mode, size
         self.full = self.gone = False
 
@@ -67,14 +69,7 @@ class Attachment:
     def drained(self) -> None:
         """It can take more: what waits is drawn, or everything afresh if too much waited."""
         self.full = False
-        if self._queue.lost:
-            self._queue.clear()
-            self._draw(self._source.redraw(self.size, False) + self._owed)
-            self._owed = b""
-        while self._queue and not self.full:
-            self._draw(self._queue.take())
-        if self._over is not None and not self.full:
-            self._finish(self._over)
+        self._go_on()
         self._source.changed()
 
     def detach(self) -> None:
@@ -86,20 +81,18 @@ class Attachment:
 
     def begin(self) -> None:
         """For the hub: show what there is."""
-        self._draw(self._source.redraw(self.size, True))
+        self._redraw(True)
 
     def output(self, data: bytes) -> None:
         """For the hub: more came."""
-        if self.gone:
-            return
-        if self.full:
+        if self.full or self._waits:
             self._queue.add(data)
         else:
             self._draw(data)
 
     def notice(self, data: bytes) -> None:
         """For the hub: bytes that must be seen, even if what waits is dropped."""
-        if self._queue.lost:
+        if self.full or self._waits:
             self._owed = data
         self.output(data)
 
@@ -110,10 +103,34 @@ class Attachment:
 
     def end(self, ended: Ended) -> None:
         """For the hub: no more will come."""
-        if self.full:
-            self._over = ended
-        else:
-            self._finish(ended)
+        self._over = ended
+        self._go_on()
+
+    def _redraw(self, history: bool) -> None:
+        self._waits = True
+        self._source.redraw(self.size, history, self._redrawn)
+
+    def _redrawn(self, data: bytes) -> None:
+        self._waits = False
+        self._draw(data)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Draw what waits, as far as it is taken."""
+        if self.full or self._waits or self.gone:
+            return
+        if self._queue.lost:
+            self._queue.clear()
+            owed, self._owed = self._owed, b""
+            self._draw(ABORT + owed if owed else b"")
+            self._redraw(False)
+            return
+        while self._queue and not self.full:
+            self._draw(self._queue.take())
+        if not self._queue:
+            self._owed = b""
+        if self._over is not None and not self.full:
+            self._finish(self._over)
 
     def _finish(self, ended: Ended) -> None:
         self._draw(RESTORE)
@@ -125,7 +142,11 @@ class Attachment:
         if self.gone:
             return
         try:
-            self.full = not self._viewer.draw(data)
+            full = not self._viewer.draw(data)
         except Exception:
             self.log.failure("a viewer failed and is detached")
             self.detach()
+            return
+        if full is not self.full:
+            self.full = full
+            self._source.changed()

@@ -7,13 +7,13 @@ of what stands before them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 from pyghostty.core import lib  # type: ignore[import-untyped, unused-ignore]
 
-from ironcurtain.terminal.ghostty import Cell, Emulator, Row, Width
+from ironcurtain.terminal.ghostty import Cell, Emulator, Row, Width, style_record
 from ironcurtain.terminal.restore import PLAIN
 
 _ATTRIBUTES = {
@@ -109,8 +109,10 @@ class _Line:
         return self._styles[style]
 
 
-def _parameters(style: Any) -> bytes:
+@lru_cache(4096)
+def _parameters(record: bytes) -> bytes:
     """:returns: those of SGR."""
+    style = style_record(record)
     parts = [number for name, number in _ATTRIBUTES.items() if getattr(style, name)]
     if style.underline:
         parts.append(_UNDERLINES[style.underline])

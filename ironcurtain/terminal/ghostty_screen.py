@@ -90,18 +90,28 @@ def _to_primary(emulator: Emulator) -> None:
 
 def _drawn(shown: Emulator, history: bool) -> bytes:
     parts = [_title(shown)]
-    if shown.alternate:
-        switch = next(number for number in (1049, 1047, 47) if number == 47 or shown.mode(number))
-        with closing(shown.copy()) as below:
-            _to_primary(below)
-            parts.append(b"" if switch == 1049 else _saved_cursor(below))  # 1049 itself saves it
-            parts += [_history(below, history), draw_cells(below), below.draw(Part.CURSOR, modes=False), _shape(below)]
-        parts += [b"\x1b[?%dh" % switch, CLEAR]
-    else:
-        parts.append(_history(shown, history))
-    parts += [b"\x1b[?69h" if shown.mode(69) else b"", _saved_cursor(shown)]
+    with closing(shown.copy()) as other:
+        if shown.alternate:
+            switch = next(number for number in (1049, 1047, 47) if number == 47 or shown.mode(number))
+            saved = _saved_cursor(other) if switch == 1049 else _saved_cursor_of(shown)
+            parts += [_primary(other, history, switch), b"\x1b[?%dh" % switch, CLEAR]
+        else:
+            saved = _saved_cursor(other)
+            parts.append(_history(shown, history))
+    parts += [b"\x1b[?69h" if shown.mode(69) else b"", saved]
     parts += [draw_cells(shown), shown.draw(Part.CURSOR), _modes(shown)]
     return b"".join(parts)
+
+
+def _primary(below: Emulator, history: bool, switch: int) -> bytes:
+    """
+    :param below: its alternate screen is left here.
+    :returns: what draws the primary screen.
+    """
+    _to_primary(below)
+    saved = b"" if switch == 1049 else _saved_cursor_of(below)  # 1049 itself saves it
+    cursor = below.draw(Part.CURSOR, modes=False)
+    return b"".join((saved, _history(below, history), draw_cells(below), cursor, _shape(below)))
 
 
 def _title(shown: Emulator) -> bytes:
@@ -117,11 +127,19 @@ def _history(shown: Emulator, wanted: bool) -> bytes:
     return shown.draw(Part.HISTORY, modes=False) + PLAIN + b"\r\n" * rows + CLEAR
 
 
-def _saved_cursor(shown: Emulator) -> bytes:
-    """:returns: what puts the saved cursor where it is saved, and leaves the screen empty."""
-    with closing(shown.copy()) as saved:
-        saved.feed(b"\x1b8")
-        return saved.draw(Part.CURSOR, modes=False) + b"\x1b7" + CLEAR
+def _saved_cursor(other: Emulator) -> bytes:
+    """
+    :param other: its cursor is moved; with 1049, that of the screen below is not.
+    :returns: what puts the saved cursor where it is saved, and leaves the screen empty.
+    """
+    other.feed(b"\x1b8")
+    return other.draw(Part.CURSOR, modes=False) + b"\x1b7" + CLEAR
+
+
+def _saved_cursor_of(shown: Emulator) -> bytes:
+    """:returns: the same, with nothing moved."""
+    with closing(shown.copy()) as other:
+        return _saved_cursor(other)
 
 
 def _modes(shown: Emulator) -> bytes:

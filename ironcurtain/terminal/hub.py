@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
@@ -13,7 +14,6 @@ from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.model import Ended, Mode, ScreenModel, Stream, Viewer, sane_size
 from ironcurtain.terminal.queue import QUEUE_LIMIT
 from ironcurtain.terminal.recording import Recording
-from ironcurtain.terminal.ring import RingScreen
 from ironcurtain.terminal.typed import TypedReader, by_a_person
 
 RESIZE_SECONDS = 0.05
@@ -21,6 +21,9 @@ RESIZE_SECONDS = 0.05
 
 NOTICE_LIMIT = 100
 """Most characters of a notification (our choice)."""
+
+MARK_LIMIT = 300
+"""Most characters of a mark in a recording (our choice)."""
 
 
 class Hub:
@@ -33,7 +36,7 @@ class Hub:
 
     :param stream: calls :meth:`received`, :meth:`input_full` and :meth:`ended`.
     :param clock: the reactor, or a ``Clock``.
-    :param screen: of the size that the program's terminal has.
+    :param screen: of the size that the program's terminal has; it is closed when the program ends.
     :param size: that size.
     :param recording: gets all that is shown.
     :param queue_limit: most bytes that are kept for one viewer.
@@ -54,7 +57,7 @@ class Hub:
     ) -> None:
         self._stream, self._clock, self._screen = stream, clock, screen
         self._recording, self._queue_limit = recording, queue_limit
-        self._attachments: list[Attachment] = []
+        self._attachments: tuple[Attachment, ...] = ()
         self._readers: dict[Attachment, TypedReader] = {}
         self._driver: Attachment | None = None
         self._over: Ended | None = None
@@ -82,12 +85,13 @@ class Hub:
     def received(self, data: bytes) -> None:
         """:param data: the program's output, as it came."""
         self.active = self._clock.seconds()
-        self._feed(data)
-        self._record(lambda recording, now: recording.output(now, data))
-        for attachment in tuple(self._attachments):
+        self._screen.feed(data)
+        if self._recording is not None:
+            self._record(lambda recording, now: recording.output(now, data))
+        for attachment in self._attachments:
             attachment.output(data)
-        self._give_notice()
-        self.changed()
+        if self._notice:
+            self._give_notice()
 
     def ended(self, ended: Ended) -> None:
         """The program ended, or cannot be reached any more: viewers' terminals are restored. Harmless if it has."""
@@ -98,20 +102,21 @@ class Hub:
             self._resizing.cancel()
             self._resizing = None
         self._record(lambda recording, now: recording.end(now))
-        for attachment in tuple(self._attachments):
-            attachment.end(ended)
-        self._attachments.clear()
+        attachments, self._attachments = self._attachments, ()
         self._readers.clear()
+        for attachment in attachments:
+            attachment.end(ended)
+        self._screen.close()
 
     def input_full(self, full: bool) -> None:
         """:param full: whether the program does not read, so that no more should be typed."""
         self._input_full = full
-        for attachment in tuple(self._attachments):
+        for attachment in self._attachments:
             attachment.hold(full)
 
     def attach(self, viewer: Viewer, mode: Mode, columns: int, rows: int) -> Attachment:
         """
-        Show the terminal to one more; the screen as it is now is drawn at once.
+        Show the terminal to one more; the screen as it is now is drawn, soon, then what follows.
 
         :param columns: of the viewer's terminal, as are ``rows``; if it drives, the program's terminal takes this size.
         :raises NotFound: the program has ended.
@@ -122,7 +127,7 @@ class Hub:
         if mode is Mode.DRIVE:
             self._driver = attachment
             self._want(attachment.size, at_once=True)
-        self._attachments.append(attachment)
+        self._attachments += (attachment,)
         self._readers[attachment] = TypedReader()
         attachment.begin()
         if self._input_full:
@@ -141,17 +146,24 @@ class Hub:
         self._record(lambda recording, now: recording.marker(now, safe or "bell"))
         self._give_notice()
 
-    def text(self) -> str:
-        """:returns: what the terminal shows and has shown, as plain text."""
-        return self._screen.text()
+    def mark(self, label: str) -> None:
+        """:param label: stands in the recording at this moment; may come from anywhere."""
+        self._record(lambda recording, now: recording.marker(now, shorten(label, MARK_LIMIT)))
 
-    def redraw(self, size: tuple[int, int], history: bool) -> bytes:
-        """For attachments: what draws all from scratch."""
-        try:
-            return self._screen.redraw(*size, history)
-        except Exception:
-            self._screen_failed()
-            return self._screen.redraw(*size, history)
+    def text(self) -> Deferred[str]:
+        """
+        Read the terminal.
+
+        :returns: what it shows and has shown, as plain text; wrapped lines are joined. Without an exact model, and once
+            the program has ended: the last output without its sequences. Does not fail.
+        """
+        found: Deferred[str] = Deferred()
+        self._screen.text(found.callback)
+        return found
+
+    def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
+        """For attachments: what draws from scratch all that there is now."""
+        self._screen.redraw(*size, history, draw)
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
         """For attachments: input for the program. Of several terminals, only the one in use answers its questions."""
@@ -180,7 +192,7 @@ class Hub:
     def left(self, attachment: Attachment) -> None:
         """For attachments: one is gone."""
         if attachment in self._attachments:
-            self._attachments.remove(attachment)
+            self._attachments = tuple(other for other in self._attachments if other is not attachment)
             del self._readers[attachment]
             self._driver = None if self._driver is attachment else self._driver
             self.changed()
@@ -193,22 +205,11 @@ class Hub:
                 self.log.error("the recording ends here: {error}", error=e)
                 self._recording = None
 
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._screen.feed(data)
-        except Exception:
-            self._screen_failed()
-            self._screen.feed(data)
-
-    def _screen_failed(self) -> None:
-        self.log.failure("the screen model failed; from now on the last output is kept instead")
-        self._screen = RingScreen()
-
     def _give_notice(self) -> None:
         """Put the notice in where it cuts no sequence in two."""
         if self._notice and self._screen.between:
             notice, self._notice = self._notice, b""
-            for attachment in tuple(self._attachments):
+            for attachment in self._attachments:
                 attachment.notice(notice)
 
     def _want(self, size: tuple[int, int], at_once: bool = False) -> None:
@@ -220,10 +221,7 @@ class Hub:
         if self._wanted == self._size or self._over is not None:
             return
         self._size = self._wanted
-        try:
-            self._screen.resize(*self._size)
-        except Exception:
-            self._screen_failed()
+        self._screen.resize(*self._size)
         self._record(lambda recording, now: recording.resized(now, *self._size))
         self._stream.resize(*self._size)
         if self._resizing is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 HOLD_SECONDS = 1.0
 """How long the first half of a reserved pair is held back for its second half (our choice)."""
@@ -17,6 +17,9 @@ _KITTY = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)?(?::(\d{1,7}))?(?:;(\d{1,3})?(?::
 
 _XTERM = re.compile(rb"\x1b\[27;(\d{1,3});(\d{1,7})~")
 """A key in xterm's modifyOtherKeys: modifiers, number."""
+
+_STROKE = re.compile(rb"\x1b\[[\d:;]+[u~]|[\x00-\x1a\x1c-\x1f]")
+"""A key with Ctrl, in each of these ways."""
 
 _CONTROL, _LOCKS, _RELEASED = 4, 64 | 128, b"3"
 """Bits of the modifiers less one, and the kind of event of a key that is let go (kitty's keyboard protocol)."""
@@ -35,9 +38,11 @@ class Reserved:
     A key of ours was pressed.
 
     :param name: ``interrupt``, ``quit`` or ``detach``.
+    :param data: what the terminal sent for it.
     """
 
     name: str
+    data: bytes = field(default=b"", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,9 @@ class Keys:
     """
     Looks for reserved keys in what is read from a terminal.
 
-    A key counts only as a read that is nothing but that key (a terminal sends each press by itself), and outside a
-    bracketed paste: a file that is pasted or dropped onto the terminal holds all bytes there are.
+    A key counts only as a read that is nothing but that key (a terminal sends each press by itself), or nothing but
+    such keys or one pair (whoever reads late finds several), and outside a bracketed paste: a file that is pasted or
+    dropped onto the terminal holds all bytes there are.
 
     :param reserved: a pair may not begin with what is a key by itself.
     """
@@ -111,19 +117,24 @@ class Keys:
         :param read: what one read from the terminal gave.
         :returns: what it means; the data of all :class:`Forward` together is what was read, less the reserved keys.
         """
+        if not self._pasting and len(several := _STROKE.findall(read)) > 1 and self._all_reserved(read, several):
+            return [what for one in several for what in self.feed(one)]
+        if len(read) == 2 and not self._pasting and tuple(map(_plain, read)) in self._names:
+            return [*self.feed(read[:1]), *self.feed(read[1:])]
         pressed, released = ("", False) if self._track_paste(read) else stroke(read)
         if released and self._held:
             self._held += read  # the first half is let go before the second is pressed
             return []
         first = self._held_stroke
         if name := self._names.get((first, pressed), ""):
+            held = self._held
             self._forget()
-            return [Reserved(name)]
+            return [Reserved(name, held + read)]
         passed = self.release()
         if released or not pressed:
             pass
         elif name := self._names.get((pressed,), ""):
-            return [*passed, Reserved(name)]
+            return [*passed, Reserved(name, read)]
         elif pressed in self._first:
             self._held, self._held_stroke = read, pressed
             return passed
@@ -134,6 +145,10 @@ class Keys:
         held = self._held
         self._forget()
         return [Forward(held)] if held else []
+
+    def _all_reserved(self, read: bytes, several: list[bytes]) -> bool:
+        named = (stroke(one) for one in several)
+        return b"".join(several) == read and all(gone or (name,) in self._names for name, gone in named)
 
     def _forget(self) -> None:
         self._held, self._held_stroke = b"", ""

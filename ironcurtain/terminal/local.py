@@ -26,6 +26,9 @@ from ironcurtain.terminal.restore import RESTORE
 FLUSH_SECONDS = 1.0
 """How long the last output may take before the terminal is restored all the same (our choice)."""
 
+WRITE_SIZE = 16 * 1024
+"""How many bytes are offered to it at once (our choice: the kernel takes fewer)."""
+
 _DEADLY = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 """Signals that end a process that does nothing about them, and leave it time to run a handler."""
 
@@ -162,9 +165,23 @@ class LocalTerminal(FileDescriptor):
         """For the reactor."""
         return fdesc.readFromFD(self._opened, self._received)
 
+    def write(self, data: bytes) -> None:
+        """Show bytes: now, unless some wait already."""
+        super().write(data)
+        if self.connected and not self.blocked:
+            self.doWrite()
+
     def writeSomeData(self, data: bytes) -> Any:
-        """For the transport's buffer."""
-        return fdesc.writeToFD(self._opened, data)
+        """For the transport's buffer: a terminal takes a few KiB at once, and soon a few more."""
+        done = 0
+        while done < len(data):
+            written = fdesc.writeToFD(self._opened, data[done : done + WRITE_SIZE])
+            if not isinstance(written, int):
+                return done or written  # an end is found again
+            if written == 0:
+                break
+            done += written
+        return done
 
     def connectionLost(self, reason: Failure) -> None:
         """For the reactor: it is gone, or all is written after :meth:`close`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -94,7 +95,12 @@ class Channel(Protocol):
 
 
 class ScreenModel(Protocol):
-    """Knows what a terminal that was there all the time would show."""
+    """
+    Knows what a terminal that was there all the time would show.
+
+    Answers come at once or later, each exactly once; they tell of all that was fed before the question, and of nothing
+    after it.
+    """
 
     @property
     def between(self) -> bool:
@@ -106,16 +112,20 @@ class ScreenModel(Protocol):
     def resize(self, columns: int, rows: int) -> None:
         """Have another size."""
 
-    def redraw(self, columns: int, rows: int, history: bool = False) -> bytes:
+    def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
         """
-        What brings any terminal to what it should show. The program's further output may follow at once.
+        Find what brings any terminal to what it should show. The program's further output may follow at once.
 
         :param columns: of that terminal, as are ``rows``.
         :param history: with lines that have scrolled off, where the size is the same.
+        :param draw: gets it.
         """
 
-    def text(self) -> str:
-        """:returns: all that is known as plain text: lines that scrolled off, then the screen; wrapped lines joined."""
+    def text(self, found: Callable[[str], None]) -> None:
+        """:param found: gets all that is known as plain text: lines that scrolled off, then the screen."""
+
+    def close(self) -> None:
+        """No more output comes. It may be asked all the same, but then knows less."""
 
 
 def sane_size(columns: int, rows: int) -> tuple[int, int]:

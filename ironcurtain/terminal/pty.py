@@ -10,8 +10,9 @@ import struct
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
+from twisted.internet import fdesc
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone, ProcessExitedAlready
 from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorProcess, IReactorTime
@@ -29,6 +30,9 @@ GRACE_SECONDS = 5.0
 
 DRAIN_SECONDS = 1.0
 """How long the terminal's last output is waited for once the command has ended (our choice; it is there at once)."""
+
+READ_LIMIT = 64 * 1024
+"""Most bytes that are read at once (our choice)."""
 
 _TERM = {"TERM": "xterm-256color"}
 
@@ -86,12 +90,7 @@ class LocalPty:
         :raises NotFound: there is no such command or directory.
         :raises NoPty: there is no terminal for it, or no process.
         """
-        if not os.path.isdir(directory):
-            raise NotFound(f"there is no directory {directory}")
-        named = os.path.join(directory, argv[0]) if "/" in argv[0] else argv[0]
-        program = shutil.which(named, path=environ.get("PATH", os.defpath))
-        if program is None:
-            raise NotFound(f"there is no command {argv[0]}: check its name and PATH")
+        program = find_program(argv[0], environ, directory)
         try:
             master, slave = os.openpty()
         except OSError as e:
@@ -123,6 +122,8 @@ class LocalPty:
         """What is typed."""
         if self._process is not None:
             self._process.write(data)
+            if self._process.connected:
+                self._process.doWrite()  # a key need not wait for the reactor's next turn
 
     def pause(self) -> None:
         """Give no more output for now; once the command has ended, the rest comes all the same."""
@@ -161,7 +162,26 @@ class LocalPty:
         """For the process: it runs."""
         pid: int = process.pid  # type: ignore[assignment]  # Twisted's class says None
         self._process, self.pid = process, pid
+        process.doRead = self._read  # type: ignore[method-assign]
         process.registerProducer(_Input(self), True)
+
+    def _read(self) -> Any:
+        """
+        In place of Twisted's: the kernel gives a terminal's output in pieces of 4 KiB at most, and a turn of the
+        reactor for each would take longer than all else.
+        """
+        pieces: list[bytes] = []
+        size, result = 0, None
+        while size < READ_LIMIT and result is None:
+            before = len(pieces)
+            result = fdesc.readFromFD(self._process.fileno(), pieces.append) if self._process is not None else None
+            size += sum(map(len, pieces[before:]))
+            if len(pieces) == before:
+                break
+        if pieces:
+            self.owner.received(b"".join(pieces))
+            return None  # an end is found again
+        return result
 
     def exited(self) -> None:
         """For the process: it ended, and the kernel has hung up on all others that have the terminal."""
@@ -181,7 +201,7 @@ class LocalPty:
     def over(self, reason: Failure) -> None:
         """For the process: it ended, and the terminal has nothing more."""
         self._cancel()
-        ended = _how(reason)
+        ended = how(reason)
         self.owner.ended(ended)
         self.done.callback(ended)
 
@@ -253,7 +273,22 @@ def _set_size(descriptor: int, columns: int, rows: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
 
 
-def _how(reason: Failure) -> Ended:
+def find_program(name: str, environ: Mapping[str, str], directory: str) -> str:
+    """
+    :param name: a path, or what is looked up in the ``PATH`` of ``environ``.
+    :param directory: where a path begins, and where the program is to run.
+    :raises NotFound: there is no such command or directory.
+    """
+    if not os.path.isdir(directory):
+        raise NotFound(f"there is no directory {directory}")
+    named = os.path.join(directory, name) if "/" in name else name
+    if (program := shutil.which(named, path=environ.get("PATH", os.defpath))) is None:
+        raise NotFound(f"there is no command {name}: check its name and PATH")
+    return program
+
+
+def how(reason: Failure) -> Ended:
+    """:param reason: what Twisted says about a process that ended."""
     number, status = getattr(reason.value, "signal", None), getattr(reason.value, "exitCode", None)
     if number is not None:
         return Ended(128 + number, f"ended by signal {signal.Signals(number).name}")

@@ -17,7 +17,7 @@ from ironcurtain.errors import IronCurtainError, ProtocolViolation, Unavailable
 from ironcurtain.terminal.keyboard import Keyboard
 from ironcurtain.terminal.keys import Keys
 from ironcurtain.terminal.local import LocalTerminal
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import Channel, Ended
 from ironcurtain.terminal.remote_server import StreamTransport
 from ironcurtain.terminal.wire import (
     PATIENCE_SECONDS,
@@ -48,7 +48,7 @@ class Refused(IronCurtainError):
 @implementer(IPushProducer)
 class AttachClient(Protocol):
     """
-    A terminal of this process, joined with one of another.
+    A terminal that a person of this process sits at, joined with one of another process.
 
     :ivar welcomed: fires when frames may follow; fails with :class:`Refused` or
         :class:`~ironcurtain.errors.Unavailable`.
@@ -57,7 +57,7 @@ class AttachClient(Protocol):
 
     transport: StreamTransport
 
-    def __init__(self, hello: Hello, terminal: LocalTerminal) -> None:
+    def __init__(self, hello: Hello, terminal: Channel) -> None:
         self._hello, self._terminal = hello, terminal
         self._line, self._frames = LineReader(), FrameReader()
         self.welcomed: Deferred[None] = Deferred(lambda _: self.transport.abortConnection())
@@ -135,6 +135,21 @@ class AttachClient(Protocol):
             self.over.callback(Ended(None, reason))
 
 
+async def connect(reactor: Any, path: str, client: AttachClient) -> None:
+    """
+    Connect a client with the owner of a terminal; its output may have begun to come when this returns.
+
+    :param path: of the owner's socket.
+    :raises Unavailable: nobody answers there.
+    :raises Refused: the owner said no.
+    """
+    try:
+        await connectProtocol(UNIXClientEndpoint(reactor, path, timeout=PATIENCE_SECONDS), client)
+        await client.welcomed.addTimeout(PATIENCE_SECONDS, reactor)
+    except (ConnectError, TimeoutError) as e:
+        raise Unavailable(f"the session's process does not answer: {str(e) or type(e).__name__}") from None
+
+
 async def attach(
     reactor: Any,
     path: str,
@@ -156,11 +171,7 @@ async def attach(
     """
     client = AttachClient(hello, terminal)
     user = _User(client, Keyboard(keys, reactor, client.typed, lambda name: on_key(name, client)))
-    try:
-        await connectProtocol(UNIXClientEndpoint(reactor, path, timeout=PATIENCE_SECONDS), client)
-        await client.welcomed.addTimeout(PATIENCE_SECONDS, reactor)
-    except (ConnectError, TimeoutError) as e:
-        raise Unavailable(f"the session's process does not answer: {str(e) or type(e).__name__}") from None
+    await connect(reactor, path, client)
     try:
         # No turn of the reactor lies between the answer and this, so that the first output finds the terminal ready.
         terminal.begin(user)

@@ -23,7 +23,9 @@ RESTORE = b"".join(
     (
         ABORT,
         b"\x1b[<99u",  # the keyboard flags of this screen; each screen has a stack of its own
-        b"\x1b7\x1b[?1049l\x1b[?1047l\x1b[?47l",  # saved first: leaving restores, also if there was nothing to leave
+        # Leaving restores the cursor, also if there was nothing to leave: some terminals then take what the last
+        # entering saved. So this enters first, which changes nothing where a program left its own screen on.
+        b"\x1b7\x1b[?1049h\x1b[?1049l\x1b[?1047l\x1b[?47l",
         b"\x1b[<99u",
         b"\x1b[!p",  # soft reset: moves no cursor and clears nothing
         b"\x1b[4l\x1b[20l",  # insert mode stays in some terminals

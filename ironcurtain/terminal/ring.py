@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections.abc import Callable
 
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from ironcurtain.terminal.sequences import SEQUENCE, SEQUENCE_LIMIT, plain, unfinished
@@ -34,42 +34,45 @@ class RingScreen:
 
     def __init__(self, limit: int = RING_LIMIT) -> None:
         self._limit = limit
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
+        self._kept = bytearray()
         self._lost = False
-        self._tail = b""
 
     @property
     def between(self) -> bool:
         """Whether the output is between two sequences."""
-        return not unfinished(self._tail)
+        return not unfinished(bytes(self._kept[-SEQUENCE_LIMIT:]))
 
     def feed(self, data: bytes) -> None:
         """Take output, cut anywhere."""
-        self._tail = (self._tail + data[-SEQUENCE_LIMIT:])[-SEQUENCE_LIMIT:]
-        self._chunks.append(data)
-        self._size += len(data)
-        while self._size - len(self._chunks[0]) >= self._limit:
-            self._size -= len(self._chunks.popleft())
+        self._kept += data
+        if len(self._kept) > 2 * self._limit:
+            del self._kept[: -self._limit]
             self._lost = True
 
     def resize(self, columns: int, rows: int) -> None:
         """What is kept does not depend on a size."""
 
-    def redraw(self, columns: int, rows: int, history: bool = False) -> bytes:
-        """:returns: the last output, without what must be said only once."""
-        kept = self._kept()
-        end = unfinished(kept)
-        whole = kept[: len(kept) - len(end)]
-        return RESTORE + CLEAR + _SAYS.sub(lambda said: b"" if _SAID_ONCE.fullmatch(said[0]) else said[0], whole) + end
+    def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
+        """:param draw: gets, at once, the last output without what must be said only once."""
+        draw(replay(self.kept()))
 
-    def text(self) -> str:
-        """:returns: the last output as plain text."""
-        return plain(self._kept())
+    def text(self, found: Callable[[str], None]) -> None:
+        """:param found: gets, at once, the last output as plain text."""
+        found(plain(self.kept()))
 
-    def _kept(self) -> bytes:
-        data = b"".join(self._chunks)
-        if self._lost or len(data) > self._limit:
-            data = data[-self._limit :]
-            return data[data.find(b"\n") + 1 :]  # the beginning is missing: start with a whole line
-        return data
+    def close(self) -> None:
+        """What is kept stays as it is."""
+
+    def kept(self) -> bytes:
+        """:returns: the last output; from the beginning of a line, where some is missing."""
+        if self._lost or len(self._kept) > self._limit:
+            data = bytes(self._kept[-self._limit :])
+            return data[data.find(b"\n") + 1 :]
+        return bytes(self._kept)
+
+
+def replay(kept: bytes) -> bytes:
+    """:returns: what shows output again on any terminal, without what must be said only once."""
+    end = unfinished(kept)
+    whole = kept[: len(kept) - len(end)]
+    return RESTORE + CLEAR + _SAYS.sub(lambda said: b"" if _SAID_ONCE.fullmatch(said[0]) else said[0], whole) + end

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+from twisted.logger import Logger
+
 from ironcurtain.terminal.model import ScreenModel
+from ironcurtain.terminal.modelled_screen import ModelledScreen
 from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen_process import ScreenProcess, ScreenReactor
 
 HISTORY_LINES = 1000
 """Most lines that are usually kept once they have scrolled off (our choice: a redraw takes a few milliseconds then)."""
 
+_log = Logger()
+_processes: dict[ScreenReactor, ScreenProcess] = {}
+"""One for each reactor, of which there is one."""
 
-def open_screen(columns: int, rows: int, history: int = HISTORY_LINES) -> ScreenModel:
+
+def open_screen(columns: int, rows: int, reactor: ScreenReactor, history: int = HISTORY_LINES) -> ScreenModel:
     """
-    Make the exact model where its library is installed and fits this machine, else the one that only remembers.
+    Make the exact model where its library is installed and works, else the one that only remembers.
+
+    The exact ones live in a process of their own, which is started with the first and ends with the last of them: each
+    must be closed.
 
     :param history: most lines that are kept once they have scrolled off.
     """
-    try:
-        from ironcurtain.terminal.ghostty_screen import GhosttyScreen
-    except (ImportError, OSError):
+    if find_spec("pyghostty") is None:
         return RingScreen()
-    return GhosttyScreen(columns, rows, history)
+    process = _processes.get(reactor)
+    if process is None or process.gone:
+        try:
+            process = _processes[reactor] = ScreenProcess(reactor)
+        except OSError as e:
+            _log.warn("the process of the screen models does not start: {error}", error=e)
+            return RingScreen()
+    return ModelledScreen(process, columns, rows, history)

@@ -95,6 +95,10 @@ class CommandTests(SynchronousTestCase):
         self.assertIn("--continue", CLAUDE.screen(facts(), False))
         self.assertNotIn("--print", CLAUDE.screen(facts(), True))
 
+    def test_the_screen_begins_with_a_task(self) -> None:
+        self.assertEqual(CLAUDE.screen(facts(), True, "-x $(y)")[-2:], ("--", "-x $(y)"))
+        self.assertEqual(CLAUDE.screen(facts(), False, "z")[-3:], ("--continue", "--", "z"))
+
 
 class EnvironmentTests(SynchronousTestCase):
     """What it finds in its environment."""

@@ -79,6 +79,10 @@ class CommandTests(SynchronousTestCase):
         for command in (CODEX.turn(facts(model="gpt-4.1"), True), CODEX.screen(facts(model="gpt-4.1"), True)):
             self.assertEqual(command[command.index("--model") + 1], "gpt-4.1")
 
+    def test_the_screen_begins_with_a_task(self) -> None:
+        self.assertEqual(CODEX.screen(facts(), True, "-x $(y)")[-2:], ("--", "-x $(y)"))
+        self.assertIn("--no-daemon", CODEX.screen(facts(), True))
+
     def test_its_screen(self) -> None:
         self.assertNotIn("resume", CODEX.screen(facts(), True))
         self.assertEqual(CODEX.screen(facts(), False)[:3], ("codex", "resume", "--last"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import fnmatch
 import re
 import shutil
 import subprocess
@@ -10,83 +10,133 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import Adapter, TurnFailed, TurnOutcome
 from ironcurtain.agents.registry import GROUP, installed
+from ironcurtain.container.brought_images import GROUP as IMAGES
+from tests import agent_images, engine
 from tests.agents.samples import content, facts
+from tests.product import Product, until
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PACKAGE = DOCS / "examples" / "shell-agent"
 
+BUILD_SECONDS = 1800.0
+"""How long the base image may take where there is none yet."""
 
-class ShellAgentTests(SynchronousTestCase):
-    """Installed as its pyproject.toml says, and run."""
+
+def project() -> dict[str, Any]:
+    """:returns: what the package says about itself."""
+    return tomllib.loads((PACKAGE / "pyproject.toml").read_text())
+
+
+def install(top: Path) -> list[str]:
+    """
+    Write what pip writes about the package.
+
+    :returns: the directories to search for modules, of the package and of what was written.
+    """
+    about = project()["project"]
+    directory = top / "site" / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
+    directory.mkdir(parents=True)
+    (directory / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n")
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in about["entry-points"].items()
+    ]
+    (directory / "entry_points.txt").write_text("\n".join(groups))
+    return [str(directory.parent), str(PACKAGE)]
+
+
+class PackageTests(SynchronousTestCase):
+    """What it consists of."""
 
     def setUp(self) -> None:
-        self.top = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.top)
-        for name in ("workspace", "home", "orientation"):
-            (self.top / name).mkdir()
+        top = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, top)
         self.addCleanup(sys.modules.pop, "shell_agent", None)
-        self.patch(sys, "path", [str(self._installed()), str(PACKAGE), *sys.path])
+        self.patch(sys, "path", [*install(top), *sys.path])
         self.patch(sys, "dont_write_bytecode", True)
-
-    def _installed(self) -> Path:
-        """:returns: a directory with what pip writes about the package."""
-        project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-        about = self.top / "site" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-        about.mkdir(parents=True)
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 1.0\n")
-        points = project["entry-points"][GROUP]
-        text = "".join(f"{name} = {value}\n" for name, value in points.items())
-        (about / "entry_points.txt").write_text(f"[{GROUP}]\n{text}")
-        return about.parent
-
-    def _turn(self, agent: Adapter, message: str) -> str:
-        """Run a message as in a container, with the places of the test."""
-        home, orientation = self.top / "home", self.top / "orientation"
-        for file in agent.files(facts()):
-            path = self.top / file.place / file.path
-            if file.replace or not path.exists():
-                path.write_text(file.content.replace("/workspace", str(self.top / "workspace")))
-        given = {name: value.replace("/etc/ironcurtain", str(orientation)) for name, value in self._given(agent)}
-        environ = {"PATH": os.environ["PATH"], "HOME": str(home), **given}
-        done = subprocess.run(
-            agent.turn(facts(), True), input=message.encode(), capture_output=True, env=environ, cwd=home, timeout=30
-        )
-        return agent.answer(TurnOutcome(done.returncode, done.stdout, done.stderr)).text
-
-    def _given(self, agent: Adapter) -> list[tuple[str, str]]:
-        return list(agent.environment(facts()).items())
 
     def test_the_page_shows_these_files(self) -> None:
         shown = re.findall(r"literalinclude:: (\S+)", (DOCS / "agents.rst").read_text())
-        self.assertEqual(sorted((DOCS / path).resolve() for path in shown), sorted(PACKAGE.glob("*.*")))
+        there = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+        self.assertEqual({(DOCS / path).resolve() for path in shown}, there)
+
+    def test_the_files_of_the_image_are_part_of_it(self) -> None:
+        patterns = project()["tool"]["setuptools"]["package-data"]["shell_agent"]
+        for path in (PACKAGE / "shell_agent" / "image").rglob("*"):
+            name = str(path.relative_to(PACKAGE / "shell_agent"))
+            self.assertTrue(any(fnmatch.fnmatch(name, pattern) for pattern in patterns), name)
 
     def test_it_is_found_and_listed(self) -> None:
         agent = installed().find("shell-agent")
         self.assertEqual(agent.display_name, "Shell agent")
         [listed] = [listed for listed in installed().listing() if listed.id == "shell-agent"]
-        self.assertEqual((listed.image, listed.providers, listed.problem), ("codex", (), ""))
+        self.assertEqual((listed.image, listed.providers, listed.problem), ("shell-agent", (), ""))
         self.assertEqual(content(agent.files(facts()), "orientation", "orientation.md"), facts().orientation)
+        self.assertEqual(set(project()["project"]["entry-points"]), {GROUP, IMAGES})
 
-    def test_messages_are_answered_one_after_the_other(self) -> None:
-        agent = installed().find("shell-agent")
-        self.assertEqual(self._turn(agent, "mkdir src\ncd src\necho made"), "made")
-        self.assertEqual(self._turn(agent, "pwd"), str(self.top / "workspace" / "src"))
 
-    def test_failures(self) -> None:
-        agent = installed().find("shell-agent")
-        empty = self.assertRaises(TurnFailed, self._turn, agent, "true")
-        self.assertEqual(empty.kind, "empty")
-        error = self.assertRaises(TurnFailed, self._turn, agent, "echo no such luck >&2; exit 3")
-        self.assertEqual(error.kind, "failed")
-        self.assertIn("exit status 3", str(error))
-        self.assertIn("no such luck", str(error))
+class InstalledTests(SynchronousTestCase):
+    """A person installs it, and uses it: with a daemon, in a real container of its own image."""
 
-    def test_its_own_notes_are_kept(self) -> None:
-        agent = installed().find("shell-agent")
-        self._turn(agent, "echo more >>~/notes.txt; echo done")
-        self.assertEqual(self._turn(agent, "tail -n 1 ~/notes.txt"), "more")
+    def setUp(self) -> None:
+        environment = agent_images.environment()  # an Engine that is started for it is not the product's
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+        self.product.environ |= environment
+        self.product.environ["PYTHONPATH"] = ":".join(install(self.product.person))
+        self.product.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        self.product.person.chmod(0o755)  # if we are root, the agent runs as somebody else
+        line = self.product.command("images", "build", "shell-agent")
+        subprocess.run(line, env=self.product.environ, check=True, capture_output=True, timeout=BUILD_SECONDS)
+
+    def image(self) -> dict[str, Any]:
+        """:returns: what is said about its image."""
+        images: list[dict[str, Any]] = self.product.json("images", "list")
+        return next(image for image in images if image["agent"] == "shell-agent")
+
+    def test_from_its_image_to_its_answers(self) -> None:
+        image = self.image()
+        self.assertEqual((image["state"], image["version"]), ("current", "1.0"))
+        engine.call("DELETE", f"/images/{image['reference']}")
+        self.assertEqual(self.image()["state"], "missing")
+        done = self.product.twistd("ironcurtain")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        try:
+            while not (self.product.home / "run" / "daemon.sock").exists():
+                pass
+            self.first()
+            self.later()
+        finally:
+            stopping = (self.product.home / "twistd.pid").read_text()
+            subprocess.run(["kill", stopping], check=True)
+            while (self.product.home / "twistd.pid").exists():
+                pass
+        self.assertEqual(self.image()["state"], "current")
+
+    def first(self) -> None:
+        """The first session builds the image, and the person sees it."""
+        process = self.product.start("start", "--agent", "shell-agent", "mkdir src; cd src; echo made")
+        assert process.stderr is not None and process.stdout is not None
+        until(process.stderr, "Building the image ironcurtain/shell-agent:")
+        until(process.stderr, "COPY start.sh /usr/local/share/shell-agent/start.sh")
+        out, err = process.communicate()
+        self.assertEqual((process.returncode, out), (0, "made\n"), err)
+
+    def later(self) -> None:
+        """It goes on where it was; what fails says why; what it keeps is kept; and nothing can be reached."""
+        for script, status, words in (
+            ("pwd; echo more >>~/notes.txt", 0, "/workspace/src\n"),
+            ("tail -n 1 ~/notes.txt", 0, "more\n"),
+            ("cat /etc/ironcurtain/orientation.md", 0, "There is no network. Downloads"),
+            ("echo no such luck >&2; exit 3", 1, "exit status 3"),
+            ("true", 1, "it ended well and said nothing"),
+            ("curl -sS https://api.anthropic.com 2>&1 || echo not reached", 0, "not reached"),
+        ):
+            done = self.product.run("start", "-r", "last", script)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(words, done.stdout + done.stderr)

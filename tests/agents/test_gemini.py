@@ -79,6 +79,9 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(GEMINI.screen(facts(model="m"), True), ("gemini", "--yolo", "--model", "m"))
         self.assertIn("--resume", GEMINI.screen(facts(), False))
 
+    def test_the_screen_begins_with_a_task(self) -> None:
+        self.assertEqual(GEMINI.screen(facts(), True, "-x $(y)")[-1], "--prompt-interactive=-x $(y)")
+
     def test_the_key(self) -> None:
         self.assertEqual(GEMINI.environment(facts())["GEMINI_API_KEY"], KEYS["google"])
         self.assertRaises(UsageError, GEMINI.environment, facts({}))

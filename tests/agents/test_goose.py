@@ -62,6 +62,10 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(GOOSE.screen(facts(), True), ("goose", "session"))
         self.assertEqual(GOOSE.screen(facts(), False), ("goose", "session", "--resume"))
 
+    def test_the_screen_begins_with_a_task(self) -> None:
+        wanted = ("goose", "run", "--interactive", "--text", "-x $(y)")
+        self.assertEqual(GOOSE.screen(facts(), True, "-x $(y)"), wanted)
+
 
 class AnswerTests(SynchronousTestCase):
     """What it prints."""

@@ -101,6 +101,11 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(OPENCODE.screen(facts(), True), ("opencode",))
         self.assertEqual(OPENCODE.screen(facts(), False), ("opencode", "--continue"))
 
+    def test_the_screen_begins_with_a_task(self) -> None:
+        self.assertEqual(OPENCODE.screen(facts(), True, "-x $(y)"), ("opencode", "--prompt=-x $(y)"))
+        with self.assertRaisesRegex(UsageError, "takes no task when a conversation goes on"):
+            OPENCODE.screen(facts(), False, "x")
+
 
 class AnswerTests(SynchronousTestCase):
     """What it prints."""

@@ -26,7 +26,7 @@ class OrientationTests(SynchronousTestCase):
         text = orientation(["files__read", "git__push"], ["api.anthropic.com"], 300.0)
         for words in ("/workspace", "/home/agent", "no network", "api.anthropic.com", "- files__read\n- git__push\n"):
             self.assertIn(words, text)
-        for words in ("Allowed", "Escalated", "Denied", "5 minutes", "never an instruction"):
+        for words in ("Allowed", "Escalated", "Denied", "5 minutes", "never an instruction", "- Keys in your"):
             self.assertIn(words, text)
 
     def test_times(self) -> None:
@@ -36,7 +36,9 @@ class OrientationTests(SynchronousTestCase):
     def test_no_tools_and_no_hosts(self) -> None:
         text = orientation([], [], 300.0)
         self.assertIn("no tools in this session", text)
-        self.assertIn("requests to your model get out. Downloads", text)
+        self.assertIn("There is no network. Downloads", text)
+        self.assertNotIn("model", text)
+        self.assertNotIn("Keys", text)
 
     def test_many_tools(self) -> None:
         text = orientation([f"tool_{number}" for number in range(TOOLS_LISTED + 5)], [], 300.0)

@@ -25,7 +25,7 @@ RECORDS = st.lists(
 def make_lines(records: list[tuple[str, dict[str, Any]]]) -> list[bytes]:
     lines, previous = [], chain.START
     for number, (kind, fields) in enumerate([("begin", {"version": chain.FORMAT_VERSION}), *records], 1):
-        line = chain.make_line(number, 1.5e9 + number, kind, fields, previous)
+        line = chain.make_line(number, chain.timestamp(1.5e9 + number), kind, fields, previous)
         previous = chain.digest(line)
         lines.append(line + b"\n")
     return lines
@@ -108,7 +108,7 @@ class VerifyTests(SynchronousTestCase):
         self.assertFalse(chain.verify([]).intact)
 
     def test_a_newer_version_is_a_problem(self) -> None:
-        line = chain.make_line(1, 0.0, "begin", {"version": chain.FORMAT_VERSION + 1}, chain.START)
+        line = chain.make_line(1, chain.timestamp(0.0), "begin", {"version": chain.FORMAT_VERSION + 1}, chain.START)
         (problem,) = chain.verify([line + b"\n"]).problems
         self.assertIn("version 2", problem.what)
 
@@ -116,7 +116,7 @@ class VerifyTests(SynchronousTestCase):
         """Somebody who forges the digests too is caught where a number is missing or comes twice."""
         first = make_lines([])[0]
         for number in (1, 3):
-            forged = chain.make_line(number, 1.5e9, "call", {}, chain.digest(first[:-1]))
+            forged = chain.make_line(number, chain.timestamp(1.5e9), "call", {}, chain.digest(first[:-1]))
             (problem,) = chain.verify([first, forged + b"\n"]).problems
             self.assertEqual(problem.what, f"has number {number} where 2 was due")
 

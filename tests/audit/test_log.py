@@ -42,6 +42,15 @@ class WritingTests(LogTestCase):
         self.assertEqual(last["arguments"], {"path": "/workspace/a"})
         self.assertEqual(log.head, self.verify().head)
 
+    def test_several_records_at_once_are_links_of_the_chain(self) -> None:
+        log = self.open()
+        number = log.extend(
+            (("outcome", {"callId": "c1"}), ("call", {"callId": "c2", "tool": "Bearer abcdefghijklmnop"}))
+        )
+        self.assertEqual(log.append("end"), number + 1)
+        self.assertEqual([record["kind"] for record in self.records()], ["begin", "outcome", "call", "end"])
+        self.assertEqual((self.verify().problems, self.records()[2]["tool"]), ([], "[redacted authorization]"))
+
     def test_the_first_record_names_version_and_session(self) -> None:
         self.open()
         (begin,) = self.records()
@@ -117,7 +126,10 @@ class OpeningTests(LogTestCase):
         self.assertEqual((self.verify().problems, self.verify().records), ([], 3))
 
     def test_a_newer_version_is_refused_and_left_alone(self) -> None:
-        line = chain.make_line(1, 0.0, "begin", {"version": chain.FORMAT_VERSION + 1}, chain.START) + b"\n"
+        line = (
+            chain.make_line(1, chain.timestamp(0.0), "begin", {"version": chain.FORMAT_VERSION + 1}, chain.START)
+            + b"\n"
+        )
         self.path.write_bytes(line)
         self.refused("format version 2: use a newer ironcurtain")
         self.assertEqual(self.path.read_bytes(), line)

@@ -33,13 +33,24 @@ class RenderTests(SynchronousTestCase):
         record = {**CALL, "kind": "decision", "outcome": "approved", "number": 12, "by": "local:ada"}
         self.assertTrue(render(record).endswith("approved  escalation 12 by local:ada"))
 
+    def test_a_decision_that_nobody_was_asked_for(self) -> None:
+        record = {**CALL, "kind": "decision", "outcome": "approved", "number": 0, "by": "local:ada", "permission": 12}
+        self.assertTrue(render(record).endswith("approved  unasked, as local:ada kept escalation 12"))
+
+    def test_permissions(self) -> None:
+        given = {**CALL, "kind": "permission", "number": 12, "by": "local:ada", "words": "git.push in /a and below"}
+        self.assertTrue(render(given).endswith("kept      escalation 12 by local:ada: git.push in /a and below"))
+        revoked = {**CALL, "kind": "permission-revoked", "number": 12, "by": "local:bob", "used": 3}
+        self.assertTrue(render(revoked).endswith("revoked   escalation 12 by local:bob, used 3 times"))
+
     def test_an_outcome(self) -> None:
         record = {"sequence": 8, "time": "", "kind": "outcome", "status": "error", "durationMs": 12, "error": "no"}
         self.assertTrue(render(record).endswith("error     after 12 ms: no"), render(record))
 
     def test_nothing_from_an_agent_reaches_the_terminal_as_it_is(self) -> None:
-        for kind in ("call", "decision", "outcome", "other", EVIL):
-            record = {name: EVIL for name in ("server", "tool", "rule", "by", "outcome", "status", "error", "number")}
+        for kind in ("call", "decision", "outcome", "permission", "permission-revoked", "other", EVIL):
+            names = "server tool rule by outcome status error number words used permission"
+            record = dict.fromkeys(names.split(), EVIL)
             line = render({**record, "kind": kind, "time": EVIL, "arguments": {EVIL: EVIL}, "sequence": EVIL})
             self.assertEqual([c for c in line if c in HARMFUL], [], kind)
 

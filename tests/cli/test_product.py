@@ -128,6 +128,48 @@ class ConversationTests(ProductCase):
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(self.product.json("sessions"), [])
 
+    def test_an_approval_that_is_kept_lets_the_next_call_pass_until_it_is_revoked(self) -> None:
+        (self.product.person / "docs").mkdir()
+        reads = [{"code": f"print(filesystem.read_text_file('~/docs/{name}.txt'))"} for name in ("one", "two", "three")]
+        for name in ("one", "two", "three"):
+            (self.product.person / "docs" / f"{name}.txt").write_text(name)
+        done = [{"text": "First."}, {"text": "Second."}]
+        script = self.product.script(reads[0], done[0], reads[1], done[1], reads[2], DONE)
+        process = self.product.start("start", "--backend", script)
+        assert process.stdin is not None
+        self.say(process, "read one")
+        until(process.stderr, "/approve 1 or")
+        scope = f"filesystem.read_text_file in {self.product.person}/docs and below"
+        self.assertIn(f"an approval can be kept for: {scope}", self.product.run("escalations").stdout)
+        kept = self.product.run("approve", "1", "--keep")
+        self.assertEqual(kept.returncode, 0, kept.stderr)
+        self.assertIn(f"From now on nobody is asked about: {scope}.\n", kept.stdout)
+        until(process.stdout, "First.")
+        self.say(process, "read two")
+        until(process.stderr, "as kept with escalation 1")
+        until(process.stdout, "Second.")
+        (permission,) = self.product.json("permissions")
+        self.assertEqual((permission["number"], permission["scope"], permission["used"]), (1, scope, 1))
+        self.assertTrue(self.product.run("permissions").stdout.startswith(f"1  {scope}\n   kept by local:"))
+        revoked = self.product.run("revoke", "1")
+        self.assertEqual(revoked.stdout, f"Revoked: people are asked again about {scope} in session 1.\n")
+        self.assertEqual(self.product.run("permissions").stdout, "No approvals were kept.\n")
+        self.assertEqual(self.product.run("revoke", "1").returncode, 69)
+        self.say(process, "read three")
+        until(process.stderr, "/approve 2 or")
+        self.assertEqual(self.product.run("deny", "2").returncode, 0)
+        process.communicate("/quit\n")
+        kinds = [record["kind"] for record in self.product.audit()]
+        self.assertEqual((kinds.count("permission"), kinds.count("permission-revoked")), (1, 1))
+        unasked = [record for record in self.product.audit() if record["kind"] == "decision" and "permission" in record]
+        self.assertEqual([(record["outcome"], record["permission"]) for record in unasked], [("approved", 1)])
+
+    def say(self, process: subprocess.Popen[str], message: str) -> None:
+        """Send a message in the session's own terminal."""
+        assert process.stdin is not None
+        process.stdin.write(f"{message}\n")
+        process.stdin.flush()
+
     def test_a_killed_owner_leaves_no_process_and_an_intact_record(self) -> None:
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
         assert process.stdin is not None
@@ -206,6 +248,22 @@ class DaemonTests(ProductCase):
         self.assertEqual(self.product.run("deny", "1").returncode, 0)
         out, err = process.communicate()
         self.assertEqual((process.returncode, out), (0, "All done.\n"), err)
+
+    def test_what_takes_long_is_shown_and_can_be_given_up(self) -> None:
+        self.serving()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"https://127.0.0.1:{silent.getsockname()[1]}/project.git"
+            process = self.product.start("start", "--repo", address, "do it")
+            assert process.stderr is not None
+            self.assertIn(address, until(process.stderr, "loning"))
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate()
+            self.assertEqual((process.returncode, err), (130, ""))
+            (directory,) = (self.product.home / "sessions").iterdir()
+            while not (directory / "session.json").exists():
+                pass
+        described = json.loads((directory / "session.json").read_text())
+        self.assertEqual((described["state"], described["reason"]), ("closed", "cancelled while starting"))
 
     def test_a_second_daemon_in_the_same_home_says_so(self) -> None:
         self.serving()

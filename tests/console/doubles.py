@@ -10,10 +10,10 @@ import pyte
 from twisted.internet.task import Clock
 
 from ironcurtain.console.console import Console
-from ironcurtain.errors import StaleDecision
+from ironcurtain.errors import NotFound, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
 
 NOW = 1_700_000_000.0
@@ -39,6 +39,22 @@ def escalation(number: int = 1, arguments: dict[str, Any] | None = None, **field
     return EscalationView(number=number, **(known | fields))
 
 
+def permission(number: int = 1, **fields: Any) -> PermissionView:
+    """:returns: an approval that was kept."""
+    known: dict[str, Any] = {
+        "session": 1,
+        "session_id": "0001",
+        "label": "builtin: mend the tests",
+        "server": "filesystem",
+        "tool": "read_text_file",
+        "scope": "filesystem.read_text_file in /srv/src and below",
+        "by": "ada",
+        "since": NOW - 60,
+        "used": 2,
+    }
+    return PermissionView(number=number, **(known | fields))
+
+
 def session(number: int = 1, **fields: Any) -> SessionInfo:
     """:returns: a session that works."""
     known: dict[str, Any] = {
@@ -59,6 +75,7 @@ class GivenSource:
         self.found: list[SessionInfo] = [session()]
         self.waiting: dict[int, EscalationView] = {}
         self.decided: list[tuple[int, Outcome, str | None]] = []
+        self.kept: dict[int, PermissionView] = {}
         self.listeners: list[Callable[[], None]] = []
         self.readers: dict[int, OnEvent] = {}
 
@@ -68,13 +85,25 @@ class GivenSource:
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         return [view for view in self.waiting.values() if closed or not view.outcome]
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         view = self.waiting[number]
         if view.outcome:
             raise StaleDecision(f"too late: escalation {number} was {view.outcome} by {view.by}")
         self.decided.append((number, outcome, digest))
-        self.close(number, outcome.value, "ada")
+        self.close(number, outcome.value, "ada", keep)
+        if keep:
+            self.kept[number] = permission(number, scope=view.scope)
         return self.waiting[number]
+
+    async def permissions(self) -> list[PermissionView]:
+        return list(self.kept.values())
+
+    async def revoke(self, number: int) -> PermissionView:
+        if number not in self.kept:
+            raise NotFound(f"there is no permission {number}")
+        return self.kept.pop(number)
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         self.listeners.append(on_change)
@@ -89,9 +118,10 @@ class GivenSource:
         self.waiting |= {view.number: view for view in views}
         self.tell()
 
-    def close(self, number: int, outcome: str, by: str) -> None:
+    def close(self, number: int, outcome: str, by: str, kept: bool = False) -> None:
         """Give an escalation its outcome."""
-        self.waiting[number] = msgspec.structs.replace(self.waiting[number], outcome=outcome, by=by, closed_at=NOW)
+        end: dict[str, Any] = {"outcome": outcome, "by": by, "closed_at": NOW, "kept": kept}
+        self.waiting[number] = msgspec.structs.replace(self.waiting[number], **end)
 
     def tell(self) -> None:
         """Say that something changed."""

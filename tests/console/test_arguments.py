@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.columns import plain
 from ironcurtain.console.arguments import SHOWN, brief, full_lines, key_lines
-from ironcurtain.console.text import cells, plain
+from ironcurtain.console.text import cells
 from ironcurtain.display import has_hidden_text
 
 JSON = st.recursive(

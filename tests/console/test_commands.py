@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.console.commands import Decide, DecideAll, Filter, Help, Quit, Section, Show, Wrong, parse
+from ironcurtain.console.commands import (
+    Decide,
+    DecideAll,
+    Filter,
+    Help,
+    Permissions,
+    Quit,
+    Revoke,
+    Section,
+    Show,
+    Wrong,
+    parse,
+)
 from ironcurtain.escalation import Outcome
 
 
@@ -17,6 +29,9 @@ class ParseTests(SynchronousTestCase):
         expected = {
             "/approve 7": Decide(Outcome.APPROVED, 7),
             " /deny  7 ": Decide(Outcome.DENIED, 7),
+            "/approve 7 keep": Decide(Outcome.APPROVED, 7, keep=True),
+            "/permissions": Permissions(),
+            "/revoke 7": Revoke(7),
             "/approve all": DecideAll(Outcome.APPROVED),
             "/deny all": DecideAll(Outcome.DENIED),
             "/sessions": Show(Section.SESSIONS),
@@ -32,6 +47,10 @@ class ParseTests(SynchronousTestCase):
     def test_what_is_wrong_says_what_to_type(self) -> None:
         for line in ("/approve", "/approve x", "/approve 1 2", "/approve -1", "/approve ²", f"/approve {'9' * 16}"):
             self.assertEqual(parse(line), Wrong("which one? Type /approve and its number, or /approve all"), line)
+        for line in ("/deny 1 keep", "/approve all keep", "/approve 1 keeps", "/approve keep"):
+            self.assertIsInstance(parse(line), Wrong, line)
+        for line in ("/revoke", "/revoke x", "/revoke 1 2"):
+            self.assertEqual(parse(line), Wrong("which one? /permissions lists the numbers"), line)
         self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
         self.assertEqual(parse("/aprove 1"), Wrong("no such command: /help lists them"))
 

@@ -6,11 +6,12 @@ import re
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
-from tests.console.doubles import NOW, GivenSource, Setup, escalation, session
+from tests.console.doubles import NOW, GivenSource, Setup, escalation, permission, session
 
 TIME = f"{datetime.fromtimestamp(NOW):%H:%M:%S}"
 EDIT = escalation(
@@ -60,8 +61,22 @@ AT_40_15 = f"""\
  edits = 1 change (43 characters, below)
  digest 0000000000000000 over all 77 ch…
 
- a approve  d deny  Tab lists  PgDn more
- f filter  / command  ? help  q quit"""
+ a approve  A keep  d deny  Tab lists
+ PgDn more  / command  ? help  q quit"""
+
+
+SCOPE = "filesystem.edit_file in /home/ada and below\x1b[2J"
+
+WHILE_IT_ASKS_TO_KEEP = (
+    AT_80_24.replace(
+        "\n Approve 2, filesystem.edit_file? y/n",
+        " Approve 2, filesystem.edit_file, and ask no more in session 1 about\n"
+        "   filesystem.edit_file in /home/ada and below\\x1b[2J\n"
+        " y/n?",
+    )
+    .replace("left ───────────", "left, 1 below ──")
+    .replace(" + 2\n", "")
+)
 
 
 class ScreenTests(SynchronousTestCase):
@@ -119,6 +134,33 @@ class DecisionTests(SynchronousTestCase):
         self.setup.type("/deny 1\r")
         self.assertEqual(self.setup.source.decided, [(1, Outcome.DENIED, escalation(1).digest)])
 
+    def test_an_approval_is_kept_for_what_the_question_names(self) -> None:
+        self.setup.source.put(msgspec.structs.replace(EDIT, scope=SCOPE))
+        self.setup.settle()
+        self.assertEqual(self.setup.type("jA"), WHILE_IT_ASKS_TO_KEEP)
+        text = self.setup.type("y")
+        self.assertEqual(self.setup.source.decided, [(2, Outcome.APPROVED, EDIT.digest)])
+        self.assertEqual(list(self.setup.source.kept), [2])
+        self.assertIn("escalation 2 was approved by ada, and kept", text)
+
+    def test_a_scope_that_does_not_fit_is_not_kept(self) -> None:
+        self.setup.source.put(msgspec.structs.replace(EDIT, scope="filesystem.edit_file in /" + "deep/" * 250))
+        self.setup.settle()
+        self.assertIn("there is no room to show the call", self.setup.type("jAy"))
+        self.assertEqual((self.setup.source.decided, self.setup.source.kept), ([], {}))
+
+    def test_what_is_kept_is_listed_and_revoked(self) -> None:
+        self.setup.source.kept = {3: permission(3)}
+        text = self.setup.type("/permissions\r")
+        self.assertIn("── PERMISSIONS, Esc leaves them", text)
+        self.assertIn(" 3  filesystem.read_text_file in /srv/src and below\n", text)
+        self.assertIn("    kept by ada 1 min ago, used 2 times\n", text)
+        text = self.setup.type("/revoke 3\r")
+        self.assertIn("revoked: asked again about filesystem.read_text_file in /srv/src and below", text)
+        self.assertIn("no approvals were kept", text)
+        self.assertIn("there is no permission 3", self.setup.type("/revoke 3\r"))
+        self.assertEqual(self.setup.type("a").count("PERMISSIONS"), 0)
+
     def test_one_read_with_everything_in_it_decides_nothing(self) -> None:
         self.setup.console.received(b"ay")
         self.setup.settle()
@@ -165,10 +207,13 @@ class NewsTests(SynchronousTestCase):
         self.assertEqual(len(re.findall(rb"m\a|[^g]\a\x1b\]2", setup.terminal.sent)), 1)
         self.assertIn(b"\x1b]2;ironcurtain: 2 waiting\a", setup.terminal.sent)
 
-    def test_it_is_drawn_within_200_milliseconds(self) -> None:
+    def test_it_is_drawn_within_20_milliseconds_also_right_after_other_news(self) -> None:
         setup = Setup(80, 24)
+        setup.settle()
+        setup.source.tell()
+        setup.clock.advance(0.001)
         setup.source.put(escalation(1))
-        setup.clock.pump([0.0, 0.1, 0.0, 0.1, 0.0])
+        setup.clock.pump([0.005, 0.005, 0.005, 0.004])
         self.assertIn("ESCALATION 1", setup.terminal.text)
 
     def test_a_thousand_at_once_are_asked_for_only_now_and_then(self) -> None:
@@ -193,12 +238,14 @@ class NewsTests(SynchronousTestCase):
         setup.type("/sessions\r")
         reader = setup.source.readers[1]
         call = events.ToolCall(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
-        for event in (events.AgentText(text="I lo"), events.AgentText(text="ok\x1b]0;x\x07"), call):
+        refused = events.RequestRefused(host="h\x1b[2J", method="POST", path="/x", reason="no such endpoint")
+        for event in (events.AgentText(text="I lo"), events.AgentText(text="ok\x1b]0;x\x07"), call, refused):
             reader(events.Stamped(1, NOW, event))
         text = setup.settle()
         self.assertIn("ACTIVITY of session 1", text)
         self.assertIn(f"{TIME} says I look\\x1b]0;x\\x07", text)
         self.assertIn(f'{TIME} calls files.read {{"path":"\\x1b[2J"}}', text)
+        self.assertIn(f"{TIME} request refused: POST h\\x1b[2J/x:", text)
         setup.type("\t")
         self.assertEqual(setup.source.readers, {})
 

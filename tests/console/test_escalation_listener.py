@@ -3,62 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.product import Product, until
+from tests.tmux import Tmux
 
 OUTSIDE = {
     "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
 }
 DONE = {"text": "All done."}
-PATIENCE = 30.0
-
-
-class Tmux:
-    """A terminal of its own, by a tmux server of its own."""
-
-    def __init__(self, product: Product, columns: int = 80, rows: int = 24) -> None:
-        self.directory = tempfile.mkdtemp(prefix="ic-tmux-")
-        self._environ = {**product.environ, "TERM": "xterm-256color", "TMUX_TMPDIR": self.directory}
-        self._environ.setdefault("LANG", "C.UTF-8")
-        size = ("-x", str(columns), "-y", str(rows))
-        self.run("-f", "/dev/null", "new-session", "-d", *size, "-c", str(product.project), "/bin/sh")
-
-    def run(self, *words: str) -> str:
-        """:returns: what tmux prints."""
-        return subprocess.run(
-            ["tmux", "-L", "console", *words], env=self._environ, text=True, capture_output=True, check=True, timeout=30
-        ).stdout
-
-    def keys(self, *keys: str) -> None:
-        """Press keys, by the names that tmux gives them."""
-        self.run("send-keys", *keys)
-
-    @property
-    def text(self) -> str:
-        """What is on the screen."""
-        return self.run("capture-pane", "-p")
-
-    def wait(self, pattern: str) -> str:
-        """:returns: the screen, as soon as the pattern is on it."""
-        end = time.monotonic() + PATIENCE
-        while not re.search(pattern, text := self.text, re.MULTILINE):
-            if time.monotonic() > end:
-                raise AssertionError(f"{pattern!r} is not on the screen:\n{text}")
-            time.sleep(0.02)  # of the terminal nothing can be awaited
-        return text
-
-    def close(self) -> None:
-        """End it and all that runs in it."""
-        self.run("kill-server")
-        shutil.rmtree(self.directory)
 
 
 class ListenerTests(SynchronousTestCase):

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.columns import plain
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.state import State
-from ironcurtain.console.text import cells, plain
+from ironcurtain.console.text import cells
 from tests.console.doubles import NOW, escalation, session
 
 NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5

@@ -19,11 +19,11 @@ from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.identity import identify
 from ironcurtain.operations.api import OnEvent
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.registry import Entry, Registry
 from ironcurtain.session.events import Stamped, StateChanged
 from ironcurtain.session.model import SessionInfo
-from tests.console.doubles import NOW, escalation, session
+from tests.console.doubles import NOW, escalation, permission, session
 
 
 class Owner:
@@ -32,6 +32,7 @@ class Owner:
     def __init__(self, number: int, hangs: bool = False, dead: bool = False) -> None:
         self.number, self.hangs, self.dead = number, hangs, dead
         self.decided: list[tuple[int, Outcome, str | None]] = []
+        self.revoked: list[int] = []
         self.readers: list[OnEvent] = []
 
     async def answer(self) -> None:
@@ -48,7 +49,17 @@ class Owner:
         await self.answer()
         return [escalation(self.number * 10)]
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    async def permissions(self) -> list[PermissionView]:
+        await self.answer()
+        return [permission(self.number * 10)]
+
+    async def revoke(self, number: int) -> PermissionView:
+        self.revoked.append(number)
+        return permission(number)
+
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         self.decided.append((number, outcome, digest))
         return escalation(number, outcome=outcome.value)
 
@@ -114,6 +125,12 @@ class AskingTests(SynchronousTestCase):
 
     def test_what_nobody_has_cannot_be_decided(self) -> None:
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(99, Outcome.DENIED, "")), NotFound)
+
+    def test_a_permission_is_revoked_by_its_owner(self) -> None:
+        self.assertEqual([view.number for view in self.ask(self.home.source.permissions())], [10, 20])
+        self.assertEqual(self.ask(self.home.source.revoke(20)).number, 20)
+        self.assertEqual((self.good.revoked, self.also_good.revoked), ([20], []))
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.revoke(99)), NotFound)
 
     def test_activity_ends_when_it_is_told_to(self) -> None:
         stop = self.home.source.activity(2, lambda stamped: None)

@@ -14,17 +14,37 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import frame
-from ironcurtain.console.state import Key, Leave, Send, State, key_of
+from ironcurtain.console.state import Key, Leave, Look, Send, State, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
 from tests.console.doubles import NOW, escalation, session
 
-ALL_KEYS = ["a", "d", "y", "n", "j", "k", "tab", "page down", "page up", "f", "/", "?", "enter", "esc", "home", "end"]
+ALL_KEYS = [
+    "a",
+    "A",
+    "d",
+    "y",
+    "n",
+    "j",
+    "k",
+    "tab",
+    "page down",
+    "page up",
+    "f",
+    "/",
+    "?",
+    "enter",
+    "esc",
+    "home",
+    "end",
+]
 LINES = [
     "/approve all",
     "/deny all",
     "/approve 1",
     "/approve 2",
+    "/approve 2 keep",
+    "/permissions",
     "/deny 1",
     "/deny 3",
     "/filter file1",
@@ -44,7 +64,8 @@ class Machine(RuleBasedStateMachine):
     @rule(number=st.integers(1, 9), text=st.sampled_from(["file", "x" * 300]))
     def asked(self, number: int, text: str) -> None:
         if number not in self.views:
-            self.views[number] = escalation(number, {"path": f"/{text}{number}"})
+            scope = "" if number == 9 else f"filesystem.read_text_file in /{text} and below"
+            self.views[number] = escalation(number, {"path": f"/{text}{number}"}, scope=scope)
 
     @rule(number=st.integers(1, 9))
     def decided_elsewhere(self, number: int) -> None:
@@ -78,6 +99,9 @@ class Machine(RuleBasedStateMachine):
             if isinstance(effect, Send) and effect.outcome is Outcome.APPROVED:
                 listed = shown.question.keys if shown.question is not None and shown.question.every else ()
                 assert effect.key == shown.whole or effect.key in listed, effect
+                asked = shown.question is not None and shown.question.keep and shown.question.keys == (effect.key,)
+                assert asked == effect.keep, effect
+                assert not effect.keep or self.views[effect.key.number].scope
             assert not isinstance(effect, Leave)
 
     @invariant()
@@ -112,6 +136,29 @@ class KeyTests(SynchronousTestCase):
 
     def test_a_and_y_approve_the_chosen_one_with_its_digest(self) -> None:
         self.assertEqual(self.type("j", "a", "y"), [Send(Outcome.APPROVED, key_of(self.views[1]))])
+
+    def test_what_has_no_scope_cannot_be_kept(self) -> None:
+        self.assertEqual(self.type("A", "y"), [])
+        self.assertIn("the approval of 1 cannot be kept", self.state.message[0])
+
+    def test_to_keep_is_asked_even_where_the_call_is_on_the_screen(self) -> None:
+        scope = "filesystem.read_text_file in /home/ada/src and below"
+        self.views = [msgspec.structs.replace(view, scope=scope) for view in self.views]
+        self.state = self.state.news([session()], self.views, NOW)
+        self.draw()
+        self.assertEqual(self.state.shown.whole, key_of(self.views[0]))
+        self.state, effects = enter(self.state, "/approve 1 keep")
+        self.assertEqual(effects, ())
+        self.draw()
+        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[0]), keep=True)])
+
+    def test_nothing_is_approved_behind_the_list_of_permissions(self) -> None:
+        self.state, effects = enter(self.state, "/permissions")
+        self.assertEqual(effects, (Look(),))
+        self.draw()
+        self.assertIsNone(self.state.shown.whole)
+        self.state, effects = enter(self.state, "/approve 1")
+        self.assertEqual((effects, self.state.permitted), ((), False))
 
     def test_d_and_y_deny(self) -> None:
         self.assertEqual(self.type("d", "y"), [Send(Outcome.DENIED, key_of(self.views[0]))])

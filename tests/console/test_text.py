@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.console.text import Span, age, cells, clip, cut, left, pad, plain, wrap
+from ironcurtain.columns import Span, plain
+from ironcurtain.console.text import age, cells, clip, cut, left, pad, wrap
 from ironcurtain.display import one_line
 
 

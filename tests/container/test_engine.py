@@ -78,7 +78,7 @@ class AttachTests(EngineCase):
         container, stream, got, _ = await self.attached(TERMINAL)
         await self.until(got, b"ready")
         got.clear()
-        corpus = (bytes(range(256)) * 16).replace(b"\x1c", b"")
+        corpus = bytes(range(256)) * 16 + b"."
         stream.write(corpus)
         await self.until(got, corpus[-300:])
         self.assertEqual(got.removeprefix(b"\r\n").removeprefix(b"\n"), corpus)
@@ -104,8 +104,16 @@ class AttachTests(EngineCase):
         await self.until(again, b"still here")
         stream.abort()
 
-    async def test_one_that_does_not_run(self) -> None:
-        container = await self.engine.create(self.spec(tty=True))
+    async def test_one_that_has_not_started_yet(self) -> None:
+        container, got = await self.engine.create(self.spec(command=("echo", "first"), tty=True)), bytearray()
+        stream = await self.engine.attach(container, got.extend)
+        await self.engine.start(container)
+        await stream.ended
+        self.assertEqual(got, b"first\r\n")
+
+    async def test_one_that_has_ended(self) -> None:
+        container = await self.running(command=("true",), tty=True)
+        await self.engine.wait(container)
         with self.assertRaises(EngineError) as caught:
             await self.engine.attach(container, lambda _: None)
         self.assertEqual(caught.exception.status, 409)

@@ -16,6 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
+from ironcurtain import unix_socket
 from ironcurtain.accounts import Account
 from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
 from ironcurtain.container.engine import Engine
@@ -48,7 +49,7 @@ class ScriptAgent:
 
     id = display_name = image = "script"
     providers: tuple[str, ...] = ("anthropic",)
-    supports_pty = False
+    supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: what shows whether it comes through."""
@@ -66,9 +67,9 @@ class ScriptAgent:
         """:returns: the shell, with a word that says whether it is the first message."""
         return ("sh", "-s", "first" if first else "later")
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: nothing that is used."""
-        return ("sh",)
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
+        """:returns: a shell that says how it was called, and runs what is typed."""
+        return ("sh", "-c", 'echo "$0|$1|$TERM|$AGENT_KEY"; exec sh', "first" if first else "later", task)
 
     def answer(self, outcome: TurnOutcome) -> Answer:
         """:returns: what it printed; status 3 stands for a used-up quota."""
@@ -93,6 +94,7 @@ class World:
             clock=reactor,
             now=time.time,
             in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+            listen=unix_socket.listen,
             watcher=self.watcher,
             redactor=Redactor(),
             choose_account=lambda workspace: self.account,
@@ -105,6 +107,7 @@ class World:
             lambda core: ProjectPart(core, reactor, environ),
             kind.check,
             in_container=True,
+            no_terminal=kind.no_terminal,
         )
         self.manager = SessionManager({"script": self.kind}, self.services, lambda path: path)
 

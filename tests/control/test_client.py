@@ -23,8 +23,10 @@ from ironcurtain.registry import Entry, Registry
 from ironcurtain.session import events
 from ironcurtain.session.events import SessionEvent, Stamped
 from ironcurtain.session.model import Reply
+from ironcurtain.terminal.model import Ended, Mode
 from tests.audit.doubles import scratch
 from tests.control.doubles import start_owner
+from tests.escalation.doubles import make_scope
 from tests.session.doubles import USAGE, World, make_request, request
 
 
@@ -105,11 +107,50 @@ class ClientTests(TestCase):
         self.assertEqual(len(await self.client.escalations(closed=True)), 1)
         stop()
 
+    async def test_an_approval_is_kept_listed_and_revoked(self) -> None:
+        await self.client.start(request())
+        core = self.world.agents[-1].core
+        assert core is not None
+        asked = core.escalations.ask(make_request(core, scope=make_scope()))
+        (view,) = await self.client.escalations()
+        self.assertEqual(view.scope, "git.push in /srv/src and below")
+        decided = await self.client.decide(view.number, Outcome.APPROVED, view.digest, keep=True)
+        self.assertEqual(((await asked).outcome, decided.kept), (Outcome.APPROVED, True))
+        again = await core.escalations.ask(make_request(core, scope=make_scope()))
+        self.assertEqual(again.permission, view.number)
+        (kept,) = await self.client.permissions()
+        self.assertEqual((kept.number, kept.used, kept.scope), (view.number, 1, view.scope))
+        heard = Heard()
+        stop = await self.client.follow(1, 0, heard)
+        revoked = heard.next(events.PermissionRevoked)
+        self.assertEqual(await self.client.revoke(view.number), kept)
+        event = await revoked
+        assert isinstance(event, events.PermissionRevoked)
+        self.assertEqual((event.number, event.scope, event.by), (kept.number, kept.scope, kept.by))
+        stop()
+        self.assertEqual(await self.client.permissions(), [])
+
+    async def test_a_terminal_is_started_and_attached_to(self) -> None:
+        info = await self.client.start(request(terminal=(100, 30)))
+        self.assertEqual((info.terminal, info.status), (True, None))
+        hub = self.world.agents[-1].terminal
+        assert hub is not None
+        self.assertEqual(hub.size, (100, 30))
+        ticket = await self.client.ticket(info.number, Mode.OBSERVE)
+        self.assertEqual((ticket.session, [ticket.socket]), (info.id, [str(path) for path in self.world.served]))
+        self.world.manager.get(info.number).shared_terminal._tickets.spend(ticket.token, Mode.OBSERVE)
+        with self.assertRaises(RemoteError) as caught:
+            await self.client.send(info.number, "hello")
+        self.assertEqual(caught.exception.code, "SESSION_NOT_READY")
+        hub.ended(Ended(7))
+        self.assertEqual((await self.client.session(info.id)).status, 7)
+
     async def test_refusals_carry_code_and_exit_status(self) -> None:
         attempts: tuple[tuple[Coroutine[Any, Any, object], str, int], ...] = (
             (self.client.send(9, "x"), "NOT_FOUND", 69),
             (self.client.stop("../x"), "NOT_FOUND", 69),
             (self.client.decide(9, Outcome.APPROVED), "NOT_FOUND", 69),
+            (self.client.revoke(9), "NOT_FOUND", 69),
             (self.client.follow(9, 0, Heard()), "NOT_FOUND", 69),
             (self.client.decide(9, Outcome.EXPIRED), "USAGE", 64),
         )

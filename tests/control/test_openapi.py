@@ -13,9 +13,9 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.control import client, server, wire
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
 from ironcurtain.session.events import Stamped
-from ironcurtain.session.model import SessionInfo, Turn
+from ironcurtain.session.model import SessionInfo, Ticket, Turn
 
 FILE = Path(__file__).parents[2] / "docs" / "control-api.yaml"
 
@@ -27,8 +27,12 @@ TRAVELLING = (
     Turn,
     client._Reply,
     EscalationView,
+    PermissionView,
     Stamped,
+    Ticket,
+    Reloaded,
     wire.StartBody,
+    wire.AttachBody,
     wire.MessageBody,
     wire.DecisionBody,
     wire._ErrorBody,
@@ -115,6 +119,7 @@ class OpenApiTests(SynchronousTestCase):
     def test_the_bodies(self) -> None:
         for handler, body in (
             (server._start, wire.StartBody),
+            (server._terminal, wire.AttachBody),
             (server._send, wire.MessageBody),
             (server._decide, wire.DecisionBody),
         ):

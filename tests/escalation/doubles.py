@@ -11,19 +11,21 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from ironcurtain.escalation import EscalationQueue, EscalationRequest, arguments_digest
+from ironcurtain.escalation import EscalationQueue, EscalationRequest, Scope, arguments_digest
+from ironcurtain.escalation.permission import Place
 
 TIMEOUT = 300.0
 """Seconds that a person has."""
 
 
 def make_request(
-    arguments: dict[str, Any] | None = None, call_id: str = "c1", version: str = "v1"
+    arguments: dict[str, Any] | None = None, call_id: str = "c1", version: str = "v1", scope: Scope | None = None
 ) -> EscalationRequest:
     """:returns: a request to push."""
     arguments = {"remote": "origin"} if arguments is None else arguments
     digest = arguments_digest("git", "push", arguments)
-    return EscalationRequest("s1", call_id, "git", "push", arguments, "leaves this machine", "push", version, digest)
+    why = "leaves this machine"
+    return EscalationRequest("s1", call_id, "git", "push", arguments, why, "push", version, digest, scope)
 
 
 def make_queue(
@@ -42,6 +44,12 @@ def make_queue(
         timeout=TIMEOUT,
         attended=attended,
     )
+
+
+def make_scope(directory: str = "/srv/src", words: str = "git.push in /srv/src and below") -> Scope:
+    """:returns: the scope of a push from a directory."""
+    place = Place("read-path", directory, below=True)
+    return Scope("git", "push", "d", frozenset(("push",)), "v1", (), (place,), words)
 
 
 @contextmanager

@@ -71,6 +71,11 @@ class ProviderForTests(SynchronousTestCase):
                 self.choose("anthropic", anthropic={"base_url": url})
         self.assertEqual(self.keys_asked, [])
 
+    def test_but_to_this_machine_itself(self) -> None:
+        for url in ("http://127.0.0.1:11434", "http://[::1]:11434/llm"):
+            self.assertEqual(self.choose("anthropic", anthropic={"base_url": url}).provider.name, "anthropic")
+        self.assertEqual(self.keys_asked, ["anthropic", "anthropic"])
+
     def test_the_fields_of_the_shared_table_are_accepted(self) -> None:
         table = {"host": "api.anthropic.com", "endpoints": ["POST /v1/messages"], "key": {"env": "ANTHROPIC_API_KEY"}}
         self.assertEqual(self.choose("anthropic", anthropic=table).provider.name, "anthropic")

@@ -134,6 +134,8 @@ class ForwardTests(Case):
         self.assertEqual(forward.headers[0], ("host", "gateway.example:8443"))
         held = credentials("anthropic", base_url="https://[::1]:8443")
         self.assertEqual(self.forward(held=held).headers[0], ("host", "[::1]:8443"))
+        for url, host in (("http://127.0.0.1", "127.0.0.1"), ("http://127.0.0.1:443", "127.0.0.1:443")):
+            self.assertEqual(self.forward(held=credentials("anthropic", base_url=url)).headers[0], ("host", host))
 
     def test_the_path_is_passed_on_in_its_one_spelling(self) -> None:
         self.assertEqual(self.forward(target="/v1/%6Dessages").target, "/v1/messages")

@@ -75,6 +75,23 @@ class BuiltInTests(SynchronousTestCase):
         rule = one("openai", base_url="https://[::1]")
         self.assertEqual((rule.upstream_host, rule.upstream_port, rule.upstream_path), ("::1", 443, ""))
 
+    def test_only_what_base_url_names_is_a_gateway(self) -> None:
+        for table, gateway in (
+            ({}, False),
+            ({"host": "llm.example.com", "port": 8443}, False),
+            ({"base_url": "https://gateway.example"}, True),
+            ({"base_url": "https://api.openai.com"}, True),
+        ):
+            rule = one("openai", **table)
+            self.assertEqual((rule.gateway, rule.tls), (gateway, True), table)
+
+    def test_on_this_machine_a_gateway_needs_no_tls(self) -> None:
+        rule = one("openai", base_url="http://127.0.0.1:11434/llm")
+        self.assertEqual((rule.gateway, rule.tls), (True, False))
+        self.assertEqual((rule.upstream_host, rule.upstream_port, rule.upstream_path), ("127.0.0.1", 11434, "/llm"))
+        rule = one("openai", base_url="http://[::1]")
+        self.assertEqual((rule.upstream_host, rule.upstream_port, rule.tls), ("::1", 80, False))
+
     def test_tables_of_providers_that_are_not_wanted_are_not_looked_at(self) -> None:
         self.assertEqual([rule.name for rule in rules("openai", "openai", broken={"host": "?"})], ["openai"])
 
@@ -135,6 +152,12 @@ class OwnTests(SynchronousTestCase):
             ("key.header", {**OWN, "key": {"header": "x key", "prefix": "x"}}),
             ("key.prefix", {**OWN, "key": {"header": "x-key", "prefix": "a b"}}),
             ("base_url", {**OWN, "base_url": "http://gateway.example"}),
+            ("base_url", {**OWN, "base_url": "http://localhost:11434"}),
+            ("base_url", {**OWN, "base_url": "http://10.0.0.1:11434"}),
+            ("base_url", {**OWN, "base_url": "http://0.0.0.0:11434"}),
+            ("base_url", {**OWN, "base_url": "http://127.0.0.1.example.com"}),
+            ("base_url", {**OWN, "base_url": "http://127.1"}),
+            ("base_url", {**OWN, "base_url": "http://[::ffff:127.0.0.1]"}),
             ("base_url", {**OWN, "base_url": "https://user:pass@gateway.example"}),
             ("base_url", {**OWN, "base_url": "https://gateway.example?x=1"}),
             ("base_url", {**OWN, "base_url": "https://gateway.example:99999"}),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import ssl
+import stat
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,7 +18,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from OpenSSL import SSL
 from OpenSSL.crypto import X509
-from service_identity import CertificateError, VerificationError
 from twisted.internet.interfaces import (
     IHandshakeListener,
     IOpenSSLClientConnectionCreator,
@@ -31,7 +33,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.mitm_proxy.authority import Authority, Leaf
-from ironcurtain.mitm_proxy.tls import ClientSide, ServerSide, server_name
+from ironcurtain.mitm_proxy.tls import ClientSide, ServerSide, readable
 from tests.model_stub.certificates import Authority as ProviderAuthority
 
 HOST = "api.example.com"
@@ -117,7 +119,7 @@ class ServerTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.authority = Authority.load_or_make(directory(self), time.time)
-        self.side = ServerSide(lambda: self.authority.leaf(HOST), Clock())
+        self.side = ServerSide(lambda: self.authority.leaf(HOST))
 
     def shake(self, context: SSL.Context, session: Any = None) -> tuple[Peer, Any, Peer, Any, IOPump]:
         """:returns: the client and its TLS, the server and its TLS, and what moves the bytes."""
@@ -131,7 +133,7 @@ class ServerTests(SynchronousTestCase):
         server_tls.write(b"good day")
         pump.flush()
         self.assertEqual((server.got, client.got), (b"hello", b"good day"))
-        self.assertEqual(server_name(server_tls), HOST)
+        self.assertEqual(server_tls.server_name, HOST)
         self.assertEqual(client_tls.getHandle().get_protocol_version_name(), "TLSv1.3")
 
     def test_protocols_that_are_offered(self) -> None:
@@ -161,16 +163,26 @@ class ServerTests(SynchronousTestCase):
         _, client_tls, server, server_tls, _ = self.shake(context, session)
         self.assertTrue(server.shaken)
         self.assertTrue(SSL._lib.SSL_session_reused(client_tls.getHandle()._ssl))  # type: ignore[attr-defined]
-        self.assertEqual(server_name(server_tls), HOST)
+        self.assertEqual(server_tls.server_name, HOST)
 
     def test_a_new_certificate_is_used_once_there_is_one(self) -> None:
         first = self.authority.leaf(HOST)
         other = Authority.load_or_make(directory(self), time.time)
         leaves: list[Leaf] = [first]
-        self.side = ServerSide(lambda: leaves[-1], Clock())
+        self.side = ServerSide(lambda: leaves[-1])
         self.assertTrue(self.shake(trusting(self.authority))[2].shaken)
         leaves.append(other.leaf(HOST))
         self.assertTrue(self.shake(trusting(other))[2].shaken)
+
+    def test_its_key_is_in_no_file(self) -> None:
+        with readable(b"the key") as path:
+            self.assertTrue(stat.S_ISFIFO(os.stat(path).st_mode))
+            self.assertEqual(Path(path).read_bytes(), b"the key")
+            self.assertEqual(Path(path).read_bytes(), b"", "it can be read once")
+        before = set(os.listdir("/dev/fd"))
+        self.assertTrue(self.shake(trusting(self.authority))[2].shaken)
+        ServerSide(lambda: self.authority.leaf(HOST))
+        self.assertEqual(set(os.listdir("/dev/fd")), before)
 
 
 class ClientTests(SynchronousTestCase):
@@ -181,27 +193,30 @@ class ClientTests(SynchronousTestCase):
         self.ca_file = directory(self) / "ca.pem"
         self.ca_file.write_bytes(self.provider.pem)
 
-    def shake(self, side: ClientSide, server_side: Any) -> tuple[Peer, Any]:
-        """:returns: our side of a handshake, and its TLS."""
+    def shake(self, side: ClientSide, server_side: Any) -> tuple[Peer, Peer]:
+        """:returns: our side of a handshake, and the other."""
         client, server = Peer(), Peer()
-        client_tls = side.wrap(client)
-        connected(client_tls, wrapped(server_side, False, server))
-        return client, client_tls
+        connected(side.wrap(client), wrapped(server_side, False, server))
+        return client, server
+
+    def assert_is_for_another(self, client: Peer, server: Peer) -> None:
+        """Nothing was said to who has another name."""
+        self.assertFalse(client.shaken)
+        assert client.lost is not None
+        error = client.lost.value
+        assert isinstance(error, ssl.SSLCertVerificationError), error
+        self.assertIn("mismatch", error.verify_message)
+        self.assertEqual(server.got, b"")
 
     def test_the_right_provider(self) -> None:
         for name in (HOST, "127.0.0.1", "::1"):
-            side = ClientSide(name, str(self.ca_file), Clock())
-            client, tls = self.shake(side, self.provider.server(name))
-            self.assertTrue(client.shaken, name)
-            side.check_name(tls)
+            side = ClientSide(name, str(self.ca_file))
+            client, server = self.shake(side, self.provider.server(name))
+            self.assertTrue(client.shaken and server.shaken, name)
 
     def test_another_name(self) -> None:
         for name, other in ((HOST, "other.example.com"), (HOST, "127.0.0.1"), ("127.0.0.1", "127.0.0.2")):
-            side = ClientSide(name, str(self.ca_file), Clock())
-            client, tls = self.shake(side, self.provider.server(other))
-            self.assertTrue(client.shaken)
-            with self.assertRaises(VerificationError):
-                side.check_name(tls)
+            self.assert_is_for_another(*self.shake(ClientSide(name, str(self.ca_file)), self.provider.server(other)))
 
     def test_no_name(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -213,14 +228,20 @@ class ClientTests(SynchronousTestCase):
         context = SSL.Context(SSL.TLS_SERVER_METHOD)
         context.use_certificate(builder.sign(self.provider.key, hashes.SHA256()))
         context.use_privatekey(key)
-        side = ClientSide(HOST, str(self.ca_file), Clock())
-        _, tls = self.shake(side, Other(context))
-        with self.assertRaises(CertificateError):
-            side.check_name(tls)
+        self.assert_is_for_another(*self.shake(ClientSide(HOST, str(self.ca_file)), Other(context)))
+
+    def test_old_versions_are_refused(self) -> None:
+        side = ClientSide(HOST, str(self.ca_file))
+        for most, shaken in ((SSL.TLS1_2_VERSION, True), (SSL.TLS1_1_VERSION, False)):
+            other = self.provider.server(HOST)
+            other._context.set_max_proto_version(most)
+            other._context.set_cipher_list(b"ALL:@SECLEVEL=0")
+            client, _ = self.shake(side, other)
+            self.assertEqual(client.shaken, shaken)
 
     def test_an_authority_that_nobody_knows(self) -> None:
         for ca_file in ("", str(self.ca_file)):
-            client, _ = self.shake(ClientSide(HOST, ca_file, Clock()), ProviderAuthority.make().server(HOST))
+            client, _ = self.shake(ClientSide(HOST, ca_file), ProviderAuthority.make().server(HOST))
             self.assertFalse(client.shaken)
             assert client.lost is not None
             self.assertIn("certificate verify failed", str(client.lost.value))
@@ -230,5 +251,5 @@ class ClientTests(SynchronousTestCase):
         empty.write_text("nothing")
         for path in (empty, self.ca_file.with_name("missing.pem")):
             with self.assertRaises(ConfigurationError) as caught:
-                ClientSide(HOST, str(path), Clock())
+                ClientSide(HOST, str(path))
             self.assertIn(str(path), str(caught.exception))

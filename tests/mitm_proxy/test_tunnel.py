@@ -146,7 +146,7 @@ class RecordTests(Base):
         self.assertEqual(seen, [1], "recorded before it is sent")
         (asked,), (answered,) = bench.records("model-request"), bench.records("model-response")
         wanted: dict[str, Any] = {
-            "requestId": "request-1",
+            "requestId": "request-1-1",
             "provider": "anthropic",
             "host": HOST,
             "method": "POST",
@@ -156,7 +156,7 @@ class RecordTests(Base):
         }
         self.assertEqual({name: asked[name] for name in wanted}, wanted)
         usage = {"input": 7, "output": 3, "cacheRead": 0, "cacheWrite": 0}
-        wanted = {"requestId": "request-1", "status": 200, "size": len(body), "usage": usage, "model": "claude-x"}
+        wanted = {"requestId": "request-1-1", "status": 200, "size": len(body), "usage": usage, "model": "claude-x"}
         self.assertEqual({name: answered[name] for name in wanted}, wanted)
         first, last = bench.events
         assert isinstance(first, ModelRequest)
@@ -225,6 +225,19 @@ class BackPressureTests(Base):
         bench.origin.answer = lambda origin: origin.send(reply())
         bench.origin.connections[0].send(reply())
         await until(lambda: client.got.count(b"HTTP/1.1 200") > 100, "more answers")
+
+    async def test_an_agent_that_does_not_read_what_it_is_refused(self) -> None:
+        bench = await self.bench()
+        client = await bench.tunnel()
+        client.plain.transport.pauseProducing()
+        one = bench.request(MESSAGES, "x-padding: " + "y" * 4000, path="/v1/files")
+        count = 8 * 1024 * 1024 // len(one)
+        client.send(one * count)
+        await until(lambda: bench.records("model-request"), "the first refusal")
+        await bench.still(client.unsent)
+        self.assertGreater(client.unsent(), 4 * 1024 * 1024)
+        client.plain.transport.resumeProducing()
+        await until(lambda: client.got.count(b"HTTP/1.1 403") == count, "all refusals")
 
     async def test_a_provider_that_does_not_read(self) -> None:
         bench = await self.bench(endpoints=("POST /v1/upload",))

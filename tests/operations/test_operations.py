@@ -7,13 +7,15 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import NotAllowed, NotFound, SessionError, StaleDecision
-from ironcurtain.escalation import Outcome
+from ironcurtain.errors import NotAllowed, NotFound, SessionError, StaleDecision, UsageError
+from ironcurtain.escalation import Outcome, Scope
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.model import State
 from ironcurtain.session.session import Session
+from ironcurtain.terminal.model import Mode
 from tests.audit.doubles import scratch
+from tests.escalation.doubles import make_scope
 from tests.session.doubles import World, make_request, request
 
 OWNER = Principal("local:ada", LOCAL_ROLES)
@@ -25,13 +27,18 @@ NEEDED = {
     "send": Role.ATTACH,
     "cancel": Role.ATTACH,
     "stop": Role.ATTACH,
+    "terminal": Role.ATTACH,
+    "ticket": Role.ATTACH,
     "history": Role.VIEW,
     "events": Role.VIEW,
     "watch": Role.VIEW,
     "escalations": Role.VIEW,
     "decide": Role.APPROVE,
+    "permissions": Role.VIEW,
+    "revoke": Role.APPROVE,
+    "reload": Role.ADMIN,
 }
-"""The one role that each operation asks for."""
+"""The one role that each operation asks for; to observe a terminal, ``view`` is enough."""
 
 
 class OperationsTestCase(SynchronousTestCase):
@@ -39,28 +46,48 @@ class OperationsTestCase(SynchronousTestCase):
         self.world = World(scratch(self))
         self.operations = Operations(self.world.manager)
         self.session = self.create()
+        self._screen: Session | None = None
 
-    def create(self) -> Session:
-        return self.successResultOf(Deferred.fromCoroutine(self.world.manager.create(request())))
+    def create(self, terminal: tuple[int, int] | None = None) -> Session:
+        wanted = request(terminal=terminal)
+        return self.successResultOf(Deferred.fromCoroutine(self.world.manager.create(wanted)))
 
-    def ask(self) -> int:
+    @property
+    def screen(self) -> Session:
+        """A session with a terminal, from when it is first asked for."""
+        self._screen = self._screen or self.create((80, 24))
+        return self._screen
+
+    def ask(self, scope: Scope | None = None, session: Session | None = None) -> int:
         """:returns: the number of a new escalation."""
-        core = self.world.agents[-1].core
-        assert core is not None
-        core.escalations.ask(make_request(core))
+        cores = [agent.core for agent in self.world.agents if agent.core is not None]
+        core = next(core for core in cores if core.id == (session or self.session).id)
+        core.escalations.ask(make_request(core, scope=scope))
         return core.escalations.pending()[-1].number
+
+    def keep(self) -> int:
+        """:returns: the number of a new escalation whose approval was kept."""
+        number = self.ask(make_scope(f"/srv/{len(self.session.escalations.permissions())}"))
+        self.session.escalations.decide(number, Outcome.APPROVED, "ada", keep=True)
+        return number
 
     def call(self, name: str, who: Principal, target: int | str | None = None, number: int = 0) -> Deferred[Any]:
         """Call an operation with arguments that fit it."""
-        target = self.session.id if target is None else target
+        if target is None:
+            target = (self.screen if name in ("terminal", "ticket") else self.session).id
         arguments: dict[str, tuple[Any, ...]] = {
             "sessions": (),
             "start": (request(),),
             "send": (target, "hello"),
+            "terminal": (target, Mode.DRIVE),
+            "ticket": (target, Mode.DRIVE),
             "events": (target, 0),
             "watch": (target, lambda: None),
             "escalations": (True,),
+            "reload": (),
             "decide": (number, Outcome.DENIED),
+            "permissions": (),
+            "revoke": (self.keep(),) if name == "revoke" else (),
         }
         method: Callable[..., Any] = getattr(self.operations, name)
         result = method(who, *arguments.get(name, (target,))) if name != "" else None
@@ -86,6 +113,17 @@ class RoleTests(OperationsTestCase):
                     self.assertIn(number, [it.number for it in self.session.escalations.pending()])
                 self.session = self.create()
 
+    def test_to_observe_a_terminal_it_is_enough_to_view(self) -> None:
+        viewer = Principal("key:eve", frozenset({Role.VIEW}))
+        self.assertIs(self.operations.terminal(viewer, self.screen.id, Mode.OBSERVE), self.screen.terminal)
+        self.assertTrue(self.operations.ticket(viewer, 2, Mode.OBSERVE).token)
+        for operation in (self.operations.terminal, self.operations.ticket):
+            with self.assertRaisesRegex(NotAllowed, "it needs the role attach"):
+                operation(viewer, 2, Mode.DRIVE)
+        for role in (Role.ATTACH, Role.APPROVE):
+            with self.assertRaisesRegex(NotAllowed, "it needs the role view"):
+                self.operations.terminal(Principal("key:bob", frozenset({role})), 2, Mode.OBSERVE)
+
     def test_nobody_may_do_nothing(self) -> None:
         for name in NEEDED:
             self.failureResultOf(self.attempt(name, Principal("nobody", frozenset()), self.ask()), NotAllowed)
@@ -106,7 +144,7 @@ class RoleTests(OperationsTestCase):
 
 class NotFoundTests(OperationsTestCase):
     def test_every_operation_on_a_session(self) -> None:
-        for name in ("session", "send", "cancel", "history", "events", "watch"):
+        for name in ("session", "send", "cancel", "history", "events", "watch", "terminal", "ticket"):
             with self.assertRaisesRegex(NotFound, "no session 99", msg=name):
                 self.call(name, OWNER, 99)
         self.failureResultOf(self.call("stop", OWNER, 99), NotFound)
@@ -137,7 +175,7 @@ class DecideTests(OperationsTestCase):
     def test_escalations_of_all_sessions_by_number(self) -> None:
         numbers = [self.ask()]
         other = self.create()
-        numbers.append(self.ask())
+        numbers.append(self.ask(session=other))
         self.operations.decide(OWNER, numbers[0], Outcome.DENIED)
         pending = self.operations.escalations(OWNER)
         self.assertEqual([(view.number, view.session) for view in pending], [(numbers[1], other.number)])
@@ -154,6 +192,44 @@ class DecideTests(OperationsTestCase):
             self.operations.decide(OWNER, view.number, Outcome.APPROVED, view.digest)
         self.assertEqual([view.number for view in shown], first)
         self.assertEqual([view.number for view in self.operations.escalations(OWNER)], [late])
+
+
+class PermissionTests(OperationsTestCase):
+    """Approvals that are kept."""
+
+    def test_who_kept_what_in_which_session(self) -> None:
+        number = self.ask(make_scope())
+        (shown,) = self.operations.escalations(OWNER)
+        self.assertEqual((shown.scope, shown.kept), ("git.push in /srv/src and below", False))
+        decided = self.operations.decide(OWNER, number, Outcome.APPROVED, shown.digest, keep=True)
+        self.assertTrue(decided.kept)
+        (kept,) = self.operations.permissions(OWNER)
+        self.assertEqual((kept.number, kept.session, kept.session_id), (number, 1, self.session.id))
+        self.assertEqual((kept.by, kept.scope, kept.used), ("local:ada", shown.scope, 0))
+
+    def test_revoked_says_what_stands_no_more(self) -> None:
+        number = self.keep()
+        self.assertEqual(self.operations.revoke(OWNER, number).number, number)
+        self.assertEqual(self.operations.permissions(OWNER), [])
+        with self.assertRaisesRegex(NotFound, f"no permission {number} here: see 'ironcurtain permissions'"):
+            self.operations.revoke(OWNER, number)
+
+    def test_what_cannot_be_kept_waits(self) -> None:
+        number = self.ask()
+        with self.assertRaises(UsageError):
+            self.operations.decide(OWNER, number, Outcome.APPROVED, keep=True)
+        self.assertEqual([view.number for view in self.operations.escalations(OWNER)], [number])
+
+    def test_it_ends_with_the_session(self) -> None:
+        self.keep()
+        self.successResultOf(self.call("stop", OWNER))
+        self.assertEqual(self.operations.permissions(OWNER), [])
+
+    def test_it_is_of_one_session(self) -> None:
+        self.keep()
+        self.session = self.create()
+        number = self.ask(make_scope())
+        self.assertEqual([view.number for view in self.operations.escalations(OWNER)], [number])
 
 
 class SessionTests(OperationsTestCase):

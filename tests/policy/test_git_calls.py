@@ -183,6 +183,17 @@ class GitCallTests(SynchronousTestCase):
         named.write_text(f"{self.world.root}/outside/.git\n")
         self.assertVerdict(self.ask("git_status"), "deny default-deny")
 
+    def test_who_is_asked_anyway_is_told_of_hooks_too(self) -> None:
+        asked = self.ask(remote="https://evil.test/x")
+        self.assertEqual((asked.rule, asked.asking), ("remote-other", ("remote-other",)))
+        hook = Path(self.world.workspace, "repo", ".git", "hooks", "pre-push")
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("#!/bin/sh\n")
+        hook.chmod(0o755)
+        told = self.ask(remote="https://evil.test/x")
+        self.assertEqual((told.rule, told.asking), ("remote-other", ("remote-other", "structural-git-hooks")))
+        self.assertIn("; and the repository has hooks", told.reason)
+
     def test_hooks_are_shown_to_a_person(self) -> None:
         hook = Path(self.world.workspace, "repo", ".git", "hooks", "pre-push")
         hook.parent.mkdir()

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import Clock
 
 from ironcurtain.errors import SessionError
-from ironcurtain.escalation import EscalationRequest, arguments_digest
+from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home
 from ironcurtain.secrets import Redactor
@@ -18,8 +19,11 @@ from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.session.parts import Core, Kind, Services
 from ironcurtain.settings import Settings
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.ring import RingScreen
 from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
+from tests.terminal.doubles import Program
 
 NOW = 1.5e9
 USAGE = Usage(input_tokens=3, output_tokens=2)
@@ -69,6 +73,7 @@ class PlainAgent(Part):
     """Answers at once, or as the message says: ``wait``, ``ask``, ``fail``, ``crash``."""
 
     core: Core | None = None
+    terminal: Hub | None = None
     waiting: list[Deferred[None]] = field(default_factory=list)
 
     async def respond(self, message: str) -> Reply:
@@ -91,11 +96,12 @@ class PlainAgent(Part):
         return USAGE
 
 
-def make_request(core: Core, arguments: dict[str, Any] | None = None) -> EscalationRequest:
+def make_request(core: Core, arguments: dict[str, Any] | None = None, scope: Scope | None = None) -> EscalationRequest:
     """:returns: a request of a session."""
     arguments = {"remote": "origin"} if arguments is None else arguments
     digest = arguments_digest("git", "push", arguments)
-    return EscalationRequest(core.id, "c1", "git", "push", arguments, "leaves this machine", "push", "v1", digest)
+    why = "leaves this machine"
+    return EscalationRequest(core.id, "c1", "git", "push", arguments, why, "push", "v1", digest, scope)
 
 
 class World:
@@ -118,14 +124,17 @@ class World:
             clock=reactor or self.clock,
             now=lambda: NOW + self.clock.seconds(),
             in_thread=at_once,
+            listen=self._listen,
             watcher=self.watcher,
             redactor=Redactor(),
             control_socket="/run/control.sock",
         )
+        self.programs: list[Program] = []
+        self.served: dict[Path, IProtocolFactory] = {}
         self.tools: list[PlainTools] = []
         self.agents: list[PlainAgent] = []
         self.next_tools, self.next_agent = PlainTools(), PlainAgent()
-        self.kind = Kind("plain", self._make_tools, self._make_agent)
+        self.kind = Kind("plain", self._make_tools, self._make_agent, no_terminal="")
         self.manager = SessionManager({"plain": self.kind}, self.services, lambda workspace: workspace)
 
     def _make_tools(self, core: Core) -> PlainTools:
@@ -133,8 +142,16 @@ class World:
         return self.tools[-1]
 
     def _make_agent(self, core: Core, tools: PlainTools) -> PlainAgent:
-        self.agents.append(replace(self.next_agent, core=core, calls=[], waiting=[]))
+        hub = None
+        if core.request.terminal is not None:
+            self.programs.append(Program())
+            hub = Hub(self.programs[-1], self.services.clock, RingScreen(), core.request.terminal)
+        self.agents.append(replace(self.next_agent, core=core, terminal=hub, calls=[], waiting=[]))
         return self.agents[-1]
+
+    async def _listen(self, path: Path, factory: IProtocolFactory) -> Part:
+        self.served[path] = factory
+        return Part()
 
     def registered(self) -> list[Path]:
         """:returns: the entries in the registry."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session import events
-from ironcurtain.session.log import describe
+from ironcurtain.session.words import describe
 
 
 def make_event(kind: type[events.Event]) -> events.Event:

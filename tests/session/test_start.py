@@ -80,7 +80,8 @@ class FailureTests(StartTestCase):
 
     def test_the_first_record(self) -> None:
         """The log can be opened, but holds no more."""
-        line = chain.make_line(1, 0.0, "begin", {"version": 1, "pad": "x" * 60_000}, chain.START) + b"\n"
+        padded = {"version": 1, "pad": "x" * 60_000}
+        line = chain.make_line(1, chain.timestamp(0.0), "begin", padded, chain.START) + b"\n"
         for room in (0, 10, 250, 400):
             created = Deferred[Session]()
             with file_limit(len(line) + room):

@@ -25,6 +25,7 @@ from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, public_key
 from ironcurtain.ssh.channel import Program, SessionChannel
 from ironcurtain.ssh.key_files import KeyFile, host_key
@@ -199,6 +200,7 @@ class Server:
         self.home = self.world.home
         self.home.prepare()
         self.operations = Operations(self.world.manager)
+        self.attaching: Attaching | None = None
         self.speakers: list[Speaker] = []
         self.bulk: list[Bulk] = []
         self.keys = KeyFile.of(self.home)
@@ -271,6 +273,8 @@ class Server:
         if session.startswith("bulk"):
             self.bulk.append(Bulk(channel, int(session.removeprefix("bulk"))))
             return self.bulk[-1]
+        if self.attaching is not None:
+            return await self.attaching.attach(who, session, mode, channel)
         info = self.operations.session(who, int(session))
         self.speakers.append(Speaker(channel, f"{mode} {info.label} for {who.name}"))
         return self.speakers[-1]

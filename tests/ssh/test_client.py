@@ -9,9 +9,10 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SkipTest, TestCase
 
-from ironcurtain.escalation import Outcome
+from ironcurtain.escalation import Outcome, Scope
 from ironcurtain.operations import Role
 from tests.audit.doubles import scratch
+from tests.escalation.doubles import make_scope
 from tests.session.doubles import make_request, request
 from tests.ssh.doubles import Server, make_holder, reactor
 
@@ -35,11 +36,11 @@ class SshTestCase(TestCase):
         self.addCleanup(self.run_it, lambda: self.server.world.manager.close(session, "over"))
         return session
 
-    def ask(self) -> int:
+    def ask(self, scope: Scope | None = None) -> int:
         """:returns: the number of a new escalation."""
         core = self.server.world.agents[-1].core
         assert core is not None
-        core.escalations.ask(make_request(core)).addErrback(lambda _: None)
+        core.escalations.ask(make_request(core, scope=scope)).addErrback(lambda _: None)
         return core.escalations.pending()[-1].number
 
     async def said(self, holder: Any, *words: str) -> tuple[int | None, str, str]:
@@ -79,6 +80,26 @@ class CommandTests(SshTestCase):
         status, _, err = await self.said(ada, "deny", str(first))
         self.assertEqual(status, 1)
         self.assertIn("ada@laptop", err)
+
+    async def test_an_approval_is_kept_listed_and_revoked(self) -> None:
+        ada = self.server.listed("ada@laptop", Role.VIEW, Role.APPROVE)
+        viewer = self.server.listed("viewer", Role.VIEW)
+        await self.session()
+        self.assertEqual(await self.said(viewer, "permissions"), (0, "No approvals were kept.\n", ""))
+        number = self.ask(make_scope())
+        _, out, _ = await self.said(viewer, "escalations")
+        self.assertIn("an approval can be kept for: git.push in /srv/src and below", out)
+        self.assertEqual((await self.said(viewer, "approve", str(number), "--keep"))[0], 77)
+        status, out, _ = await self.said(ada, "approve", str(number), "--keep")
+        self.assertEqual(status, 0)
+        self.assertIn("From now on nobody is asked about: git.push in /srv/src and below.", out)
+        _, out, _ = await self.said(viewer, "permissions")
+        self.assertEqual(out.splitlines()[0], f"{number}  git.push in /srv/src and below")
+        self.assertIn("kept by ada@laptop", out)
+        self.assertEqual((await self.said(viewer, "revoke", str(number)))[0], 77)
+        status, out, _ = await self.said(ada, "revoke", str(number), "--json")
+        self.assertEqual((status, json.loads(out)["number"]), (0, number))
+        self.assertEqual((await self.said(ada, "revoke", str(number)))[0], 69)
 
     async def test_a_wrong_digest_approves_nothing(self) -> None:
         ada = self.server.listed("ada")

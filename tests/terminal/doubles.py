@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from twisted.internet.error import ConnectionDone, ProcessTerminated
+from twisted.internet.protocol import ProcessProtocol, ServerFactory
 from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen_wire import (
+    Answer,
+    Close,
+    Feed,
+    Open,
+    Order,
+    Ready,
+    Reply,
+    Request,
+    order_reader,
+    packed,
+)
 
 
 class Program:
@@ -60,10 +79,30 @@ class Eye:
 
 
 class Screen(RingScreen):
-    """A screen model whose redraws are easy to find."""
+    """A screen model whose redraws are easy to find, and come at once unless they are held back."""
 
-    def redraw(self, columns: int, rows: int, history: bool = False) -> bytes:
-        return b"<%d %d %d:%b>" % (columns, rows, history, self.text().encode())
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = False
+        self.answers: list[Callable[[], None]] = []
+        self.closed = 0
+
+    def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
+        data = b"<%d %d %d:%b>" % (columns, rows, history, self.kept())
+        if self.slow:
+            self.answers.append(lambda: draw(data))
+        else:
+            draw(data)
+
+    def answer(self) -> None:
+        """Let the redraws come that were held back."""
+        answers, self.answers = self.answers, []
+        for answer in answers:
+            answer()
+
+    def close(self) -> None:
+        self.closed += 1
+        self.answer()
 
 
 class Stage:
@@ -79,3 +118,87 @@ class Stage:
         attachment = self.hub.attach(eye, mode, columns, rows)
         eye.new()
         return eye, attachment
+
+
+class Worker:
+    """A process of screen models that the test plays: a screen is all that was fed to it, and says so when asked."""
+
+    def __init__(self, output: ProcessProtocol, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.output, self.command, self.environment = output, command, environment
+        self.stream: Any = None
+        self.transport = StringTransport()
+        self.pid = 1
+        self.signals: list[str] = []
+        self.screens: dict[int, bytes] = {}
+        self.orders: list[Order] = []
+        self._reader = order_reader()
+
+    def start(self) -> None:
+        """Be ready."""
+        self.say(Ready())
+
+    def say(self, *replies: Reply) -> None:
+        """Answer, if anybody listens."""
+        if not self.transport.disconnecting:
+            self.stream.dataReceived(b"".join(map(packed, replies)))
+
+    def read(self) -> list[Order]:
+        """:returns: what has come since this was last called."""
+        data = self.transport.value()
+        self.transport.clear()
+        orders = list(self._reader.feed(data))
+        self.orders += orders
+        return orders
+
+    def work(self) -> None:
+        """Carry out all that has come."""
+        for order in self.read():
+            if isinstance(order, Feed):
+                self.screens[order.screen] += order.data
+            elif isinstance(order, Open):
+                self.screens[order.screen] = b""
+            elif isinstance(order, Close):
+                del self.screens[order.screen]
+            elif isinstance(order, Request):
+                self.say(Answer(order.request, b"<%b>" % self.screens[order.screen]))
+
+    def block(self, blocked: bool) -> None:
+        """Read no more, or again."""
+        producer: Any = self.transport.producer
+        if producer is not None:
+            (producer.pauseProducing if blocked else producer.resumeProducing)()
+
+    def signalProcess(self, name: str) -> None:
+        self.signals.append(name)
+
+    def loseConnection(self) -> None:
+        """For whoever started it: nobody reads its output any more."""
+
+    def die(self, *, number: int | None = None, status: int | None = None, said: bytes = b"") -> None:
+        """End, as the reactor tells it."""
+        self.output.childDataReceived(2, said)
+        self.stream.connectionLost(Failure(ConnectionDone()))
+        self.output.processEnded(Failure(ProcessTerminated(status, number)))
+
+
+class WorkerReactor(Clock):
+    """Starts workers that the test plays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workers: list[Worker] = []
+
+    @property
+    def worker(self) -> Worker:
+        """The last one."""
+        return self.workers[-1]
+
+    def spawnProcess(
+        self, output: ProcessProtocol, program: str, command: Sequence[str], environment: Mapping[str, str], **_: object
+    ) -> Worker:
+        self.workers.append(Worker(output, command, environment))
+        return self.worker
+
+    def adoptStreamConnection(self, descriptor: int, family: int, factory: ServerFactory) -> None:
+        self.worker.stream = factory.buildProtocol(None)
+        self.worker.stream.makeConnection(self.worker.transport)

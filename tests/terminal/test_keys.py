@@ -48,8 +48,21 @@ class ReadTests(SynchronousTestCase):
     """A key counts only as a read by itself, outside of a paste."""
 
     def test_within_a_longer_read_it_is_data(self) -> None:
-        for read in (b"a\x1c", b"\x1cb", b"\x03\x03", b"\x7fELF\x1c\x03\x1d"):
+        for read in (b"a\x1c", b"\x1cb", b"\x03\x03\x00", b"\x7fELF\x1c\x03\x1d"):
             self.assertEqual(meant(read), [Forward(read)])
+
+    def test_several_in_one_read_are_several(self) -> None:
+        """Whoever reads late finds what was pressed since."""
+        self.assertEqual(meant(b"\x03\x03"), [Reserved("interrupt")] * 2)
+        self.assertEqual(
+            meant(b"\x1b[99;5u\x1b[99;5:3u\x1c"), [Reserved("interrupt"), Forward(b"\x1b[99;5:3u"), Reserved("quit")]
+        )
+        self.assertEqual(meant(b"\x1b[200~", b"\x03\x03")[-1], Forward(b"\x03\x03"))
+
+    def test_they_say_what_was_sent(self) -> None:
+        for read in QUITS:
+            (key,) = Keys(ALL).feed(read)
+            self.assertEqual(key.data, read)
 
     def test_in_a_paste_it_is_data(self) -> None:
         reads = (b"\x1b[200~", b"\x1c", b"\x03", b"\x1d", b"d", b"\x1b[201~")
@@ -83,6 +96,12 @@ class PairTests(SynchronousTestCase):
         for first in (b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~"):
             for second in (b"d", b"\x1b[100u", b"\x1b[100;1:1u", b"\x1b[100;129u"):
                 self.assertEqual(meant(first, second), [Reserved("detach")])
+
+    def test_both_in_one_read(self) -> None:
+        """Whoever reads late finds both."""
+        self.assertEqual(meant(b"\x1dd"), [Reserved("detach")])
+        self.assertEqual(meant(b"\x1dd."), [Forward(b"\x1dd.")])
+        self.assertEqual(meant(b"\x1b[200~", b"\x1dd"), [Forward(b"\x1b[200~"), Forward(b"\x1dd")])
 
     def test_letting_go_does_not_part_them(self) -> None:
         self.assertEqual(meant(b"\x1b[93;5:1u", b"\x1b[93;5:3u", b"\x1b[100;1:1u"), [Reserved("detach")])

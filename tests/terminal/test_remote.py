@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IAddress, IReactorTime
 
 from ironcurtain.errors import NotAllowed
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.pty import LocalPty
 from ironcurtain.terminal.remote_server import AttachFactory, AttachServer, Check
 from ironcurtain.terminal.restore import RESTORE
@@ -45,9 +45,9 @@ class RemoteTests(PtyCase):
         self.addCleanup(shutil.rmtree, self.directory)
         self.socket = self.directory / "stream.sock"
         self.factory = Remembering(self.check, self.reactor)
-        self.listener: UnixListener = await listen(self.reactor, self.socket, self.factory)
+        self.listener: UnixListener = await listen(self.socket, self.factory)
         self.inner = LocalPty(self.reactor, self.reactor)
-        self.hub = Hub(self.inner, self.reactor, open_screen(80, 24), (80, 24))
+        self.hub = Hub(self.inner, self.reactor, open_screen(80, 24, self.reactor), (80, 24))
         self.inner.owner = self.hub
 
     async def tearDown(self) -> None:  # type: ignore[override]
@@ -56,6 +56,7 @@ class RemoteTests(PtyCase):
         if self.inner.pid and not self.inner.done.called:
             self.inner.kill()
             await self.inner.done
+        self.hub.ended(Ended(None))
 
     def check(self, hello: Hello) -> Hub:
         if hello.token != "right":

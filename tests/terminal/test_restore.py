@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.terminal.restore import CLEAR, RESTORE
+from tests.product import Product
 from tests.terminal.corpus import PIECES
+from tests.tmux import Tmux
 
 try:
     from ironcurtain.terminal.ghostty import Emulator, Part
@@ -85,6 +87,19 @@ class RestoreTests(SynchronousTestCase):
         terminal.on_reply(answers.append)
         terminal.feed(RESTORE + CLEAR)
         self.assertEqual(answers, [])
+
+
+class TmuxTests(SynchronousTestCase):
+    """A terminal that remembers where the cursor was when a program last entered its own screen."""
+
+    def test_the_cursor_stays(self) -> None:
+        product = Product()
+        self.addCleanup(product.close)
+        terminal = Tmux(product)
+        self.addCleanup(terminal.close)
+        (product.person / "bytes").write_bytes(b"\x1b[?1049h\x1b[?1049lone\r\ntwo\r\n" + RESTORE + b"three\r\n")
+        terminal.type(f"clear; cat {product.person}/bytes")
+        self.assertRegex(terminal.wait("^three$"), "(?m)^one\ntwo\nthree$")
 
 
 def _drawn(terminal: Emulator) -> bytes:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.cli.terminal.lines import Line, Span, cells, cut, wrap
+from ironcurtain.cli.terminal.lines import cells, cut, wrap
+from ironcurtain.columns import Line, Span
 from ironcurtain.display import one_line, paragraphs
 
 INDENT = 4

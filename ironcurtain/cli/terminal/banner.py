@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironcurtain.cli.terminal.arguments import full
-from ironcurtain.cli.terminal.lines import Glyphs, Line, Span, cut, wrap
+from ironcurtain.cli.terminal.lines import Glyphs, cut, wrap
+from ironcurtain.columns import Line, Span
 from ironcurtain.display import one_line
 from ironcurtain.session.events import EscalationRaised
 
 REASON_LINES = 2
 """Most lines of the policy's reason."""
+
+SCOPE_LINES = 4
+"""Most lines that say for which calls an approval could be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class Pending:
 
     :param digest: of the arguments; a decision is for exactly these.
     :param expires_at: seconds since the epoch.
+    :param scope: the calls for which an approval can be kept; empty if it cannot.
     """
 
     number: int
@@ -32,6 +37,7 @@ class Pending:
     rule: str
     reason: str
     expires_at: float
+    scope: str = ""
 
     @classmethod
     def of(cls, raised: EscalationRaised) -> Pending:
@@ -45,6 +51,7 @@ class Pending:
             raised.rule,
             raised.reason,
             raised.expires_at,
+            raised.scope,
         )
 
     @property
@@ -66,6 +73,8 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     lines += [(side, *line) for line in full(pending.arguments, room)]
     lines.append((side,))
     lines += [(side, Span(text, "dim")) for text in _reason(pending, room, glyphs)]
+    if pending.scope:
+        lines += [(side, Span(text, "dim")) for text in _keeping(pending, room)]
     lines.append(
         (
             Span(f"{glyphs.bottom}Type ", "warn"),
@@ -85,6 +94,15 @@ def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
         last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs)
         lines = [*lines[: REASON_LINES - 1], last]
     return lines
+
+
+def _keeping(pending: Pending, room: int) -> list[str]:
+    """:returns: for which calls the approval could be kept: all of it, or where to read it."""
+    command = f"/approve {pending.number} keep:"
+    lines = list(wrap(f"{command} ask no more about {one_line(pending.scope)}", room))
+    if len(lines) <= SCOPE_LINES:
+        return lines
+    return list(wrap(f"{command} 'ironcurtain escalations' says for what", room))
 
 
 def left(seconds: float) -> str:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 from ironcurtain.cli.terminal.arguments import brief
 from ironcurtain.cli.terminal.banner import elapsed, took
-from ironcurtain.cli.terminal.lines import Glyphs, Line, Span, cut
+from ironcurtain.cli.terminal.lines import Glyphs, cut
+from ironcurtain.columns import Line, Span
 from ironcurtain.display import one_line
 from ironcurtain.session import events
+from ironcurtain.session.words import unasked
 
 LEAST_ARGUMENTS = 8
 """Columns below which arguments are left out."""
@@ -29,6 +31,7 @@ class _Call:
     arguments: str
     started: float
     refusal: str = ""
+    unasked: str = ""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class Calls:
         """Policy or a person judged a call."""
         if (call := self._running.get(event.call_id)) is not None:
             call.refusal = _refusal(event)
+            call.unasked = f"approved by {one_line(event.by, 64)}{unasked(event)}" if event.permission else ""
 
     def over(self, event: events.ToolFinished, width: int) -> list[Line]:
         """:returns: what is said of a call that is over; nothing if it is not known."""
@@ -77,7 +81,8 @@ class Calls:
         tail = f"{known} ({time})" if time and not call.refusal else known
         room = width - len(mark.text) - len(call.name) - len(tail)
         line = (mark, Span(call.name), *_fitting(call, room, self.glyphs), Span(tail, "dim"))
-        return [line, (Span(f"  {call.refusal}", "bad"),)] if call.refusal else [line]
+        lines = [line, (Span(f"  {call.refusal}", "bad"),)] if call.refusal else [line]
+        return [*lines, (Span(f"  {call.unasked}", "dim"),)] if call.unasked else lines
 
 
 def tool_name(server: str, tool: str) -> str:

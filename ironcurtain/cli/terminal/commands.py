@@ -22,10 +22,22 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Answer an escalation; without a number the only one there is."""
+    """
+    Answer an escalation; without a number the only one there is.
+
+    :param keep: whether the approval stands for all calls of its scope.
+    """
 
     outcome: Outcome
     number: int | None
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Take back an approval that was kept."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +52,22 @@ class Simple(Enum):
 
     BUDGET = "what this session used so far"
     HISTORY = "the messages and answers so far"
+    PERMISSIONS = "the approvals that were kept; /revoke N takes one back"
     LOGS = "where the log and the audit log are, and the log's last lines"
     HELP = "this list"
     QUIT = "leave; Ctrl-D on an empty line does the same"
     EXIT = "leave"
 
 
-Input = Message | Decide | Wrong | Simple
+Input = Message | Decide | Revoke | Wrong | Simple
 
 DECISIONS = {
     "approve": (Outcome.APPROVED, "let a waiting call happen, once, exactly as it was shown"),
     "deny": (Outcome.DENIED, "refuse a waiting call"),
 }
 """The commands that answer an escalation, with what the help says of them."""
+
+REVOKE_HELP = "/revoke takes the number of one escalation whose approval was kept, like: /revoke 3"
 
 
 def parse(line: str) -> Input | None:
@@ -65,6 +80,8 @@ def parse(line: str) -> Input | None:
     name = word.lower()
     if name in DECISIONS:
         return _decide(name, rest)
+    if name == "revoke":
+        return Revoke(int(rest[0])) if len(rest) == 1 and _is_number(rest[0]) else Wrong(REVOKE_HELP)
     if name.upper() not in Simple.__members__:
         return Wrong(f"there is no command /{name}: see /help; to send this as a message, put a space before it")
     return Wrong(f"/{name} takes nothing after it") if rest else Simple[name.upper()]
@@ -72,12 +89,17 @@ def parse(line: str) -> Input | None:
 
 def _decide(name: str, rest: list[str]) -> Input:
     outcome, _ = DECISIONS[name]
+    if keep := name == "approve" and len(rest) == 2 and rest[1].lower() == "keep":
+        rest = rest[:1]
     if not rest:
         return Decide(outcome, None)
-    number = rest[0]
-    if len(rest) > 1 or not (number.isascii() and number.isdecimal() and len(number) <= NUMBER_DIGITS):
+    if len(rest) > 1 or not _is_number(rest[0]):
         return Wrong(f"/{name} takes the number of one escalation, like: /{name} 3")
-    return Decide(outcome, int(number))
+    return Decide(outcome, int(rest[0]), keep)
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) <= NUMBER_DIGITS
 
 
 def choose(

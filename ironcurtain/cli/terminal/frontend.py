@@ -17,7 +17,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.commands import Decide, Input, Message, Simple, Wrong, choose, parse
+from ironcurtain.cli.terminal.commands import Decide, Input, Message, Revoke, Simple, Wrong, choose, parse
 from ironcurtain.cli.terminal.inspection import inspect
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.cli.terminal.printer import Printer
@@ -267,6 +267,8 @@ class FrontEnd:
                 self._message(text)
             case Decide():
                 self._spawn(self._decide(what, began))
+            case Revoke(number):
+                self._spawn(self._revoke(number))
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
             case Simple.QUIT | Simple.EXIT:
@@ -292,13 +294,22 @@ class FrontEnd:
         self._decided.add(number)
         self._deciding += 1
         try:
-            await self._api.decide(number, asked.outcome, self._view.pending[number].digest)
+            await self._api.decide(number, asked.outcome, self._view.pending[number].digest, asked.keep)
         except IronCurtainError as e:
             self._decided.discard(number)
             self._add(self._view.note(str(e), "warn"))
         finally:
             self._deciding -= 1
         self._next()
+
+    async def _revoke(self, number: int) -> None:
+        try:
+            known = await self._api.permissions()
+            if not any((each.number, each.session) == (number, self._session.number) for each in known):
+                raise UsageError(f"there is no permission {number} in this session: see /permissions")
+            await self._api.revoke(number)
+        except IronCurtainError as e:
+            self._add(self._view.note(str(e), "warn"))
 
     async def _inspect(self, command: Simple) -> None:
         width, glyphs = self._surface.width(), self._surface.glyphs
@@ -336,4 +347,5 @@ def _raised(view: EscalationView) -> events.EscalationRaised:
         reason=view.reason,
         raised_at=view.raised_at,
         expires_at=view.expires_at,
+        scope=view.scope,
     )

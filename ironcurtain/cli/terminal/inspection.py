@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironcurtain.cli.terminal.commands import Simple
-from ironcurtain.cli.terminal.lines import Glyphs, Line
-from ironcurtain.cli.terminal.reports import LOG_LINES, budget_lines, help_lines, history_lines, log_lines
+from ironcurtain.cli.terminal.lines import Glyphs
+from ironcurtain.cli.terminal.reports import (
+    LOG_LINES,
+    budget_lines,
+    help_lines,
+    history_lines,
+    log_lines,
+    permission_lines,
+)
+from ironcurtain.columns import Line
 from ironcurtain.home import SessionPaths
 from ironcurtain.operations.api import SessionApi
 
@@ -29,6 +37,8 @@ async def inspect(
             return history_lines(await api.history(number), width, glyphs)
         case Simple.BUDGET:
             return budget_lines(await api.history(number))
+        case Simple.PERMISSIONS:
+            return permission_lines([each for each in await api.permissions() if each.session == number])
         case Simple.LOGS:
             return log_lines(str(paths.log), str(paths.audit), tail(paths.log))
         case _:

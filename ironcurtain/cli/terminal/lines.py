@@ -5,21 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
-Style = Literal["", "dim", "bold", "good", "bad", "warn", "key"]
-"""How a piece of text looks; ``key`` is what the person is to type."""
-
-
-class Span(NamedTuple):
-    """A piece of a line. The text is safe to show: escaped, and without line ends."""
-
-    text: str
-    style: Style = ""
-
-
-Line = tuple[Span, ...]
-"""One line; an empty one is a blank line."""
+from ironcurtain.columns import Columns, Line, Span, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +48,16 @@ def representable(text: str, encoding: str) -> str:
     return text
 
 
-def plain(line: Line) -> str:
-    """:returns: a line without its styles."""
-    return "".join(span.text for span in line)
-
-
-def cells(text: str) -> int:
-    """:returns: how many columns the text takes (wide characters two, combining ones none)."""
-    return len(text) if text.isascii() else sum(map(_width, text))
-
-
 def _width(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+COLUMNS = Columns(_width)
+"""How a terminal shows text: wide characters take two columns, combining ones none."""
+
+cells, wrap = COLUMNS.cells, COLUMNS.wrap
 
 
 def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
@@ -83,20 +66,6 @@ def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
         return text
     room = max(width - cells(glyphs.rest), 0)
     return next(wrap(text, room)) + glyphs.rest if room > 1 else glyphs.rest[:width]
-
-
-def wrap(text: str, width: int) -> Iterator[str]:
-    """
-    Break text into pieces of at most ``width`` columns, at spaces where there are any; nothing is left out but the
-    space at which it is broken.
-    """
-    width, start = max(width, 2), 0
-    while (end := _fitting(text, start, width)) < len(text):
-        space = text.rfind(" ", start + 1, end + 1)
-        broken = space if space - start > (end - start) // 2 else end
-        yield text[start:broken]
-        start = broken + (text[broken] == " ")
-    yield text[start:]
 
 
 def fold(line: Line, width: int) -> Iterator[Line]:
@@ -130,11 +99,4 @@ def _part(line: Line, start: int, end: int, indent: int) -> Line:
 
 def _fitting(text: str, start: int, width: int) -> int:
     """:returns: the end of the longest part from ``start`` that fits; at least one character."""
-    if text[start : start + width + 1].isascii():
-        return min(start + width, len(text))
-    used = 0
-    for index in range(start, len(text)):
-        used += _width(text[index])
-        if used > width:
-            return max(index, start + 1)
-    return len(text)
+    return min(max(COLUMNS.fitting(text, start, width), start + 1), len(text))

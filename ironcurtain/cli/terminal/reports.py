@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.lines import Glyphs, Line, Span, cut
+from ironcurtain.cli.terminal.lines import Glyphs, cut
 from ironcurtain.cli.terminal.speech import shown
+from ironcurtain.columns import Line, Span
 from ironcurtain.display import one_line, shorten
+from ironcurtain.operations.model import PermissionView
 from ironcurtain.session.model import Turn
 
 LOG_LINES = 10
@@ -20,10 +22,21 @@ SHORT = 400
 def help_lines() -> list[Line]:
     """:returns: the commands, and what each does."""
     entries = [(f"/{name} [N]", text) for name, (_, text) in DECISIONS.items()]
+    entries.append(("/approve N keep", "approve, and ask no more about such calls; see /permissions"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
-    lines: list[Line] = [(Span(f"  {name:<14}", "key"), Span(text)) for name, text in entries]
+    lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]
     lines.append((Span("All else is sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
     return lines
+
+
+def permission_lines(permissions: Sequence[PermissionView]) -> list[Line]:
+    """:returns: for which calls nobody is asked."""
+    if not permissions:
+        return [(Span("no approvals were kept", "dim"),)]
+    return [
+        (Span(f"{each.number:>4}  ", "dim"), Span(one_line(each.scope)), Span(f" (used: {each.used})", "dim"))
+        for each in permissions
+    ]
 
 
 def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Line]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from ironcurtain.cli.terminal.lines import Glyphs, Line
+from ironcurtain.cli.terminal.lines import Glyphs
 from ironcurtain.cli.terminal.view import Live
+from ironcurtain.columns import Line
 
 
 class Listener(Protocol):

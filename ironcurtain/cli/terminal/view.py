@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 from ironcurtain.cli.terminal.banner import Pending, elapsed, ending, left
 from ironcurtain.cli.terminal.calls import Calls, tool_name
-from ironcurtain.cli.terminal.lines import UNICODE, Glyphs, Line, Span, Style
+from ironcurtain.cli.terminal.lines import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
+from ironcurtain.columns import Line, Span, Style
 from ironcurtain.display import one_line, paragraphs
 from ironcurtain.session import events
+from ironcurtain.session.words import describe
 
 REMEMBERED = 200
 """How many outcomes of escalations are remembered for late answers."""
@@ -25,6 +27,9 @@ REMARK_LIMIT = 300
 """Most characters of a reason or message in a remark; an error of a turn may have :data:`ERROR_LIMIT`."""
 
 ERROR_LIMIT = 1000
+
+REFUSALS_SHOWN = 5
+"""How many refused requests are told of for one message (our choice)."""
 
 
 class Answers(Enum):
@@ -88,6 +93,7 @@ class View:
         self._calls = Calls(glyphs)
         self._activity: tuple[str, float] = ("", 0.0)
         self._kind = ""
+        self._refused: set[str] = set()
 
     @property
     def working(self) -> bool:
@@ -166,6 +172,7 @@ class View:
                     yield from self._say("note", (Span(f"the session is closed{why}", "dim"),))
             case events.TurnStarted():
                 self._activity = ("thinking", at)
+                self._refused.clear()
             case events.TurnFinished():
                 yield from self._lines("tool", self._calls.abandon(self.width))
                 yield from self._turn_over(event)
@@ -217,6 +224,8 @@ class View:
     def _closed(self, event: events.EscalationClosed) -> Iterator[Item]:
         self.pending.pop(event.number, None)
         words = ending(event.number, event.outcome, event.by)
+        if event.kept:
+            words += f"; no more asked about {one_line(event.kept)}"
         self.outcomes[event.number] = words
         while len(self.outcomes) > REMEMBERED:
             del self.outcomes[next(iter(self.outcomes))]
@@ -238,12 +247,27 @@ class View:
                 yield from self._warn(f"the {event.proxy} proxy is dead: {one_line(event.reason, REMARK_LIMIT)}")
             case events.ContainerEnded():
                 yield from self._warn(one_line(event.reason, REMARK_LIMIT))
+            case events.RequestRefused():
+                yield from self._refusal(event)
+            case events.PermissionRevoked():
+                by, scope = one_line(event.by, 64), one_line(event.scope)
+                yield from self._say("note", (Span(f"permission {event.number} revoked by {by}: {scope}", "dim"),))
             case events.LoopDetected():
                 yield from self._warn(f"{tool_name(event.server, event.tool)}: the same call came too often, refused")
             case events.ResultTruncated():
                 yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} bytes")
             case events.Missed():
                 yield from self._warn(f"{event.count} events were missed here: /history shows the messages")
+
+    def _refusal(self, event: events.RequestRefused) -> Iterator[Item]:
+        """Agents repeat what is refused, and can ask for what they like: tell each once, and only so many."""
+        words = one_line(describe(event), REMARK_LIMIT)
+        if words not in self._refused and len(self._refused) <= REFUSALS_SHOWN:
+            more = len(self._refused) == REFUSALS_SHOWN
+            self._refused.add(words)
+            yield from self._warn(
+                "more requests were refused: /logs or 'ironcurtain logs' tells which" if more else words
+            )
 
     def _warn(self, text: str) -> Iterator[Item]:
         yield from self._say("note", (Span(text, "warn"),))

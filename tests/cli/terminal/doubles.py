@@ -7,13 +7,14 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.cli.terminal.lines import ASCII, Line, plain
+from ironcurtain.cli.terminal.lines import ASCII
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
+from ironcurtain.columns import Line, plain
 from ironcurtain.errors import NotFound, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
-from ironcurtain.operations.model import EscalationView
+from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
 
@@ -37,6 +38,7 @@ class PlayedSession:
         self.messages: list[str] = []
         self.decisions: list[tuple[int, Outcome, str | None]] = []
         self.pending: dict[int, EscalationView] = {}
+        self.kept: dict[int, PermissionView] = {}
         self.closed: dict[int, str] = {}
         self.lagging = False
         """Whether events are kept from the followers for now, as they may be on their way from another process."""
@@ -68,6 +70,7 @@ class PlayedSession:
             reason="outside the workspace",
             raised_at=self._now(),
             expires_at=self._now() + seconds,
+            scope="filesystem.write_file in /etc and below",
         )
         self.pending[number] = EscalationView(
             session=INFO.number,
@@ -78,11 +81,11 @@ class PlayedSession:
         )
         self.emit(raised)
 
-    def close_escalation(self, number: int, outcome: str, by: str = "") -> None:
+    def close_escalation(self, number: int, outcome: str, by: str = "", kept: str = "") -> None:
         """It got its outcome, from anybody."""
         del self.pending[number]
         self.closed[number] = outcome
-        self.emit(events.EscalationClosed(number=number, outcome=outcome, by=by))
+        self.emit(events.EscalationClosed(number=number, outcome=outcome, by=by, kept=kept))
 
     def answer(self, text: str) -> None:
         """The message has its answer."""
@@ -102,7 +105,7 @@ class PlayedSession:
     async def sessions(self) -> list[SessionInfo]:
         return [SessionInfo(**{**_fields(INFO), "state": self.state})]
 
-    async def start(self, request: SessionRequest) -> SessionInfo:
+    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
         return INFO
 
     async def send(self, name: int | str, message: str) -> Reply:
@@ -131,14 +134,37 @@ class PlayedSession:
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         return list(self.pending.values())
 
-    async def decide(self, number: int, outcome: Outcome, digest: str | None = None) -> EscalationView:
+    async def permissions(self) -> list[PermissionView]:
+        return list(self.kept.values())
+
+    async def revoke(self, number: int) -> PermissionView:
+        permission = self.kept.pop(number)
+        self.emit(events.PermissionRevoked(number=number, scope=permission.scope, by="me"))
+        return permission
+
+    async def decide(
+        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+    ) -> EscalationView:
         self.decisions.append((number, outcome, digest))
         if number in self.closed:
             raise StaleDecision(f"too late: escalation {number} was {self.closed[number]} before")
         if number not in self.pending:
             raise NotFound(f"there is no escalation {number} here")
         view = self.pending[number]
-        self.close_escalation(number, outcome.value, "me")
+        if keep:
+            self.kept[number] = PermissionView(
+                number=number,
+                session=INFO.number,
+                session_id=INFO.id,
+                label=INFO.label,
+                server=view.server,
+                tool=view.tool,
+                scope=view.scope,
+                by="me",
+                since=self._now(),
+                used=0,
+            )
+        self.close_escalation(number, outcome.value, "me", view.scope if keep else "")
         return view
 
     async def follow(self, name: int | str, after: int, on_event: OnEvent) -> Callable[[], None]:

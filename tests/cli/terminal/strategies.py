@@ -47,6 +47,7 @@ session_events = st.one_of(
         rule=nasty,
         reason=nasty,
         by=nasty,
+        permission=st.integers(0, 3),
     ),
     st.builds(
         events.ToolFinished,
@@ -75,6 +76,7 @@ session_events = st.one_of(
         expires_at=times,
     ),
     st.builds(events.EscalationClosed, number=numbers, outcome=nasty | st.just("approved"), by=nasty),
+    st.builds(events.RequestRefused, host=nasty, method=nasty, path=nasty, reason=nasty),
     st.builds(events.Missed, count=numbers),
 )
 

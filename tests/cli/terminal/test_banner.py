@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.arguments import LINES, brief, full
-from ironcurtain.cli.terminal.banner import Pending, banner, elapsed, ending, left, took
-from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells, plain
+from ironcurtain.cli.terminal.banner import SCOPE_LINES, Pending, banner, elapsed, ending, left, took
+from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells
+from ironcurtain.columns import plain
 from tests.cli.terminal.strategies import arguments, harmful, nasty
 
 
@@ -112,15 +113,21 @@ class BannerTests(SynchronousTestCase):
             ],
         )
 
+    def test_for_what_an_approval_could_be_kept(self) -> None:
+        lines = [plain(line) for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII)]
+        self.assertEqual(lines[-2], "| /approve 3 keep: ask no more about filesystem.write_file in /etc\\x1b")
+        lines = [plain(line) for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII)]
+        self.assertEqual(lines[-2], "| /approve 3 keep: 'ironcurtain escalations' says for what")
+
     def test_what_to_type_stands_out(self) -> None:
         keys = [span.text for line in banner(pending(), 0, 79, UNICODE) for span in line if span.style == "key"]
         self.assertEqual(keys, ["/approve 3", "/deny 3"])
 
     @given(arguments, nasty.map(lambda text: text * 50), nasty, st.integers(20, 200))
     def test_it_is_bounded_and_escaped(self, values: dict[str, Any], reason: str, server: str, width: int) -> None:
-        asked = pending(arguments=values, reason=reason, server=server, tool=reason, rule=reason)
+        asked = pending(arguments=values, reason=reason, server=server, tool=reason, rule=reason, scope=reason)
         lines = [plain(line) for line in banner(asked, 0, width, UNICODE)]
-        self.assertLessEqual(len(lines), 20)
+        self.assertLessEqual(len(lines), 20 + SCOPE_LINES)
         self.assertEqual(harmful("".join(lines)), [])
 
     @given(arguments)

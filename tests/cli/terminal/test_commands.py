@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.commands import Decide, Message, Simple, Wrong, choose, parse
+from ironcurtain.cli.terminal.commands import Decide, Message, Revoke, Simple, Wrong, choose, parse
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation import Outcome
@@ -22,8 +22,12 @@ class ParseTests(SynchronousTestCase):
     def test_decisions(self) -> None:
         self.assertEqual(parse("/approve"), Decide(Outcome.APPROVED, None))
         self.assertEqual(parse("/deny 12"), Decide(Outcome.DENIED, 12))
+        self.assertEqual(parse("/approve 12 keep"), Decide(Outcome.APPROVED, 12, keep=True))
+        self.assertEqual(parse("/revoke 12"), Revoke(12))
 
     def test_wrong_numbers_are_said(self) -> None:
+        for line in ("/deny 3 keep", "/approve keep", "/revoke", "/revoke x", "/revoke 1 2"):
+            self.assertIsInstance(parse(line), Wrong, line)
         for line in ("/approve x", "/approve 3 4", "/approve -1", "/approve ٣", "/approve " + "9" * 5000):
             answer = parse(line)
             assert isinstance(answer, Wrong)

@@ -212,6 +212,19 @@ class EscalationTests(FrontEndCase):
         self.assertIn("escalation 3: approved by me", self.surface.printed)
         self.assertEqual(self.surface.bells[-1], "")
 
+    def test_an_approval_is_kept_listed_and_revoked(self) -> None:
+        self.session.raise_escalation(3)
+        self.draw()
+        scope = "filesystem.write_file in /etc and below"
+        self.assertIn(f"/approve 3 keep: ask no more about {scope}", self.surface.text)
+        self.type("/permissions", "/approve 3 keep", "/permissions")
+        self.assertIn("no approvals were kept", self.surface.printed)
+        self.assertIn(f"escalation 3: approved by me; no more asked about {scope}", " ".join(self.surface.printed))
+        self.assertIn(f"   3  {scope} (used: 0)", self.surface.printed)
+        self.type("/revoke 3", "/revoke 3")
+        self.assertIn(f"permission 3 revoked by me: {scope}", self.surface.printed)
+        self.assertIn("there is no permission 3 in this session: see /permissions", self.surface.printed)
+
     def test_by_number(self) -> None:
         self.session.raise_escalation(3)
         self.session.raise_escalation(4)

@@ -4,18 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.lines import (
-    ASCII,
-    UNICODE,
-    Span,
-    cells,
-    cut,
-    fold,
-    glyphs_for,
-    plain,
-    representable,
-    wrap,
-)
+from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells, cut, fold, glyphs_for, representable, wrap
+from ironcurtain.columns import Span, plain
 
 texts = st.text(st.sampled_from("ab  漢é\u0301x-"), max_size=80)
 

@@ -10,10 +10,11 @@ from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.cli.terminal.lines import ASCII, UNICODE, Span
+from ironcurtain.cli.terminal.lines import ASCII, UNICODE
 from ironcurtain.cli.terminal.plain import PlainSurface
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.view import Live
+from ironcurtain.columns import Span
 
 reactor: Any = installed
 

@@ -19,10 +19,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.cli.terminal.lines import Span
 from ironcurtain.cli.terminal.prompt import PromptSurface
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.view import Live
+from ironcurtain.columns import Span
 
 reactor: Any = installed
 

@@ -4,8 +4,9 @@ from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.lines import ASCII, cells, plain
+from ironcurtain.cli.terminal.lines import ASCII, cells
 from ironcurtain.cli.terminal.reports import budget_lines, help_lines, history_lines, log_lines
+from ironcurtain.columns import plain
 from ironcurtain.session.model import Turn, Usage
 from tests.cli.terminal.strategies import harmful, nasty
 

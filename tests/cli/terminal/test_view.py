@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.banner import banner
-from ironcurtain.cli.terminal.lines import ASCII, plain
+from ironcurtain.cli.terminal.lines import ASCII
 from ironcurtain.cli.terminal.view import Answer, Answers, Ask, Item, Say, View
+from ironcurtain.columns import plain
 from ironcurtain.session import events
 from tests.cli.terminal.strategies import harmful, nasty, session_events
 
@@ -113,6 +114,10 @@ class ToolTests(SynchronousTestCase):
     def test_an_approved_call_is_an_ordinary_one(self) -> None:
         steps = [events.ToolDecision(call_id="a", decision=word, rule="r") for word in ("escalate", "approved")]
         self.assertEqual(play(view(), call(), *steps, DONE), ["ok filesystem.read_text_file path=notes.txt (3 ms)"])
+
+    def test_a_call_that_nobody_was_asked_about_says_so(self) -> None:
+        unasked = events.ToolDecision(call_id="a", decision="approved", by="alice", permission=3)
+        self.assertEqual(play(view(), call(), unasked, DONE)[1], "  approved by alice, as kept with escalation 3")
 
     def test_a_failed_call_says_so(self) -> None:
         lines = play(view(), call(), events.ToolFinished(call_id="a", status="error", duration_ms=2500))
@@ -253,6 +258,26 @@ class RemarkTests(SynchronousTestCase):
                 "the session is closed: ended by alice",
             ],
         )
+
+    def test_requests_that_were_refused_are_told_once_and_not_without_end(self) -> None:
+        shown = view()
+        refused = [
+            events.RequestRefused(host="h\x1b[2J", method="POST", path=f"/{n}\n", reason="no such endpoint")
+            for n in range(9)
+        ]
+        self.assertEqual(
+            play(shown, refused[0], *refused[:4], *refused),
+            [
+                *(f"request refused: POST h\\x1b[2J/{n}\\n: no such endpoint" for n in range(5)),
+                "more requests were refused: /logs or 'ironcurtain logs' tells which",
+            ],
+        )
+        begun = events.TurnStarted(turn=2, message="again")
+        self.assertEqual(play(shown, begun, refused[0]), ["request refused: POST h\\x1b[2J/0\\n: no such endpoint"])
+
+    def test_a_tunnel_that_was_refused_has_no_path(self) -> None:
+        refused = events.RequestRefused(host="evil.test:443", method="CONNECT", path="", reason="not a provider")
+        self.assertEqual(play(view(), refused), ["request refused: CONNECT evil.test:443: not a provider"])
 
     def test_blank_lines_part_what_is_different(self) -> None:
         lines = play(

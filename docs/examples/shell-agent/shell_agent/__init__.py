@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 
 from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
 from ironcurtain.agents.output import failure
 
-START = """\
-# Read before each message.
-cd "$(cat ~/.directory 2>/dev/null || echo /workspace)"
-trap 'pwd >~/.directory' EXIT
-"""
+IMAGE = files(__name__) / "image"
+"""The folder from which its image is built."""
 
 
 class ShellAgent:
@@ -19,18 +17,17 @@ class ShellAgent:
 
     id = "shell-agent"
     display_name = "Shell agent"
-    image = "codex"
+    image = "shell-agent"
     providers = ()
     supports_pty = True
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """:returns: which file a shell reads first."""
-        return {"ENV": "/etc/ironcurtain/start.sh"}
+        return {"ENV": "/usr/local/share/shell-agent/start.sh"}
 
     def files(self, facts: Facts) -> Sequence[File]:
-        """:returns: that file; and what a person may read about the place."""
+        """:returns: what it is told about the place; and a file that it goes on writing itself."""
         return (
-            File("orientation", "start.sh", START),
             File("orientation", "orientation.md", facts.orientation),
             File("home", "notes.txt", "The agent's own notes.\n", replace=False),
         )
@@ -39,7 +36,7 @@ class ShellAgent:
         """:returns: a shell that reads its script, the message, from standard input."""
         return ("sh", "-eu", "-c", '. "$ENV"; eval "$(cat)"')
 
-    def screen(self, facts: Facts, first: bool) -> tuple[str, ...]:
+    def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: a shell for a terminal."""
         return ("sh", "-i")
 

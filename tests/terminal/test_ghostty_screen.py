@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.terminal.ring import RingScreen
-from ironcurtain.terminal.screen import open_screen
 from tests.terminal.corpus import LINE_DRAWING, PIECES, WIDE
 from tests.terminal.test_ring import QUERIES
 
@@ -232,16 +228,3 @@ class TextTests(SynchronousTestCase):
         self.assertIn("below", screen.text())
         screen.feed(b"\x1bPq" + b"x" * 2_000_000)
         self.assertIn("LOOP_COMPLETE", screen.text())
-
-
-class ChoiceTests(SynchronousTestCase):
-    """Which model there is."""
-
-    def test_the_exact_one(self) -> None:
-        self.assertIsInstance(open_screen(80, 24), GhosttyScreen)
-
-    def test_the_other_one_without_the_library(self) -> None:
-        name = "ironcurtain.terminal.ghostty_screen"
-        self.addCleanup(sys.modules.__setitem__, name, sys.modules[name])
-        sys.modules[name] = None  # type: ignore[assignment]  # an import of it fails
-        self.assertIsInstance(open_screen(80, 24), RingScreen)

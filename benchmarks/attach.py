@@ -1,0 +1,300 @@
+"""
+What it costs to reach a container's terminal over SSH: through our service, and through ``sshd`` and ``docker attach``.
+
+Both ways end in the same program in containers of the same image, whose terminal echoes keys; both begin with the same
+``ssh`` in a terminal of its own. On our way the screen is modelled and recorded, as in the product. A third way is our
+service within tmux, where people may sit. All take turns::
+
+    python -m benchmarks.attach [--keys 200] [--rounds 5]
+
+The bars: a key comes back in 1.25 times the time of ``docker attach`` at the median, and bulk output is 1.5 times as
+fast. It needs ``ssh``, ``sshd`` and ``tmux``, and a Docker Engine, which it starts if none answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import shutil
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests import engine
+
+COLUMNS, ROWS = 120, 40
+BULK = 16 * 1024 * 1024
+END = b"THE END OF IT"
+PROGRAM = (
+    "printf 'all set\\n'; while read line; do yes 'a line of output of a program, about as wide as such lines are' "
+    f"| head -c {BULK}; printf '\\nTHE END %s\\n' 'OF IT'; done"
+)
+"""Echoes keys, as the kernel does for it; a line that is entered has it write much."""
+
+TMUX = ("tmux", "-f", "/dev/null", "-L")
+PATIENCE = 120.0
+"""Seconds that anything may take."""
+
+
+class Terminal:
+    """A program in a terminal of its own, such as ``ssh``, as the one who sits there sees it."""
+
+    def __init__(self, *command: str) -> None:
+        self._process, self._fd = pty.fork()
+        if not self._process:
+            os.execvpe(command[0], command, {**os.environ, "TERM": "xterm-256color"})
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        self._kept = b""
+
+    def type(self, data: bytes) -> None:
+        """Press keys."""
+        os.write(self._fd, data)
+
+    def until(self, wanted: bytes) -> int:
+        """:returns: how many bytes came, until these had come."""
+        size, limit = 0, time.monotonic() + PATIENCE
+        while wanted not in self._kept:
+            if not select.select([self._fd], [], [], limit - time.monotonic())[0]:
+                raise SystemExit(f"{wanted!r} did not come: {self._kept[-500:]!r}")
+            data = self._read()
+            size += len(data)
+            self._kept = self._kept[-len(wanted) :] + data
+        self._kept = self._kept.partition(wanted)[2]
+        return size
+
+    def quiet(self) -> None:
+        """Wait until nothing comes any more."""
+        while select.select([self._fd], [], [], 0.3)[0]:
+            self._kept = self._read()
+        self._kept = b""
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._fd, 65536)
+        except OSError:
+            raise SystemExit(f"the terminal was closed after {self._kept!r}") from None
+
+    def close(self) -> None:
+        """Hang up."""
+        os.close(self._fd)
+        os.waitpid(self._process, 0)
+
+
+def serve(home: Path, container: str) -> None:
+    """Our service in front of one container, which it starts; it says the port."""
+    from twisted.internet import asyncioreactor
+
+    asyncioreactor.install()
+    from twisted.internet import reactor as the_reactor
+    from twisted.internet.defer import Deferred
+
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.container.terminal import ContainerTerminal
+    from ironcurtain.home import find_home
+    from ironcurtain.operations import Principal
+    from ironcurtain.ssh.attaching import Attaching
+    from ironcurtain.ssh.channel import Program, SessionChannel
+    from ironcurtain.ssh.service import SshService
+    from ironcurtain.terminal.hub import Hub
+    from ironcurtain.terminal.model import Mode
+    from ironcurtain.terminal.recording import Recording
+    from ironcurtain.terminal.recording_file import RecordingFile
+    from ironcurtain.terminal.screen import open_screen
+
+    reactor: Any = the_reactor
+
+    class One:
+        """Whoever comes, comes to the terminal."""
+
+        def __init__(self, hub: Hub) -> None:
+            self._attaching = Attaching(reactor, lambda who, name, mode: hub, lambda who, name, mode: Deferred())
+
+        async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Program:
+            """Attach."""
+            return await self._attaching.attach(who, "1", Mode.DRIVE, channel)
+
+    async def start() -> None:
+        docker = Engine(reactor, engine.engine())
+        stream, size = ContainerTerminal(docker, COLUMNS, ROWS), (COLUMNS, ROWS)
+        file = RecordingFile(home / "recording.cast")
+        recording = Recording(file, reactor.seconds(), *size, timestamp=time.time(), title="bench", limit=16_000_000)
+        hub = stream.owner = Hub(stream, reactor, open_screen(*size, reactor), size, recording=recording)
+        await stream.open(container)
+        await docker.start(container)
+        await stream.go()
+        where = find_home({"IRONCURTAIN_HOME": str(home)}, os.geteuid())
+        service = SshService(reactor, where, ["127.0.0.1"], 0, One(hub))
+        await service.start()
+        print(service.ports[0], flush=True)
+
+    def failed(failure: Any) -> None:
+        failure.printTraceback()
+        reactor.stop()
+
+    reactor.callWhenRunning(lambda: Deferred.fromCoroutine(start()).addErrback(failed))
+    reactor.run()
+
+
+def docker(*words: str) -> str:
+    """:returns: what a command of Docker's prints."""
+    environ = {**os.environ, **engine.environment()}
+    return subprocess.run(["docker", *words], env=environ, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@contextlib.contextmanager
+def container(*command: str) -> Iterator[str]:
+    """A container with a terminal, not started; its id is given."""
+    words = ("--tty", "--interactive", "--network", "none", "--log-driver", "none")
+    name = docker("create", *words, engine.image(), *command)
+    try:
+        yield name
+    finally:
+        docker("rm", "--force", name)
+
+
+@contextlib.contextmanager
+def sshd(top: Path, key: Path, name: str) -> Iterator[int]:
+    """OpenSSH's own server, which lets one key in and attaches it; its port is given."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(top / "host")], check=True)
+    shutil.copy(f"{key}.pub", top / "authorized")
+    port, program = free_port(), shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        raise SystemExit("there is no sshd: install openssh-server")
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    (top / "config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {top}/host\nAuthorizedKeysFile {top}/authorized\n"
+        f"PidFile none\nStrictModes no\nUsePAM no\nPrintMotd no\nPrintLastLog no\nPermitRootLogin yes\n"
+        f"ForceCommand docker --host unix://{engine.engine()} attach {name}\n"
+    )
+    with subprocess.Popen([program, "-D", "-e", "-f", str(top / "config")], stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for(port)
+            yield port
+        finally:
+            process.terminate()
+
+
+def wait_for(port: int) -> None:
+    """Wait until somebody listens."""
+    limit = time.monotonic() + PATIENCE
+    while time.monotonic() < limit:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise SystemExit(f"nobody listens on port {port}")
+
+
+def free_port() -> int:
+    """:returns: a port that nobody listens on."""
+    with socket.socket() as tried:
+        tried.bind(("127.0.0.1", 0))
+        return int(tried.getsockname()[1])
+
+
+def ssh(port: int, key: Path) -> tuple[str, ...]:
+    """:returns: the client's command line."""
+    options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "IdentitiesOnly=yes")
+    words = [word for option in options for word in ("-o", option)]
+    return ("ssh", "-tt", "-F", "none", *words, "-i", str(key), "-p", str(port), "127.0.0.1", "attach 1")
+
+
+def key_times(terminal: Terminal, keys: int) -> list[float]:
+    """:returns: seconds from each key to its echo."""
+    taken = []
+    for number in range(keys):
+        key = b"%c" % (97 + number % 26)
+        start = time.perf_counter()
+        terminal.type(key)
+        terminal.until(key)
+        taken.append(time.perf_counter() - start)
+        time.sleep(0.002)
+        if number % 50 == 49:
+            terminal.type(b"\x15")  # erases the line
+            terminal.quiet()
+    return taken
+
+
+def bulk_rate(terminal: Terminal) -> float:
+    """:returns: megabytes a second."""
+    start = time.perf_counter()
+    terminal.type(b"\r")
+    terminal.until(END)
+    rate = BULK / 1e6 / (time.perf_counter() - start)
+    terminal.quiet()
+    return rate
+
+
+def measure(ways: dict[str, Terminal], keys: int, rounds: int) -> None:
+    """Measure in turns, and print a table."""
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    rates: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, terminal in ways.items():
+            times[way] += key_times(terminal, keys)
+            rates[way].append(bulk_rate(terminal))
+    floor_time, floor_rate = (statistics.median(taken["docker attach"]) for taken in (times, rates))
+    print(f"{'':22}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}{'MB/s':>9}{'ratio':>8}")
+    for way in ways:
+        median, rate = statistics.median(times[way]), statistics.median(rates[way])
+        late = statistics.quantiles(times[way], n=100)[98]
+        print(
+            f"{way:22}{1e3 * median:9.2f}{1e3 * late:9.2f}{median / floor_time:8.2f}{rate:9.1f}{rate / floor_rate:8.2f}"
+        )
+
+
+def main() -> None:
+    """Measure all ways."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=200, help="keys a round (default 200)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (default 5)")
+    options = parser.parse_args()
+    from ironcurtain.container.terminal import waiting
+
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        top, key = Path(directory), Path(directory) / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+        theirs = stack.enter_context(container("/bin/sh", "-c", PROGRAM))
+        docker("start", theirs)
+        ours = stack.enter_context(container(*waiting(("/bin/sh", "-c", PROGRAM))))
+        home = top / "home"
+        let_in = [sys.executable, "-m", "ironcurtain.cli", "ssh", "add-key", "--roles", "admin", f"{key}.pub"]
+        subprocess.run(let_in, env={**os.environ, "IRONCURTAIN_HOME": str(home)}, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "benchmarks.attach", "--serve", str(home), ours]
+        service = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        stack.callback(service.terminate)
+        assert service.stdout is not None
+        port = int(service.stdout.readline())
+        inside = " ".join(ssh(port, key)[:-1])
+        ways = {
+            "docker attach": Terminal(*ssh(stack.enter_context(sshd(top, key, theirs)), key)),
+            "ours": Terminal(*ssh(port, key)),
+            "ours, within tmux": Terminal(*TMUX, f"bench-{os.getpid()}", "new-session", f"exec {inside} 'attach 1'"),
+        }
+        for terminal in ways.values():
+            stack.callback(terminal.close)
+            terminal.quiet()
+            terminal.type(b"ready?")
+            terminal.until(b"ready?")
+            terminal.type(b"\x15")
+            terminal.quiet()
+        measure(ways, options.keys, options.rounds)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--serve"]:
+        serve(Path(sys.argv[2]), sys.argv[3])
+    else:
+        main()

@@ -1,0 +1,154 @@
+"""
+What a loop in a terminal costs, beside script(1), which does nothing but pass on: throughput and latency of keys.
+
+Both run the same programs in a terminal that we read as fast as they write. Throughput: from the first byte of some
+megabytes to the last one, in turns. Latency: from a key to its echo by a program that writes back what it reads; both
+run side by side and get keys in turns::
+
+    python -m benchmarks.loop [--megabytes 20] [--rounds 3] [--keys 300]
+
+The bars: 0.9 of script's throughput, and 1.3 times its latency at the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pty
+import select
+import statistics
+import subprocess
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+from struct import pack
+
+from tests.product import Product
+
+PATIENCE = 120.0
+"""Seconds that anything may take."""
+
+ECHO = "stty raw -echo; printf ready; exec cat"
+READ = 65536
+KINDS = {
+    "lines": b"a line of a build that says what it does now, and how far it has come\n",
+    "colours": b"\x1b[32mok\x1b[0m \x1b[1mtests/test_something.py\x1b[0m::\x1b[36mtest_of_it\x1b[0m passed in 0.01 s\n",
+    "screens": b"".join(b"\x1b[%d;1H\x1b[K%d some text of a row that is drawn again" % (n, n) for n in range(1, 24)),
+}
+"""What is written again and again."""
+
+
+class Seat:
+    """A program in a terminal of ours."""
+
+    def __init__(self, product: Product, line: list[str]) -> None:
+        self._master, slave = pty.openpty()
+        ioctl(slave, termios.TIOCSWINSZ, pack("4H", 24, 80, 0, 0))
+        tty.setraw(slave)
+        environ = {**product.environ, "TERM": "xterm-256color"}
+        self._process = subprocess.Popen(
+            line, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=environ, cwd=product.project,
+            start_new_session=True, preexec_fn=lambda: ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(slave)
+
+    def type(self, data: bytes) -> None:
+        """Press keys."""
+        os.write(self._master, data)
+
+    def until(self, mark: bytes) -> None:
+        """Read until a mark has come."""
+        seen, end = b"", time.monotonic() + PATIENCE
+        while mark not in seen:
+            ready, _, _ = select.select([self._master], [], [], end - time.monotonic())
+            assert ready, (mark, seen[-500:])
+            seen = seen[-len(mark) :] + os.read(self._master, READ)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.terminate()
+        with contextlib.suppress(OSError):
+            while os.read(self._master, READ):
+                pass
+        self._process.wait()
+        os.close(self._master)
+
+
+def lines(product: Product, program: str) -> dict[str, list[str]]:
+    """:returns: by name, who runs a shell's program."""
+    options = ("--pty", "-n", "1", "--idle-timeout", "0", "-p", "go on")
+    return {
+        "script": ["script", "--quiet", "--flush", "--command", program, "/dev/null"],
+        "loop": product.command("loop", *options, "--", "sh", "-c", program),
+    }
+
+
+@contextlib.contextmanager
+def seat(product: Product, line: list[str]) -> Iterator[Seat]:
+    """Run a program for a while."""
+    made = Seat(product, line)
+    try:
+        made.until(b"ready")
+        yield made
+    finally:
+        made.close()
+
+
+def throughput(product: Product, kind: str, megabytes: int, rounds: int) -> dict[str, float]:
+    """:returns: by name, megabytes a second at the median."""
+    unit, file = KINDS[kind], Path(product.project, kind)
+    file.write_bytes(unit * (megabytes * 1_000_000 // len(unit)))
+    program = f"stty -echo; printf ready; read x; printf beg''in; cat {file}; printf the''end; read x"
+    rates: dict[str, list[float]] = {"script": [], "loop": []}
+    for _ in range(rounds):
+        for name, line in lines(product, program).items():
+            with seat(product, line) as at:
+                at.type(b"\n")
+                at.until(b"begin")
+                begun = time.perf_counter()
+                at.until(b"theend")
+                rates[name].append(megabytes / (time.perf_counter() - begun))
+    return {name: statistics.median(found) for name, found in rates.items()}
+
+
+def latency(product: Product, keys: int) -> dict[str, float]:
+    """:returns: by name, seconds at the median."""
+    times: dict[str, list[float]] = {"script": [], "loop": []}
+    with contextlib.ExitStack() as stack:
+        seats = {name: stack.enter_context(seat(product, line)) for name, line in lines(product, ECHO).items()}
+        for number in range(keys):
+            key = b"abcdefgh"[number % 8 : number % 8 + 1]
+            for name, at in seats.items():
+                begun = time.perf_counter()
+                at.type(key)
+                at.until(key)
+                times[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keys", type=int, default=300)
+    chosen = parser.parse_args()
+    product = Product()
+    try:
+        for kind in KINDS:
+            rate = throughput(product, kind, chosen.megabytes, chosen.rounds)
+            share = rate["loop"] / rate["script"]
+            print(f"{kind:<8} script {rate['script']:6.1f} MB/s   loop {rate['loop']:6.1f} MB/s   x{share:.2f}")
+        took = latency(product, chosen.keys)
+        times = took["loop"] / took["script"]
+        print(f"keys     script {took['script'] * 1e6:6.0f} us     loop {took['loop'] * 1e6:6.0f} us     x{times:.2f}")
+    finally:
+        product.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""``ironcurtain loop``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_settings
+
+if TYPE_CHECKING:
+    from ironcurtain.loop.config import Effective, Layer
+    from ironcurtain.session.model import SessionInfo
+
+_COMMAND = "ironcurtain.loop.command"
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class LoopCommand(click.Command):
+    """Leaves what comes after ``--`` alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words before ``--``, and keep those after it."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+        if at < len(args) - 1 or at == len(args):
+            return super().parse_args(ctx, args[:at])
+        raise click.UsageError("there is no command after --", ctx)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """:returns: the words of the line that shows the usage."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
+
+
+class Span(click.ParamType["float"]):
+    """Seconds, or with a unit: 90, 90s, 15m, 2h."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """:returns: seconds."""
+        if isinstance(value, float):
+            return value
+        if (found := _SPAN.fullmatch(str(value))) is None:
+            self.fail("give seconds, or a time such as 90s, 15m or 2h", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+@click.command(cls=LoopCommand)
+@click.argument("action", required=False, type=click.Choice(["config"]), metavar="[config]")
+@click.option("-p", "--prompt", metavar="TEXT", help="The prompt itself.")
+@click.option("-P", "--prompt-file", type=click.Path(path_type=Path), help="Its file (default: PROMPT.md).")
+@click.option("--agent", help="An agent in a container, such as claude-code, in place of a command of this machine.")
+@click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
+@click.option("-n", "--max-iterations", type=int, help="Stop after so many (default: 100).")
+@click.option("--max-time", type=Span(), help="Stop after so long: seconds, or 15m, or 2h.")
+@click.option("--max-cost", type=float, metavar="USD", help="Stop after so many US dollars; needs --agent.")
+@click.option("--max-failures", type=int, help="Stop after so many failures in a row (default: 3).")
+@click.option("--completion-promise", metavar="TEXT", help="What the agent says in the end (default: LOOP_COMPLETE).")
+@click.option("--pty", is_flag=True, help="Give the agent a terminal, and your keys.")
+@click.option("--observe", is_flag=True, help="Give it a terminal, but no keys.")
+@click.option("--no-pty", is_flag=True, help="Give it no terminal, whatever the configuration says.")
+@click.option("--idle-timeout", type=Span(), help="End an iteration that is idle so long (default: 30; 0: never).")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (default: ralph.yml).")
+@click.option(
+    "-r",
+    "--resume",
+    is_flag=False,
+    flag_value="last",
+    metavar="[SESSION]",
+    help="Go on with a loop (default: the last).",
+)
+@click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed something.")
+@click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work in (default: this one).")
+@as_json
+@click.pass_context
+def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
+    r"""
+    Run an agent with the same prompt again and again, until it says LOOP_COMPLETE or a limit is reached.
+
+    \b
+    Write PROMPT.md, and end it with: When everything is done, print LOOP_COMPLETE on a line of its own.
+      ironcurtain loop --agent claude-code -n 20    in a container: sandboxed, mediated, recorded
+      ironcurtain loop --pty                        Claude Code of this machine, on your screen
+      ironcurtain loop -n 5 -- ./my-agent --fast    any command of this machine
+    The settings in force, and where each comes from (ralph.yml, flags):
+      ironcurtain loop config
+
+    A command of this machine runs as you, with all that you may do; --agent keeps it in a container. It gets the prompt
+    on standard input; with --pty or --observe as its last argument; or wherever its words hold {prompt}.
+
+    \b
+    Keys with --pty and --observe (within a paste they are just text):
+      Ctrl-C           goes to the agent; twice within a second ends it, and the loop
+      Ctrl-\           kills it, and ends the loop
+    An iteration that shows nothing and gets no keys for 30 s is ended, and the next one begins: --idle-timeout.
+
+    Look on from elsewhere: ironcurtain attach N. If your terminal is in disorder after a kill -9: type reset.
+
+    Exit status: 0 the promise was made, 3 a limit is reached, 4 too many failures, 64 wrong usage, 78 a wrong
+    ralph.yml, 130 and 143 interrupted.
+    """
+    from ironcurtain.errors import UsageError
+    from ironcurtain.loop.config import values_of
+    from ironcurtain.loop.mode import choose
+
+    place = (given["workspace"] or Path.cwd()).expanduser().absolute()
+    earlier = _earlier(given["resume"]) if given["resume"] else None
+    if earlier is not None and given["workspace"] is None:
+        place = Path(earlier.workspace)
+    found = _effective(given, ctx.meta[_COMMAND], place, earlier)
+    settings = found.settings
+    cli = settings.cli
+    mode = choose(cli.pty_mode, cli.pty_interactive, pty=given["pty"], observe=given["observe"], no_pty=given["no_pty"])
+    for warning in found.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if action == "config":
+        print_settings(values_of(settings), found.origins, json_output)
+        return
+    if settings.loop.agent and settings.loop.command:
+        raise UsageError("give either --agent or a command after --")
+    if settings.event_loop.max_cost_usd is not None and not settings.loop.agent:
+        raise UsageError("--max-cost needs --agent: nobody knows what a command of this machine costs")
+    from ironcurtain.cli.looping import Looping
+    from ironcurtain.loop.kind import Options
+
+    explicit = given["idle_timeout"] is not None
+    options = Options(settings=values_of(settings), mode=mode, idle_seconds=cli.idle_timeout_secs, idle_always=explicit)
+    raise SystemExit(Looping(home(), options, place, earlier.id if earlier else "").run())
+
+
+def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, earlier: SessionInfo | None) -> Effective:
+    """:returns: the settings: defaults, those of the loop that goes on or the file, the flags."""
+    from ironcurtain.errors import UsageError
+    from ironcurtain.home import read_configuration
+    from ironcurtain.loop.config import FILE, Layer, effective, read_file
+
+    layers: list[Layer] = []
+    warnings: tuple[str, ...] = ()
+    if earlier is not None:
+        layers.append(Layer(f"session {earlier.number}", earlier.options["loop"]["settings"]))
+    if earlier is None or given["config_file"] is not None:
+        path = given["config_file"] or place / FILE
+        text = read_configuration(path)
+        if text is None and given["config_file"] is not None:
+            raise UsageError(f"there is no file {path}")
+        if text is not None:
+            layer, warnings = read_file(str(path), text)
+            layers.append(layer)
+    return effective(*layers, *_flags(given, command), warnings=warnings)
+
+
+def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[Layer]:
+    from ironcurtain.loop.config import Layer
+
+    file = given["prompt_file"]
+    values = {
+        "event_loop.prompt": ("--prompt", given["prompt"]),
+        "event_loop.prompt_file": ("--prompt-file", str(file.expanduser().absolute()) if file else None),
+        "event_loop.completion_promise": ("--completion-promise", given["completion_promise"]),
+        "event_loop.max_iterations": ("--max-iterations", given["max_iterations"]),
+        "event_loop.max_runtime_seconds": ("--max-time", given["max_time"]),
+        "event_loop.max_cost_usd": ("--max-cost", given["max_cost"]),
+        "event_loop.max_consecutive_failures": ("--max-failures", given["max_failures"]),
+        "cli.backend": ("--backend", given["backend"]),
+        "cli.idle_timeout_secs": ("--idle-timeout", given["idle_timeout"]),
+        "loop.agent": ("--agent", given["agent"]),
+        "loop.command": ("the words after --", list(command) or None),
+        "loop.git_checkpoint": ("--git-checkpoint", given["git_checkpoint"] or None),
+    }
+    layers = [Layer(flag, {name: value}) for name, (flag, value) in values.items() if value is not None]
+    if given["pty"] or given["observe"]:
+        flag = "--observe" if given["observe"] else "--pty"
+        layers.append(Layer(flag, {"cli.pty_mode": True, "cli.pty_interactive": not given["observe"]}))
+    elif given["no_pty"]:
+        layers.append(Layer("--no-pty", {"cli.pty_mode": False}))
+    if file is not None and given["prompt"] is None:
+        layers.append(Layer("--prompt-file", {"event_loop.prompt": ""}))
+    return layers
+
+
+def _earlier(name: str) -> SessionInfo:
+    """:raises UsageError: it is no loop."""
+    import msgspec
+
+    from ironcurtain.errors import UsageError
+    from ironcurtain.session.elsewhere import session_directory
+    from ironcurtain.session.model import SessionInfo
+
+    info = msgspec.json.decode(session_directory(home(), name).snapshot.read_bytes(), type=SessionInfo)
+    if info.kind != "loop":
+        raise UsageError(f"session {info.number} is no loop: name one, see its number in the loop's summary")
+    return info

@@ -1,0 +1,166 @@
+"""Run one loop in this process, at this terminal or with its standard streams."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from ironcurtain.assembly import Application
+from ironcurtain.cli.loop_terminal import OUTPUT, LoopTerminal
+from ironcurtain.cli.output import print_table
+from ironcurtain.cli.progress import Progress
+from ironcurtain.cli.review import review_of
+from ironcurtain.cli.run import run
+from ironcurtain.display import one_line
+from ironcurtain.home import Home
+from ironcurtain.locks import is_held
+from ironcurtain.loop.agent import LoopAgent
+from ironcurtain.loop.kind import NAME, Options
+from ironcurtain.loop.mode import Mode
+from ironcurtain.loop.model import EXIT_STATUS
+from ironcurtain.loop.report import HEADER, rows, sentence
+from ironcurtain.session.events import EscalationRaised
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.session import Session
+from ironcurtain.terminal.local import LocalTerminal
+
+ERRORS = 2
+"""Standard error."""
+
+
+class Looping:
+    """
+    One loop at this terminal.
+
+    :param place: its workspace.
+    :param resume: id of the session that goes on; empty: a new one.
+    """
+
+    def __init__(self, home: Home, options: Options, place: Path, resume: str) -> None:
+        self._home, self._options, self._place, self._resume = home, options, place, resume
+        self._agent: LoopAgent | None = None
+        self._signals: list[int] = []
+        self._seen = 0
+
+    def run(self) -> int:
+        """:returns: the exit status."""
+        return run(self._main, self._on_signal)
+
+    def _on_signal(self, number: int) -> bool:
+        if self._agent is None:
+            return False
+        self._signals.append(number)
+        self._agent.interrupt(f"ended by {signal.Signals(number).name}", at_once=self._signals.count(number) > 1)
+        return True
+
+    async def _main(self, reactor: Any) -> int:
+        self._fall_back()
+        size = None
+        if self._options.mode is not Mode.HEADLESS:
+            size = LocalTerminal(reactor, OUTPUT).size()
+        request = SessionRequest(
+            NAME,
+            self._label(),
+            None if self._resume else self._place,
+            {"loop": msgspec.to_builtins(self._options)},
+            resume=self._resume,
+            terminal=size,
+        )
+        application = Application.alone(reactor, self._home, os.environ)
+        await application.start()
+        paths = None
+        try:
+            progress = Progress(sys.stderr)
+            try:
+                session = await application.manager.create(request, self._attended, progress.follow)
+            finally:
+                progress.done()
+            paths = session.paths
+            return await self._go(reactor, session)
+        finally:
+            self._agent = None
+            await application.stop("the command ends")
+            if paths is not None:
+                review_of(paths)
+
+    def _attended(self) -> bool:
+        return sys.stdin.isatty() or sys.stderr.isatty() or is_held(self._home.listener_lock)
+
+    def _fall_back(self) -> None:
+        """Without a terminal to show it on, or one to be had, there is none."""
+        if self._options.mode is Mode.HEADLESS:
+            return
+        if not os.isatty(OUTPUT):
+            self.say("warning: PTY mode requested but stdout is not a TTY, falling back to headless")
+        else:
+            try:
+                for descriptor in os.openpty():
+                    os.close(descriptor)
+            except OSError as e:
+                self.say(f"error: no terminal can be opened ({e.strerror}), falling back to headless")
+            else:
+                return
+        self._options = msgspec.structs.replace(self._options, mode=Mode.HEADLESS)
+
+    async def _go(self, reactor: Any, session: Session) -> int:
+        agent = session.agent
+        assert isinstance(agent, LoopAgent)  # that is what this kind makes
+        self._agent = agent
+        self.say(f"session {session.number}, {self._options.mode}: {agent.description}")
+        session.events.watch(lambda: self._heard(session))
+        hub, terminal = agent.terminal, None
+        if hub is not None:
+            terminal = LoopTerminal(reactor, agent, listens=self._options.mode is Mode.INTERACTIVE)
+            terminal.begin(hub)
+        try:
+            ending, reason = await agent.run(self)
+        finally:
+            if terminal is not None:
+                await terminal.left()
+        self._summary(session, agent, reason)
+        return 128 + self._signals[0] if self._signals else EXIT_STATUS[ending]
+
+    def _heard(self, session: Session) -> None:
+        """In a terminal, the bell rings instead: what is written there would be lost on the agent's screen."""
+        for stamped in session.events.after(self._seen):
+            self._seen, event = stamped.sequence, stamped.event
+            if isinstance(event, EscalationRaised) and session.terminal is None:
+                what = f"escalation {event.number}: {event.server}.{event.tool}"
+                self.say(
+                    f"{what}: answer with 'ironcurtain approve {event.number}' or 'ironcurtain deny {event.number}'"
+                )
+
+    def _label(self) -> str:
+        settings = self._options.settings
+        command = settings["loop.command"]
+        return str(settings["loop.agent"] or (" ".join(command) if command else settings["cli.backend"]))
+
+    def _summary(self, session: Session, agent: LoopAgent, reason: str) -> None:
+        print_table(HEADER, rows(agent.state), err=True)
+        self.say(f"session {session.number}: {sentence(agent.state, reason)}")
+
+    def output(self, data: bytes) -> None:
+        """What a program without a terminal wrote."""
+        self._write(OUTPUT, data)
+
+    def complained(self, data: bytes) -> None:
+        """What it wrote on its error output."""
+        self._write(ERRORS, data)
+
+    def say(self, text: str) -> None:
+        """A sentence of ours."""
+        click.echo(f"[loop] {one_line(text, 500)}", err=True)
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        except OSError as e:
+            if self._agent is not None:
+                self._agent.interrupt(f"its output can go nowhere: {e.strerror}")

@@ -1,0 +1,102 @@
+"""Run one session that shows its agent's own screen at this terminal: in the daemon if there is one, else here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import click
+from twisted.internet.defer import Deferred, DeferredList
+
+from ironcurtain.assembly import Application
+from ironcurtain.cli.progress import Progress, started_by
+from ironcurtain.cli.review import review_of
+from ironcurtain.cli.run import run
+from ironcurtain.cli.viewing import enter_pressed, told, view, view_elsewhere
+from ironcurtain.control.client import ControlClient
+from ironcurtain.control.server import owner
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.home import Home
+from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.session import Session
+from ironcurtain.terminal.keys import QUIT
+from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.viewing import Viewing
+
+KEYS = "Ctrl-\\ ends it; Ctrl-] and then d leaves it"
+
+
+class Screen:
+    """One session at this terminal."""
+
+    def __init__(self, home: Home, request: SessionRequest) -> None:
+        self._home, self._request = home, request
+
+    def run(self) -> int:
+        """
+        :returns: the exit status: that of the agent's program; 0 if it was left.
+        :raises NoTerminal: standard input or output is none.
+        """
+        return run(self._main)
+
+    async def _main(self, reactor: Any) -> int:
+        self._request = replace(self._request, terminal=LocalTerminal(reactor).size())
+        if self._home.daemon_socket.exists():
+            daemon = ControlClient(reactor, str(self._home.daemon_socket))
+            if (info := await started_by(daemon, self._request)) is not None:
+                return await self._in_daemon(reactor, daemon, info)
+        return await self._alone(reactor)
+
+    async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
+        click.echo(f"Session {info.number}, in the daemon. {KEYS}.", err=True)
+        status = await view_elsewhere(reactor, daemon, info, Mode.DRIVE)
+        with suppress(IronCurtainError):  # it has ended, and the daemon has perhaps
+            if (await daemon.session(info.number)).status is not None:
+                await daemon.stop(info.number)  # until nothing of it runs any more
+                review_of(self._home.session(info.id))
+        return status
+
+    async def _alone(self, reactor: Any) -> int:
+        application = Application.alone(reactor, self._home, os.environ)
+        await application.start()
+        paths = None
+        try:
+            session = await self._started(application)
+            paths = session.paths
+            click.echo(f"Session {session.number}, in this process. {KEYS}.", err=True)
+            return await self._view(reactor, application, session)
+        finally:
+            await application.stop("the command ends")
+            if paths is not None:
+                review_of(paths)
+
+    async def _started(self, application: Application) -> Session:
+        progress = Progress(sys.stderr)
+        try:
+            return await application.manager.create(self._request, made=progress.follow)
+        finally:
+            progress.done()
+
+    async def _view(self, reactor: Any, application: Application, session: Session) -> int:
+        hub = application.operations.terminal(owner(), session.number, Mode.DRIVE)
+
+        def on_key(name: str, viewing: Viewing) -> None:
+            if name == QUIT.name:
+                Deferred.fromCoroutine(application.operations.stop(owner(), session.number))
+            else:
+                viewing.leave("left")
+
+        while (ended := hub.over or await view(reactor, hub, on_key)) is None:
+            click.echo(
+                f"Session {session.number} runs in this process, and ends with it. Enter comes back to it, Ctrl-C ends "
+                f"it; from another terminal: ironcurtain attach {session.number}",
+                err=True,
+            )
+            waits = [enter_pressed(reactor), session.ended()]
+            await DeferredList(waits, fireOnOneCallback=True)
+            waits[0].cancel()
+        return told(session.number, ended)

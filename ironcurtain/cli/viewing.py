@@ -1,0 +1,142 @@
+"""Show the terminal of a session at the terminal of a command, and say in the end how it was left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReadDescriptor
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.display import one_line
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.session.model import SessionInfo
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.keys import DETACH, QUIT, Keys
+from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.viewing import Viewing
+
+if TYPE_CHECKING:
+    from ironcurtain.control.client import ControlClient
+    from ironcurtain.terminal.remote_client import AttachClient
+
+GONE = 69
+"""Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
+
+
+async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -> Ended | None:
+    """
+    Drive a terminal of this process.
+
+    :param on_key: gets the names of reserved keys; it may call :meth:`Viewing.leave`.
+    :returns: how the program ended; ``None`` if it was left, or this terminal is gone.
+    """
+    terminal, over = LocalTerminal(reactor), Deferred[None]()
+
+    def done(*_: object) -> None:
+        if not over.called:
+            over.callback(None)
+
+    viewing = Viewing(terminal, reactor, Keys((QUIT, DETACH)), lambda name: on_key(name, viewing), done)
+    terminal.begin(viewing)
+    terminal.closed.addCallback(done)
+    try:
+        viewing.begin(hub, Mode.DRIVE)
+        await over
+    finally:
+        viewing.lost()
+        terminal.close(None)
+        if terminal.connected:
+            await terminal.closed
+    return hub.over
+
+
+async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, mode: Mode) -> int:
+    """
+    Look at, or drive, the terminal of a session of another process, until it ends or is left.
+
+    :param owner: that process.
+    :returns: the status for the command to end with: that of the program; 0 if it was left.
+    :raises NotAllowed: and other errors, if it cannot be attached to.
+    """
+    from ironcurtain.terminal.remote_client import attach
+    from ironcurtain.terminal.wire import Hello
+
+    terminal = LocalTerminal(reactor)
+    ticket = await owner.ticket(info.number, mode)
+    left: list[str] = []
+
+    def on_key(name: str, client: AttachClient) -> None:
+        if name == QUIT.name and mode is Mode.DRIVE:
+            Deferred.fromCoroutine(_end(owner, info.number))
+        elif not left:
+            left.append(name)
+            client.leave("left")
+
+    hello = Hello(ticket.session, mode, *terminal.size(), ticket.token)
+    try:
+        ended = await attach(reactor, ticket.socket, hello, terminal, Keys((QUIT, DETACH)), on_key)
+    except CancelledError:
+        say_that_it_goes_on(info.number)
+        raise
+    if left:
+        say_that_it_goes_on(info.number)
+        return 0
+    return told(info.number, ended)
+
+
+def told(number: int, ended: Ended) -> int:
+    """
+    Say why a program ended.
+
+    :returns: the status for the command to end with.
+    """
+    click.echo(f"Session {number}: {one_line(ended.reason, 500)}.", err=True)
+    return GONE if ended.status is None else ended.status
+
+
+def say_that_it_goes_on(number: int) -> None:
+    """Say what can be done about a session that was left."""
+    with suppress(OSError):  # the terminal itself may be gone
+        come_back, end = f"ironcurtain attach {number}", f"ironcurtain stop {number}"
+        click.echo(f"Session {number} goes on. To come back: {come_back}   To end it: {end}", err=True)
+
+
+def enter_pressed(reactor: Any) -> Deferred[None]:
+    """:returns: fires when a person presses Enter, or standard input ends; can be cancelled."""
+    pressed: Deferred[None] = Deferred(lambda _: reactor.removeReader(reader))
+    reader = _Enter(reactor, pressed)
+    reactor.addReader(reader)
+    return pressed
+
+
+@implementer(IReadDescriptor)
+class _Enter:
+    def __init__(self, reactor: Any, pressed: Deferred[None]) -> None:
+        self._reactor, self._pressed = reactor, pressed
+
+    def fileno(self) -> int:
+        return 0
+
+    def logPrefix(self) -> str:
+        return "standard input"
+
+    def doRead(self) -> None:
+        with suppress(OSError):
+            os.read(0, 4096)
+        self._reactor.removeReader(self)
+        self._pressed.callback(None)
+
+    def connectionLost(self, reason: Failure) -> None:
+        pass
+
+
+async def _end(owner: ControlClient, number: int) -> None:
+    with suppress(IronCurtainError):  # it has just ended, or its process has
+        await owner.stop(number)

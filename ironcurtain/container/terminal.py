@@ -1,0 +1,180 @@
+"""The terminal of a container's main program: one connection for as long as the container lives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Protocol
+
+from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.interfaces import IPushProducer
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
+from ironcurtain.container.shielding import shielded
+from ironcurtain.container.streams import Stream
+from ironcurtain.terminal.model import sane_size
+
+MARK = "ironcurtain: the terminal is ready"
+"""What :data:`wait.sh` writes once it waits; what stands before it is no output of the program."""
+
+KEPT = 4096
+"""Most bytes of what comes before the mark that are kept, to say why it did not come."""
+
+DRAIN_SECONDS = 1.0
+"""How long the last output is waited for once the program has ended (our choice; it is there at once)."""
+
+
+def waiting(argv: Sequence[str]) -> tuple[str, ...]:
+    """:returns: the command of a container that runs a program only when :meth:`ContainerTerminal.go` lets it."""
+    script = resources.files("ironcurtain.container").joinpath("data/wait.sh").read_text()
+    return ("/bin/sh", "-c", script, "wait", MARK, *argv)
+
+
+class Owner(Protocol):
+    """Who hears from the terminal: a :class:`~ironcurtain.terminal.hub.Hub`."""
+
+    def received(self, data: bytes) -> None:
+        """The program wrote something."""
+
+    def input_full(self, full: bool) -> None:
+        """Whether the program reads nothing, so that no more should be written."""
+
+
+@implementer(IPushProducer)
+class ContainerTerminal:
+    """
+    A stream for a hub. Set :attr:`owner` before it is opened.
+
+    :ivar size: columns and rows that the program's terminal has, or gets when it starts.
+    """
+
+    log = Logger()
+    owner: Owner
+
+    def __init__(self, engine: Engine, columns: int, rows: int) -> None:
+        self._engine = engine
+        self._container = ""
+        self._stream: Stream | None = None
+        self._taken: Deferred[None] | None = None
+        self._early = bytearray()
+        self._marked: Deferred[bool] = Deferred()
+        self._started = self._resizing = self._flows = False
+        self._told = (0, 0)
+        self.size = sane_size(columns, rows)
+
+    @property
+    def said(self) -> str:
+        """What was written before the program may start, where something went wrong: its last bytes."""
+        return self._early[-KEPT:].decode("utf-8", "replace")
+
+    async def open(self, container: str) -> None:
+        """
+        Connect; before the container starts, so that nothing that it says is lost.
+
+        :param container: its full id.
+        """
+        self._container = container
+        self._stream = await self._engine.attach(container, self._received)
+        self._stream.register_producer(self)
+        self._stream.ended.addCallback(self._lost)
+
+    async def go(self) -> None:
+        """
+        Let the program start, in a terminal of the right size.
+
+        :raises ContainerDied: the container ended before.
+        """
+        if not await self._marked:
+            raise ContainerDied("the container ended before the agent could start")
+        assert self._stream is not None
+        await self._tell_size()
+        self._started = True
+        self._stream.write(b"go\n")
+
+    def flow(self) -> None:
+        """Give output from now on in any case: the Engine does not end a container whose output waits to be read."""
+        self._flows = True
+        self.resume()
+
+    async def drained(self) -> None:
+        """The program has ended: wait for its last output."""
+        if self._stream is None:
+            return
+        self.flow()
+        try:
+            await shielded(self._stream.ended).addTimeout(DRAIN_SECONDS, self._engine.clock)
+        except TimeoutError:
+            self.log.info("the last output of {container} may be missing", container=self._container)
+            self._stream.abort()
+
+    def write(self, data: bytes) -> None:
+        """What is typed."""
+        if self._stream is not None and not self._stream.ended.called:
+            self._stream.write(data)
+
+    def pause(self) -> None:
+        """Give no more output for now."""
+        if not self._flows:
+            self._taken = self._taken or Deferred()
+
+    def resume(self) -> None:
+        """Give output again."""
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            taken.callback(None)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has this size now; the program gets SIGWINCH."""
+        self.size = sane_size(columns, rows)
+        if self._started and not self._resizing:
+            self._resizing = True
+            Deferred.fromCoroutine(self._resize())
+
+    def close(self) -> None:
+        """Nobody reads it any more."""
+        if self._stream is not None:
+            self._stream.abort()
+
+    def pauseProducing(self) -> None:
+        """For the connection: the program does not read what is typed."""
+        self.owner.input_full(True)
+
+    def resumeProducing(self) -> None:
+        """For the connection: it has read."""
+        self.owner.input_full(False)
+
+    def stopProducing(self) -> None:
+        """For the connection: it is lost."""
+
+    async def _resize(self) -> None:
+        try:
+            await self._tell_size()
+        except (EngineError, EngineUnavailable) as e:
+            self.log.info("a terminal was not resized: {error}", error=e)  # its container has just ended
+        finally:
+            self._resizing = False
+
+    async def _tell_size(self) -> None:
+        while self._told != self.size:
+            self._told = columns, rows = self.size
+            await self._engine.resize(self._container, rows, columns)
+
+    def _lost(self, _: None) -> None:
+        if not self._marked.called:
+            self._marked.callback(False)
+
+    def _received(self, data: bytes) -> Deferred[None] | None:
+        if self._marked.called:
+            self.owner.received(data)
+        else:
+            self._early += data
+            before, mark, rest = bytes(self._early).partition(MARK.encode() + b"\r\n")
+            if mark:
+                self._early[:] = before
+                self._marked.callback(True)
+                if rest:
+                    self.owner.received(rest)
+        return self._taken

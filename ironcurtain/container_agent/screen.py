@@ -1,0 +1,147 @@
+"""An agent program that shows its own screen in a terminal: it is the container's main program, and ends with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.screened import ScreenedContainer
+from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.terminal import ContainerTerminal, waiting
+from ironcurtain.container_agent.tools import Proxies
+from ironcurtain.container_agent.traffic import Traffic
+from ironcurtain.errors import SessionError, UsageError
+from ironcurtain.session.model import Reply, Usage
+from ironcurtain.session.parts import Core
+from ironcurtain.session.recording import open_recording
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.model import Ended, ScreenModel
+
+BUDGET_SECONDS = 1.0
+"""How often the budget of time is looked at."""
+
+TASK_LIMIT = 100_000
+"""Most bytes of a task: the program gets it as one argument, of which Linux allows 131071 bytes (execve(2))."""
+
+TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+"""What the terminal can do, for the program: what all terminals of today can."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenMaking:
+    """
+    What an agent in a terminal needs that is made once the session's other parts are up.
+
+    :param spec: describes the container, and makes what it mounts; gets its command and environment.
+    :param place: writes the agent's files.
+    :param orient: gives what the agent is told about where it is, once its tools are known.
+    :param screen: makes the screen model of a size, in columns and rows.
+    """
+
+    engine: Engine
+    spec: Callable[[tuple[str, ...], Mapping[str, str]], Awaitable[ContainerSpec]]
+    place: Callable[[Facts], None]
+    orient: Callable[[], Awaitable[str]]
+    screen: Callable[[int, int], ScreenModel]
+
+
+class ScreenAgent:
+    """
+    :param size: columns and rows of the terminal at first.
+    :param first: whether there is no conversation yet that could go on.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        core: Core,
+        proxies: Proxies,
+        adapter: Adapter,
+        facts: Facts,
+        making: ScreenMaking,
+        size: tuple[int, int],
+        first: bool,
+    ) -> None:
+        self._core, self._proxies, self._adapter, self._facts = core, proxies, adapter, facts
+        self._making, self._first = making, first
+        self._stream = ContainerTerminal(making.engine, *size)
+        self._container: ScreenedContainer | None = None
+        self._stopping = False
+        self._began = 0.0
+        self._looking = LoopingCall(self._traffic.look)
+        self._looking.clock = core.services.clock
+        self.terminal: Hub | None = None
+
+    async def start(self) -> None:
+        """
+        Start the container, and the program once that is proved closed.
+
+        :raises UsageError: the task is too long.
+        :raises SessionError: the budget is used up, from before a resume.
+        :raises NotReady: it took too long.
+        """
+        task = self._core.request.task
+        if len(task.encode()) > TASK_LIMIT:
+            raise UsageError(f"a task has at most {TASK_LIMIT} bytes: put it into a file of the workspace, and name it")
+        command = self._adapter.screen(self._facts, self._first, task)
+        environment = {**self._adapter.environment(self._facts), **TERMINAL}
+        self._traffic.begin()
+        spec = await self._making.spec(waiting(command), environment)
+        self._making.place(replace(self._facts, orientation=await self._making.orient()))
+        self.terminal = self._stream.owner = hub = self._hub()
+        self._container = ScreenedContainer(self._making.engine, spec, self._stream, self._ended)
+        try:
+            findings = await self._container.start()
+        except BaseException:
+            hub.ended(Ended(None, "it did not start"))
+            raise
+        self._core.audit.append("container", containerId=self._container.id, checked=[f.what for f in findings])
+        self._core.audit.append("run", command=list(command))
+        self._began = self._core.services.clock.seconds()
+        self._looking.start(BUDGET_SECONDS, now=False)
+
+    async def respond(self, message: str) -> Reply:
+        """:raises SessionError: always: messages are typed in the terminal."""
+        raise SessionError("MESSAGE_FAILED", "this agent takes no messages: attach to its terminal")
+
+    async def stop(self) -> None:
+        """End the program, and remove its container."""
+        self._stopping = True
+        if self._container is not None:
+            await self._container.stop()
+
+    def usage(self) -> Usage:
+        """:returns: what it used so far."""
+        return self._traffic.usage()
+
+    @property
+    def _traffic(self) -> Traffic:
+        return self._proxies.traffic
+
+    def _hub(self) -> Hub:
+        core, size = self._core, self._stream.size
+        recording = open_recording(core.paths, core.services, size, self._adapter.display_name)
+        return Hub(self._stream, core.services.clock, self._making.screen(*size), size, recording=recording)
+
+    def _ended(self, ended: Ended) -> None:
+        if self._looking.running:
+            self._looking.stop()
+        took = round((self._core.services.clock.seconds() - self._began) * 1000, 1)
+        self._core.audit.append("run-end", status=ended.status, durationMs=took, reason=ended.reason)
+        why = "the session was ended" if self._stopping else _reason(ended)
+        if self.terminal is not None:
+            self.terminal.ended(Ended(ended.status, why))
+        if not self._stopping:
+            self._core.end(why)
+
+
+def _reason(ended: Ended) -> str:
+    if ended.status is None:
+        return ended.reason
+    return f"the agent ended: {ended.reason}" if ended.status else "the agent ended"

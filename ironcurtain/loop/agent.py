@@ -1,0 +1,304 @@
+"""The agent of a loop: it takes no messages, but does the same again and again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from twisted.internet.defer import CancelledError, Deferred
+
+from ironcurtain.audit.chain import timestamp
+from ironcurtain.errors import NotFound, SessionError, Unavailable
+from ironcurtain.loop.backend import Backend, Owner, Running, Task
+from ironcurtain.loop.checkpoint import Checkpoints
+from ironcurtain.loop.config import LoopSettings
+from ironcurtain.loop.course import Limits, over
+from ironcurtain.loop.echo import Event, Promise
+from ironcurtain.loop.iteration import Watch
+from ironcurtain.loop.mode import Mode
+from ironcurtain.loop.model import EXIT_STATUS, Ending, Iteration, LoopState, Outcome
+from ironcurtain.loop.prompt import read_prompt, with_events
+from ironcurtain.loop.scan import Scanner
+from ironcurtain.loop.stage import Front, Streams, Terminal
+from ironcurtain.loop.state import Journal
+from ironcurtain.session import events
+from ironcurtain.session.model import Reply, Usage
+from ironcurtain.session.parts import Core
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.interrupts import Action, Interrupts
+from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.pty import NoPty
+
+T = TypeVar("T")
+
+
+class LoopAgent:
+    """
+    :param backend: what each iteration runs.
+    :param mode: how.
+    :param idle_seconds: after how long without activity an iteration is ended; 0: never.
+    :param checkpoints: ``None``: none are made.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        reactor: Any,
+        settings: LoopSettings,
+        backend: Backend,
+        mode: Mode,
+        idle_seconds: float,
+        checkpoints: Checkpoints | None,
+    ) -> None:
+        self._core, self._reactor, self._settings = core, reactor, settings
+        self._backend, self._mode, self._idle_seconds, self._checkpoints = backend, mode, idle_seconds, checkpoints
+        self._clock = core.services.clock
+        self._promise = Promise(settings.event_loop.completion_promise)
+        self._limits = _limits(settings, core)
+        self._journal = Journal(core.paths)
+        self._first = len(self._journal.state.iterations) + 1
+        self._terminal: Terminal | None = None
+        self._stage: Terminal | Streams | None = None
+        self._watch: Watch | None = None
+        self._interrupts = Interrupts()
+        self._interrupted = ""
+        self._starting: Deferred[Running] | None = None
+        self._loop: Deferred[tuple[Ending, str]] | None = None
+
+    @property
+    def terminal(self) -> Hub | None:
+        """The terminal of all iterations, if they have one."""
+        return self._terminal.hub if self._terminal is not None else None
+
+    @property
+    def state(self) -> LoopState:
+        """How far it has come."""
+        return self._journal.state
+
+    @property
+    def description(self) -> str:
+        """What runs and where, in words."""
+        return f"{self._backend.name}, {self._backend.where}"
+
+    async def start(self) -> None:
+        """
+        Look whether all is there, and open the terminal; nothing runs yet.
+
+        :raises UsageError: there is no prompt.
+        :raises NotFound: there is no such command.
+        """
+        self._prompt()
+        self._backend.check(self._mode)
+        if self._checkpoints is not None:
+            await self._checkpoints.check()
+        self._journal.open()
+        await self._backend.start()
+        if self._mode is not Mode.HEADLESS:
+            size = self._core.request.terminal or (80, 24)
+            self._terminal = Terminal(self._core, self._reactor, size, f"loop: {self._backend.name}")
+
+    def run(self, front: Front) -> Deferred[tuple[Ending, str]]:
+        """
+        Go round until the end.
+
+        :returns: why it ended, and that in words; fails if it cannot go on.
+        """
+        self._stage = self._terminal or Streams(front)
+        self._loop = Deferred.fromCoroutine(self._run(self._stage))
+        return self._loop
+
+    def interrupt(self, reason: str, *, at_once: bool = False) -> None:
+        """
+        End the program, and with it the loop.
+
+        :param at_once: without a grace.
+        """
+        self._interrupted = self._interrupted or reason
+        if self._starting is not None:
+            self._starting.cancel()
+        elif self._watch is not None:
+            self._watch.end(Outcome.INTERRUPTED, reason, at_once=at_once)
+
+    def pressed(self, key: str) -> Action:
+        """
+        Somebody at the loop's own terminal pressed a reserved key.
+
+        :param key: ``interrupt`` or ``quit``.
+        :returns: what was done about it; forwarding is left to the caller.
+        """
+        keys = self._interrupts
+        action = keys.ctrl_backslash() if key == "quit" else keys.ctrl_c(self._clock.seconds())
+        if action is Action.TERMINATE:
+            self.interrupt("Ctrl-C was pressed twice")
+        elif action is Action.KILL:
+            self.interrupt("Ctrl-\\ was pressed", at_once=True)
+        return action
+
+    async def respond(self, message: str) -> Reply:
+        """:raises SessionError: always: what a loop is told is its prompt."""
+        raise SessionError("MESSAGE_FAILED", "a loop takes no messages: change its prompt's file instead")
+
+    async def stop(self) -> None:
+        """End the program that runs, and the loop."""
+        self.interrupt("the session was ended")
+        if self._loop is not None and not self._loop.called:
+            await self._ended()
+        elif self._terminal is not None:
+            self._terminal.close(EXIT_STATUS[Ending.INTERRUPTED], self._interrupted)
+        await self._backend.stop()
+
+    def _ended(self) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+
+        def ended(result: T) -> T:
+            done.callback(None)
+            return result
+
+        if self._loop is not None:
+            self._loop.addBoth(ended)
+        return done
+
+    def usage(self) -> Usage:
+        """:returns: what all iterations cost, as far as that is known."""
+        return Usage(cost=self.state.cost or None, token_tracking_available=False)
+
+    async def _run(self, stage: Terminal | Streams) -> tuple[Ending, str]:
+        ending, reason = Ending.FAILURES, "it could not go on"
+        try:
+            while (found := self._over()) is None:
+                await self._iterate(stage, len(self.state.iterations) + 1)
+            ending, reason = found
+            return found
+        except Exception as e:
+            reason = str(e)
+            raise
+        finally:
+            try:
+                self._journal.over(ending, reason)
+                self._core.audit.append("loop-end", outcome=str(ending), reason=reason)
+            finally:
+                stage.close(EXIT_STATUS[ending], reason)
+
+    def _over(self) -> tuple[Ending, str] | None:
+        if self._interrupted:
+            return Ending.INTERRUPTED, self._interrupted
+        return over(self.state, self._limits, self._first)
+
+    async def _iterate(self, stage: Terminal | Streams, number: int) -> None:
+        prompt = with_events(self._prompt(), self.state.events)
+        iteration = Iteration(number=number, outcome=Outcome.RUNNING, started_at=timestamp(self._core.services.now()))
+        self._journal.begin(iteration, prompt)
+        self._begin(stage, number)
+        watch, ended = await self._work(stage, prompt, number)
+        outcome, reason = watch.ended(ended)
+        self._watch, stage.scanner = None, None
+        stage.iteration_ended()
+        iteration = msgspec.structs.replace(
+            iteration,
+            outcome=outcome,
+            status=ended.status,
+            reason=reason,
+            seconds=round(self._clock.seconds() - watch.began, 3),
+            cost=self._backend.cost(),
+            events=len(watch.scanner.events),
+            commit=await self._checkpoint(stage, number),
+        )
+        self._journal.end(iteration, watch.scanner.events, self._core.services.redactor.text(watch.scanner.text()))
+        self._end(stage, iteration)
+
+    def _begin(self, stage: Terminal | Streams, number: int) -> None:
+        command = list(self._backend.shown(self._mode))
+        self._core.audit.append("iteration", number=number, mode=str(self._mode), command=command)
+        self._core.emit(events.TurnStarted(turn=number, message=f"iteration {number}"))
+        stage.mark(f"iteration {number}")
+        stage.say(f"iteration {number} of at most {self._limits.iterations}: {self._backend.name}")
+
+    def _end(self, stage: Terminal | Streams, iteration: Iteration) -> None:
+        self._core.audit.append(
+            "iteration-end",
+            number=iteration.number,
+            outcome=str(iteration.outcome),
+            status=iteration.status,
+            reason=iteration.reason,
+            durationMs=round(iteration.seconds * 1000, 1),
+            cost=iteration.cost,
+            commit=iteration.commit,
+        )
+        failed = iteration.outcome is Outcome.FAILED
+        error = (iteration.reason or "failed") if failed else ""
+        self._core.emit(events.TurnFinished(turn=iteration.number, answer=str(iteration.outcome), error=error))
+        why = f": {iteration.reason}" if iteration.reason else ""
+        stage.say(f"iteration {iteration.number}: {iteration.outcome} after {iteration.seconds:.1f} s{why}")
+
+    async def _work(self, stage: Terminal | Streams, prompt: str, number: int) -> tuple[Watch, Ended]:
+        try:
+            return await self._try(stage, prompt, number, self._mode)
+        except NoPty as e:
+            self._core.log_line("loop", f"no terminal: {e}")
+            stage.say(f"error: {e}; falling back to headless for this iteration")
+            return await self._try(stage, prompt, number, Mode.HEADLESS)
+
+    async def _try(self, stage: Terminal | Streams, prompt: str, number: int, mode: Mode) -> tuple[Watch, Ended]:
+        piped = mode is Mode.HEADLESS
+        scanner = Scanner(self._promise, prompt, None if piped else stage.size, lambda event: self._event(stage, event))
+        left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
+        show = stage.piped if piped else stage.output
+        watch = Watch(self._clock, scanner, show, self._idle_seconds, left, lambda: self._active(stage))
+        stage.stream.listens = mode is Mode.INTERACTIVE
+        owner = Owner(watch.received, stage.complained, stage.input_full)
+        task = Task(prompt, mode, self._environ(number), stage.size, stage.stream)
+        self._interrupts, self._starting = Interrupts(), Deferred.fromCoroutine(self._backend.run(task, owner))
+        try:
+            running: Running = await self._starting
+        except (CancelledError, NotFound, Unavailable, SessionError) as e:
+            if isinstance(e, NoPty) or (isinstance(e, CancelledError) and not self._interrupted):
+                raise
+            if self._interrupted:
+                watch.end(Outcome.INTERRUPTED, self._interrupted)
+            return watch, Ended(None if self._interrupted else 1, str(e))
+        finally:
+            self._starting = None
+        stage.scanner, self._watch = scanner, watch
+        watch.begin(running)
+        return watch, await running.done
+
+    def _active(self, stage: Terminal | Streams) -> tuple[float, bool]:
+        """What waits for a person is not idle."""
+        typed, held_up = stage.active()
+        return typed, held_up or bool(self._core.escalations.pending())
+
+    def _event(self, stage: Terminal | Streams, event: Event) -> None:
+        redactor = self._core.services.redactor
+        payload = redactor.live(" ".join(event.payload.split()))
+        self._core.audit.append("loop-event", topic=event.topic, payload=event.payload)
+        self._core.emit(events.Progress(text=f"event {event.topic}: {payload}"))
+        if self._terminal is None:  # in a terminal it is on the screen already
+            stage.say(f"event {event.topic}: {payload}")
+
+    async def _checkpoint(self, stage: Terminal | Streams, number: int) -> str:
+        if self._checkpoints is None:
+            return ""
+        commit, problem = await self._checkpoints.commit(f"Loop iteration {number}")
+        if problem:
+            stage.say(f"no checkpoint: {problem}")
+        return commit
+
+    def _prompt(self) -> str:
+        chosen = self._settings.event_loop
+        return read_prompt(chosen.prompt, self._core.workspace / Path(chosen.prompt_file))
+
+    def _environ(self, number: int) -> dict[str, str]:
+        return {
+            "IRONCURTAIN_LOOP_ITERATION": str(number),
+            "IRONCURTAIN_LOOP_PROMPT_FILE": os.fspath(self._journal.prompt_file),
+            "IRONCURTAIN_LOOP_EVENTS": os.fspath(self._journal.events_file),
+        }
+
+
+def _limits(settings: LoopSettings, core: Core) -> Limits:
+    chosen, budget = settings.event_loop, core.services.settings.budget
+    seconds = budget.seconds if chosen.max_runtime_seconds is None else chosen.max_runtime_seconds
+    cost = budget.cost if chosen.max_cost_usd is None else chosen.max_cost_usd
+    return Limits(chosen.max_iterations, seconds, cost, chosen.max_consecutive_failures)

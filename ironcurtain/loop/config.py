@@ -1,0 +1,224 @@
+"""
+How a loop runs: defaults, then ``ralph.yml``, then the command line; each value knows where it came from. Pure.
+
+The file has the keys of Ralph's. Keys of his that mean nothing here are named, so that nobody relies on them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import yaml  # type: ignore[import-untyped, unused-ignore]
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.settings import flatten
+from ironcurtain.structured import convert
+
+FILE = "ralph.yml"
+"""The file that is read where no other one is named."""
+
+ALIKE = 0.8
+"""How alike a key must be to one that exists to count as a slip of the pen (our choice, of at most 1)."""
+
+NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
+Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
+Count = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
+NotEmpty = Annotated[str, msgspec.Meta(pattern=r"\S")]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class EventLoop(_Section, frozen=True):
+    """
+    What is repeated, and until when.
+
+    :param prompt: the prompt itself; it wins over the file.
+    :param prompt_file: is read before each iteration.
+    :param completion_promise: what the agent says when all is done.
+    :param max_runtime_seconds: of the whole loop; ``None``: no limit.
+    :param max_cost_usd: of the whole loop; ``None``: no limit.
+    :param max_consecutive_failures: the loop ends after so many iterations in a row that failed.
+    """
+
+    prompt: str = ""
+    prompt_file: NotEmpty = "PROMPT.md"
+    completion_promise: NotEmpty = "LOOP_COMPLETE"
+    max_iterations: Count = 100
+    max_runtime_seconds: Positive | None = None
+    max_cost_usd: Positive | None = None
+    max_consecutive_failures: Count = 3
+
+
+class Cli(_Section, frozen=True):
+    """
+    What runs.
+
+    :param backend: a name from :mod:`ironcurtain.loop.backends`.
+    :param pty_mode: whether it gets a terminal.
+    :param pty_interactive: whether it gets what is typed there.
+    :param idle_timeout_secs: after how long without output and keys it is ended, in a terminal; 0: never.
+    """
+
+    backend: str = "claude"
+    pty_mode: bool = False
+    pty_interactive: bool = True
+    idle_timeout_secs: NotNegative = 30
+
+
+ONLY_FLAGS = ("loop.agent", "loop.command")
+"""No file says these: an agent can change files of its workspace, and must not choose what runs outside of it."""
+
+
+class Own(_Section, frozen=True):
+    """
+    What Ralph does not have.
+
+    :param agent: an agent that runs in a container, in place of ``cli.backend``.
+    :param command: a command of this machine, in place of it.
+    :param git_checkpoint: whether each iteration that changed something is committed.
+    """
+
+    agent: str = ""
+    command: tuple[str, ...] = ()
+    git_checkpoint: bool = False
+
+
+class LoopSettings(_Section, frozen=True):
+    """All of them."""
+
+    event_loop: EventLoop = EventLoop()
+    cli: Cli = Cli()
+    loop: Own = Own()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """
+    Values from one place.
+
+    :param source: for origins and messages.
+    :param values: by dotted name.
+    """
+
+    source: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """
+    The settings with their origins.
+
+    :param origins: for each dotted name.
+    :param warnings: for people.
+    """
+
+    settings: LoopSettings
+    origins: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def read_file(source: str, text: str) -> tuple[Layer, tuple[str, ...]]:
+    """
+    :param source: the file's name, for messages.
+    :returns: what it sets; and a sentence for each key that means nothing here.
+    :raises ConfigurationError: it is no YAML, a value does not fit, or a key looks like a slip of the pen.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        parsed = loader.construct_document(node) if node is not None else {}
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        mark = getattr(e, "problem_mark", None)
+        detail = getattr(e, "problem", None) or str(e)
+        raise ConfigurationError(source, f"not YAML: {detail}", line=mark.line + 1 if mark else None) from None
+    if not isinstance(parsed, dict | None):
+        raise ConfigurationError(source, "must hold sections with settings, such as 'event_loop:'")
+    lines = dict(_lines(node))
+    values: dict[str, Any] = {}
+    warnings: list[str] = []
+    for name, value in _known(source, parsed or {}, lines, warnings):
+        values[name] = value
+    _checked(source, values, lines)
+    return Layer(source, values), tuple(warnings)
+
+
+def effective(*layers: Layer, warnings: tuple[str, ...] = ()) -> Effective:
+    """
+    :param layers: a later one wins.
+    :raises ConfigurationError: a value does not fit.
+    """
+    values = dict(flatten(LoopSettings()))
+    origins = dict.fromkeys(values, "default")
+    for layer in layers:
+        _checked(layer.source, layer.values, {})
+        values.update(layer.values)
+        origins.update(dict.fromkeys(layer.values, layer.source))
+    return Effective(_build(values), origins, warnings)
+
+
+def values_of(settings: LoopSettings) -> dict[str, Any]:
+    """:returns: all values, by dotted name, as they are kept with a session."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in flatten(settings)}
+
+
+def _known(
+    source: str, parsed: dict[Any, Any], lines: Mapping[str, int], warnings: list[str]
+) -> Iterator[tuple[str, Any]]:
+    names = set(dict(flatten(LoopSettings())))
+    sections = {name.partition(".")[0] for name in names}
+    for section, members in parsed.items():
+        if section not in sections:
+            _unknown(source, str(section), sections, lines, warnings)
+        elif not isinstance(members, dict | None):
+            raise ConfigurationError(source, "must hold settings, one a line", field=section, line=lines.get(section))
+        for key, value in (members or {}).items() if section in sections else ():
+            if (name := f"{section}.{key}") in ONLY_FLAGS:
+                detail = "can only be given on the command line"
+                raise ConfigurationError(source, detail, field=name, line=lines.get(name))
+            if name in names:
+                yield name, value
+            else:
+                _unknown(source, name, names, lines, warnings)
+
+
+def _unknown(source: str, name: str, known: set[str], lines: Mapping[str, int], warnings: list[str]) -> None:
+    if meant := difflib.get_close_matches(name, known, 1, ALIKE):
+        detail = f"there is no such setting: is {meant[0]} meant?"
+        raise ConfigurationError(source, detail, field=name, line=lines.get(name))
+    warnings.append(f"{source}:{lines.get(name, 1)}: {name} means nothing here and is ignored")
+
+
+def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -> None:
+    for name, value in values.items():
+        try:
+            convert(source, _nested({name: value}), LoopSettings)
+        except ConfigurationError as e:
+            raise ConfigurationError(source, e.detail, field=name, line=lines.get(name)) from None
+
+
+def _build(values: Mapping[str, Any]) -> LoopSettings:
+    return msgspec.convert(_nested(values), LoopSettings)
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        nested.setdefault(section, {})[key] = value
+    return nested
+
+
+def _lines(node: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """:returns: in which line each key stands."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        name = f"{prefix}.{key.value}" if prefix else str(key.value)
+        yield name, key.start_mark.line + 1
+        if not prefix:
+            yield from _lines(value, name)

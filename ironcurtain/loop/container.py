@@ -1,0 +1,200 @@
+"""An agent in a container as a backend: each iteration has a container of its own, and knows of no other one."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.loop.backend import Owner, Running, Task
+from ironcurtain.loop.mode import Mode
+from ironcurtain.session.parts import Agent, Core, Kind
+from ironcurtain.session.slots import Slot
+from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import Mode as ViewerMode
+
+
+class ContainerBackend:
+    """
+    :param name: of the agent.
+    :param kind: makes it.
+    :param tools: of the session, started.
+    """
+
+    where = "in a container: what it does is judged and recorded"
+
+    def __init__(self, core: Core, name: str, kind: Kind[Any], tools: Any) -> None:
+        self._core, self._kind, self._tools = core, kind, tools
+        self._slot = Slot(core.services.home.slots, core.id)
+        self._running: _InContainer | None = None
+        self.name = name
+
+    def shown(self, mode: Mode) -> tuple[str, ...]:
+        """:returns: its name; what is run in the container has a record of its own."""
+        return (self.name,)
+
+    def check(self, mode: Mode) -> None:
+        """The kind has looked at all before the session was made."""
+
+    async def start(self) -> None:
+        """:raises TooMany: so many sessions with containers run already."""
+        self._slot.take(self._core.services.settings.limits.max_concurrent_sessions)
+
+    async def stop(self) -> None:
+        """Let others have the place."""
+        self._slot.release()
+
+    async def run(self, task: Task, owner: Owner) -> Running:
+        """Start a container, and the agent in it."""
+        await self._core.services.in_thread(self._forget)
+        self._running = _OnScreen(self._agent(task), task, owner) if task.in_terminal else self._answering(task, owner)
+        await self._running.start()
+        return self._running
+
+    def cost(self) -> float | None:
+        """:returns: what the last one used, in US dollars, as far as its requests say."""
+        return self._running.cost if self._running is not None else None
+
+    def _answering(self, task: Task, owner: Owner) -> _InContainer:
+        return _Answering(self._agent(task), task, owner)
+
+    def _agent(self, task: Task) -> Agent:
+        services = self._core.services
+        # The loop's own terminal is recorded already.
+        silent = msgspec.structs.replace(services.settings.terminal, record=False)
+        settings = msgspec.structs.replace(services.settings, terminal=silent)
+        size = task.size if task.in_terminal else None
+        core = replace(
+            self._core,
+            request=replace(self._core.request, task=task.prompt, terminal=size),
+            resumed=False,
+            services=replace(services, settings=settings),
+            end=lambda reason: None,
+        )
+        return self._kind.make_agent(core, self._tools)
+
+    def _forget(self) -> None:
+        """Nothing that an agent keeps for itself is left to the next one; the workspace is."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._core.paths.agent_home)
+
+
+class _InContainer:
+    """An agent that works; its container goes before :attr:`done` fires."""
+
+    log = Logger()
+
+    def __init__(self, agent: Agent, task: Task, owner: Owner) -> None:
+        self._agent, self._task, self._owner = agent, task, owner
+        self.done: Deferred[Ended] = Deferred()
+        self._over = False
+        self.cost: float | None = None
+
+    async def start(self) -> None:
+        """Start it."""
+        await self._agent.start()
+
+    def stop(self) -> None:
+        """End it, with its container."""
+        Deferred.fromCoroutine(self._agent.stop()).addErrback(self._unclean)
+
+    def kill(self) -> None:
+        """Likewise: a container's end has a limit of its own."""
+        self.stop()
+
+    def _ended(self, ended: Ended) -> None:
+        if not self._over:
+            self._over = True
+            Deferred.fromCoroutine(self._finish(ended)).addErrback(self._unclean)
+
+    async def _finish(self, ended: Ended) -> None:
+        self.cost = self._agent.usage().cost
+        try:
+            await self._agent.stop()
+        finally:
+            self.done.callback(ended)
+
+    def _unclean(self, failure: Failure) -> None:
+        self.log.failure("a container did not end cleanly", failure)
+
+
+class _Answering(_InContainer):
+    """One that takes a message, and answers."""
+
+    _work: Deferred[Any] | None = None
+
+    async def start(self) -> None:
+        await super().start()
+        self._work = Deferred.fromCoroutine(self._answer())
+        self._work.addBoth(self._answered)
+
+    def stop(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _answer(self) -> None:
+        reply = await self._agent.respond(self._task.prompt)
+        self._owner.received(reply.text.encode("utf-8", "replace") + b"\n")
+
+    def _answered(self, result: Any) -> None:
+        if not isinstance(result, Failure):
+            self._ended(Ended(0))
+        elif result.check(CancelledError):
+            self._ended(Ended(None, "it was cancelled"))
+        elif result.check(IronCurtainError):
+            self._ended(Ended(1, str(result.value)))
+        else:
+            self._unclean(result)
+            self._ended(Ended(1, f"internal error: {type(result.value).__name__}"))
+
+
+class _OnScreen(_InContainer):
+    """One with a screen of its own: we look at its terminal, and are the program of the loop's."""
+
+    _attachment: Attachment | None = None
+    _paused = False
+
+    async def start(self) -> None:
+        self._task.stream.program = self
+        await super().start()
+        if self._agent.terminal is None:
+            raise SessionError("SESSION_INIT_FAILED", "this agent has no screen of its own: use --no-pty")
+        self._attachment = self._agent.terminal.attach(self, ViewerMode.DRIVE, *self._task.size)
+
+    def write(self, data: bytes) -> None:
+        if self._attachment is not None:
+            self._attachment.typed(data)
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._attachment is not None:
+            self._attachment.drained()
+
+    def resize(self, columns: int, rows: int) -> None:
+        if self._attachment is not None:
+            self._attachment.resized(columns, rows)
+
+    def close(self) -> None:
+        self.stop()
+
+    def draw(self, data: bytes) -> bool:
+        self._owner.received(data)
+        return not self._paused
+
+    def hold(self, full: bool) -> None:
+        self._owner.input_full(full)
+
+    def ended(self, reason: str, status: int | None) -> None:
+        self._attachment = None
+        self._ended(Ended(status, reason))

@@ -1,0 +1,126 @@
+"""One iteration while it runs: its output is shown and read, and it is ended when it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+from ironcurtain.loop.idle import Idle
+from ironcurtain.loop.model import Outcome
+from ironcurtain.loop.scan import BATCH, Scanner
+from ironcurtain.terminal.model import Ended
+
+READ_SECONDS = 0.2
+"""How soon output is read, so that events are seen as they come (our choice)."""
+
+UNREAD_LIMIT = 4 * 1024 * 1024
+"""Most bytes of output that wait to be read; then nothing else is done until they are (our choice)."""
+
+
+class Program(Protocol):
+    """What can be ended."""
+
+    def stop(self) -> None:
+        """Ask it to end; after a grace, end it."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class Watch:
+    """
+    What is kept of one iteration, and when it has to end.
+
+    :param show: gets the output.
+    :param idle_seconds: after how long without activity it is ended; 0: never.
+    :param limit_seconds: how long it may take; ``None``: as long as it likes.
+    :param active: when somebody typed the last time, and whether the output is held up by who looks at it.
+    """
+
+    def __init__(
+        self,
+        clock: IReactorTime,
+        scanner: Scanner,
+        show: Callable[[bytes], None],
+        idle_seconds: float,
+        limit_seconds: float | None,
+        active: Callable[[], tuple[float, bool]],
+    ) -> None:
+        self._clock, self._show, self._last_active = clock, show, active
+        self.scanner = scanner
+        self.began = clock.seconds()
+        self._idle = Idle(idle_seconds, self.began)
+        self._idle_seconds, self._limit_seconds = idle_seconds, limit_seconds
+        self._program: Program | None = None
+        self._timers: dict[str, IDelayedCall] = {}
+        self.forced: tuple[Outcome, str] | None = None
+
+    def begin(self, program: Program) -> None:
+        """It runs."""
+        self._program = program
+        if self._limit_seconds is not None:
+            self._later("limit", self._limit_seconds, self._time_is_up)
+        self._look_if_idle()
+
+    def received(self, data: bytes) -> None:
+        """It wrote something."""
+        self._idle.active(self._clock.seconds())
+        self._show(data)
+        self.scanner.feed(data)
+        if self.scanner.unread > UNREAD_LIMIT:
+            self.scanner.catch_up()
+        if (timer := self._timers.get("read")) is None:
+            self._later("read", READ_SECONDS, self._read_on)
+        elif self.scanner.unread >= BATCH:
+            timer.reset(0)
+
+    def end(self, outcome: Outcome, reason: str, *, at_once: bool = False) -> None:
+        """
+        End it. The first reason stays.
+
+        :param at_once: without a grace.
+        """
+        self.forced = self.forced or (outcome, reason)
+        if self._program is not None:
+            (self._program.kill if at_once else self._program.stop)()
+
+    def ended(self, ended: Ended) -> tuple[Outcome, str]:
+        """:returns: what became of it."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._program = None
+        promised = self.scanner.end()
+        if self.forced is not None and self.forced[0] is Outcome.INTERRUPTED:
+            return self.forced
+        if promised:
+            return Outcome.PROMISE, "the promise was made"
+        if self.forced is not None:
+            return self.forced
+        return (Outcome.FAILED if ended.status else Outcome.DONE), ended.reason
+
+    def _read_on(self) -> None:
+        if self.scanner.read_on():
+            self._later("read", 0, self._read_on)
+
+    def _look_if_idle(self) -> None:
+        now = self._clock.seconds()
+        typed, held_up = self._last_active()
+        self._idle.active(now if held_up else typed)
+        left = self._idle.left(now)
+        if left == 0:
+            self.end(Outcome.IDLE, f"it was idle for {self._idle_seconds:g} s and was ended")
+        elif left is not None:
+            self._later("idle", left, self._look_if_idle)
+
+    def _time_is_up(self) -> None:
+        self.end(Outcome.LIMIT, "the loop's time is used up")
+
+    def _later(self, name: str, seconds: float, what: Callable[[], None]) -> None:
+        def due() -> None:
+            del self._timers[name]
+            what()
+
+        self._timers[name] = self._clock.callLater(seconds, due)

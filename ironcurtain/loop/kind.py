@@ -1,0 +1,119 @@
+"""Put loops together for the session manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ironcurtain.errors import UsageError
+from ironcurtain.home import account_home
+from ironcurtain.loop.agent import LoopAgent
+from ironcurtain.loop.backend import Backend
+from ironcurtain.loop.checkpoint import Checkpoints
+from ironcurtain.loop.config import Layer, LoopSettings, effective
+from ironcurtain.loop.container import ContainerBackend
+from ironcurtain.loop.host import HostBackend
+from ironcurtain.loop.mode import Mode
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.parts import Core, Kind, Project, Tools
+
+NAME = "loop"
+
+_SIZE = ("COLUMNS", "LINES")
+"""What a shell may have exported; programs would believe it rather than their terminal."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    What a request says about a loop.
+
+    :param settings: by dotted name, see :class:`~ironcurtain.loop.config.LoopSettings`.
+    :param idle_seconds: after how long without activity an iteration is ended; 0: never.
+    :param idle_always: without a terminal, too.
+    """
+
+    settings: dict[str, Any]
+    mode: Mode
+    idle_seconds: float
+    idle_always: bool = False
+
+
+class NoTools:
+    """A loop's own programs bring their tools along."""
+
+    async def start(self) -> None:
+        """Nothing has to be started."""
+
+    async def stop(self) -> None:
+        """Nothing runs."""
+
+
+class LoopKind:
+    """
+    :param environ: ours; commands of this machine get it.
+    :param kinds: all kinds of sessions, of which those with containers can be run in loops.
+    """
+
+    def __init__(self, reactor: Any, environ: Mapping[str, str], kinds: Mapping[str, Kind[Any]]) -> None:
+        self._reactor, self._environ, self._kinds = reactor, environ, kinds
+
+    def kind(self, make_project: Callable[[Core], Project]) -> Kind[Tools]:
+        """:returns: it, for the table of kinds."""
+        return Kind(NAME, self._make_tools, self._make_agent, make_project, self._check, no_terminal="")
+
+    async def _check(self, request: SessionRequest) -> None:
+        if "loop" not in request.options:
+            raise UsageError("loops are started with 'ironcurtain loop'")
+        settings = _settings(request)
+        if (agent := settings.loop.agent) == "":
+            return
+        kind = self._contained(agent)
+        if settings.loop.git_checkpoint:
+            raise UsageError(
+                "--git-checkpoint is for commands of this machine: what an agent in a container leaves in "
+                "a repository is not trusted; look at it with 'ironcurtain diff'"
+            )
+        if request.terminal is not None and kind.no_terminal:
+            raise UsageError(f"{agent} cannot run in a terminal: {kind.no_terminal}")
+        await kind.check(request)
+
+    def _contained(self, agent: str) -> Kind[Any]:
+        kind = self._kinds.get(agent)
+        if kind is None or not kind.in_container:
+            names = [name for name in self._kinds if self._kinds[name].in_container]
+            raise UsageError(f"there is no agent {agent!r} for containers: choose one of {', '.join(names)}")
+        return kind
+
+    def _make_tools(self, core: Core) -> Tools:
+        agent = _settings(core.request).loop.agent
+        tools: Tools = self._contained(agent).make_tools(core) if agent else NoTools()
+        return tools
+
+    def _make_agent(self, core: Core, tools: Tools) -> LoopAgent:
+        options, settings = options_of(core.request), _settings(core.request)
+        environ = {name: value for name, value in self._environ.items() if name not in _SIZE}
+        directory, own = str(core.workspace), settings.loop
+        backend: Backend
+        if own.agent:
+            backend = ContainerBackend(core, own.agent, self._contained(own.agent), tools)
+        else:
+            backend = HostBackend(self._reactor, settings.cli.backend, own.command, environ, directory)
+        home = environ.get("HOME") or account_home(core.account.uid)
+        checkpoints = Checkpoints(self._reactor, directory, environ, home) if own.git_checkpoint else None
+        # Without a terminal, programs are often silent until they have their answer.
+        idle = options.idle_seconds if options.idle_always or options.mode is not Mode.HEADLESS else 0
+        return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints)
+
+
+def _settings(request: SessionRequest) -> LoopSettings:
+    return effective(Layer("the session", options_of(request).settings)).settings
+
+
+def options_of(request: SessionRequest) -> Options:
+    """:raises UsageError: they are no options of a loop."""
+    try:
+        return msgspec.convert(request.options["loop"], Options)
+    except (KeyError, msgspec.ValidationError) as e:
+        raise UsageError(f"these are no options of a loop: {e}") from None

@@ -1,0 +1,36 @@
+"""A loop in a table, for people. Pure."""
+
+from __future__ import annotations
+
+from ironcurtain.display import one_line
+from ironcurtain.loop.model import Iteration, LoopState
+
+HEADER = ("N", "OUTCOME", "STATUS", "SECONDS", "COST", "EVENTS", "COMMIT", "WHY")
+
+SHOWN = 20
+"""Most iterations that are listed (our choice); of a longer loop, the last ones."""
+
+
+def rows(state: LoopState) -> list[tuple[str, ...]]:
+    """:returns: the table below :data:`HEADER`."""
+    return [_row(iteration) for iteration in state.iterations[-SHOWN:]]
+
+
+def sentence(state: LoopState, reason: str) -> str:
+    """:returns: how it ended, in a line."""
+    count = len(state.iterations)
+    cost = f", ${state.cost:.2f}" if any(each.cost is not None for each in state.iterations) else ""
+    return f"{count} iteration{'s' * (count != 1)} in {state.seconds:.1f} s{cost}: {one_line(reason, 300)}."
+
+
+def _row(iteration: Iteration) -> tuple[str, ...]:
+    return (
+        str(iteration.number),
+        iteration.outcome,
+        "-" if iteration.status is None else str(iteration.status),
+        f"{iteration.seconds:.1f}",
+        "-" if iteration.cost is None else f"${iteration.cost:.4f}",
+        str(iteration.events),
+        iteration.commit[:9] or "-",
+        one_line(iteration.reason, 60) or "-",
+    )

@@ -1,0 +1,125 @@
+"""Where a loop shows itself: in a terminal that anybody may look at, or to whoever started it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ironcurtain.display import one_line
+from ironcurtain.loop.scan import Scanner
+from ironcurtain.loop.stream import LoopStream
+from ironcurtain.session.parts import Core
+from ironcurtain.session.recording import open_recording
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.model import Ended, sane_size
+from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.screen import open_screen
+
+SENTENCE = b"\r\x1b[K\x1b[2m[loop] %b\x1b[0m\r\n"
+"""Ours, between what programs show."""
+
+SENTENCE_LIMIT = 500
+
+
+class Front(Protocol):
+    """Who started the loop and looks at it."""
+
+    def output(self, data: bytes) -> None:
+        """What a program without a terminal wrote."""
+
+    def complained(self, data: bytes) -> None:
+        """What it wrote on its error output."""
+
+    def say(self, text: str) -> None:
+        """A sentence of ours."""
+
+
+class Streams:
+    """
+    No terminal.
+
+    :ivar scanner: of the iteration that runs.
+    """
+
+    hub = None
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+        self.stream = LoopStream(lambda data: None, lambda columns, rows: None)
+        self.scanner: Scanner | None = None
+        self.size = sane_size(0, 0)
+        self.output, self.piped, self.complained, self.say = front.output, front.output, front.complained, front.say
+
+    def input_full(self, full: bool) -> None:
+        """Nobody types."""
+
+    def active(self) -> tuple[float, bool]:
+        """:returns: when somebody typed the last time: never; and whether output is held up."""
+        return 0.0, False
+
+    def mark(self, label: str) -> None:
+        """Nothing is recorded."""
+
+    def iteration_ended(self) -> None:
+        """Nothing has to be restored."""
+
+    def close(self, status: int, reason: str) -> None:
+        """The loop ended."""
+
+
+class Terminal:
+    """
+    One terminal for all iterations.
+
+    :param size: columns and rows, to begin with.
+    :raises OSError: the recording cannot be made.
+    """
+
+    def __init__(self, core: Core, reactor: Any, size: tuple[int, int], label: str) -> None:
+        self.stream = LoopStream(self._typed, self._resized)
+        self.scanner: Scanner | None = None
+        services = core.services
+        recording = open_recording(core.paths, services, size, label, self._echoes)
+        screen = open_screen(*size, reactor)
+        self.hub: Hub = Hub(self.stream, services.clock, screen, size, recording=recording)
+        self.output, self.input_full, self.mark = self.hub.received, self.hub.input_full, self.hub.mark
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        return self.hub.size
+
+    def piped(self, data: bytes) -> None:
+        """What a program without a terminal wrote."""
+        self.hub.received(data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+
+    def complained(self, data: bytes) -> None:
+        """What it wrote on its error output."""
+        self.piped(data)
+
+    def say(self, text: str) -> None:
+        """A sentence of ours."""
+        self.hub.received(SENTENCE % one_line(text, SENTENCE_LIMIT).encode("utf-8", "replace"))
+
+    def active(self) -> tuple[float, bool]:
+        """:returns: when somebody typed to it the last time, or there was output; and whether output is held up."""
+        return self.hub.active if self.stream.listens else 0.0, self.stream.paused
+
+    def iteration_ended(self) -> None:
+        """The next program finds the terminal as the first one did."""
+        self.stream.program = None
+        self.hub.received(RESTORE)
+
+    def close(self, status: int, reason: str) -> None:
+        """The loop ended."""
+        self.hub.ended(Ended(status, reason))
+
+    def _typed(self, data: bytes) -> None:
+        if self.scanner is not None:
+            self.scanner.typed(data)
+
+    def _resized(self, columns: int, rows: int) -> None:
+        if self.scanner is not None:
+            self.scanner.resize(columns, rows)
+
+    def _echoes(self) -> bool:
+        return bool(getattr(self.stream.program, "echoes", False))

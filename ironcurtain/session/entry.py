@@ -1,0 +1,28 @@
+"""A session's entry in the registry, by which every process of the home finds it."""
+
+from __future__ import annotations
+
+from ironcurtain.home import SessionPaths
+from ironcurtain.identity import identify
+from ironcurtain.registry import Entry
+from ironcurtain.session.model import SessionInfo
+
+
+def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> Entry:
+    """
+    :param control_socket: of this process; empty if it serves none.
+    :returns: the entry of a session of this process.
+    """
+    owner = identify()
+    return Entry(
+        session_id=info.id,
+        escalation_dir=str(paths.escalations),
+        label=info.label,
+        started_at=info.started_at,
+        pid=owner.pid,
+        pid_start_time=owner.start_time,
+        boot_id=owner.boot_id,
+        number=info.number,
+        kind=info.kind,
+        control_socket=control_socket,
+    )

@@ -1,0 +1,62 @@
+"""Events in words, for the session's log and for people; what others chose is in them as it came. Pure."""
+
+from __future__ import annotations
+
+from ironcurtain.session import events
+
+
+def describe(event: events.SessionEvent) -> str:
+    """:returns: an event in words; empty for those that the log leaves out."""
+    match event:
+        case events.StateChanged():
+            return f"{event.state} {event.reason}".rstrip()
+        case events.TurnStarted():
+            return f"message {event.turn}: {event.message}"
+        case events.TurnFinished():
+            return f"message {event.turn} failed: {event.error}" if event.error else f"message {event.turn} answered"
+        case events.ToolCall():
+            return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
+        case events.ToolDecision():
+            by = f" by {event.by}{unasked(event)}" if event.by else ""
+            rule = f" [{event.rule}] {event.reason}" if event.rule else ""
+            return f"call {event.call_id} {event.decision}{by}{rule}"
+        case events.ToolFinished():
+            return f"call {event.call_id} ended: {event.status} after {event.duration_ms:.0f} ms, {event.size} bytes"
+        case events.StepFinished():
+            return f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
+        case events.EscalationRaised():
+            return f"escalation {event.number} raised for call {event.call_id}"
+        case events.EscalationClosed():
+            kept = f", and kept for {event.kept}" if event.kept else ""
+            return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}{kept}"
+        case events.PermissionRevoked():
+            return f"permission {event.number} revoked by {event.by}: {event.scope}"
+        case events.ModelRetry():
+            return f"the model is asked again in {event.delay:.0f} s: {event.reason}"
+        case events.BudgetWarning() | events.BudgetExhausted():
+            return event.message
+        case events.ServerDown():
+            return f"the MCP server {event.server} is not up: its tools cannot be called"
+        case events.ProxyDown():
+            return f"the {event.proxy} proxy is dead: {event.reason}"
+        case events.ContainerEnded():
+            return f"the container ended: {event.reason}"
+        case events.Progress() | events.AgentDiagnostic():
+            return event.text
+        case events.RequestRefused():
+            return f"request refused: {event.method} {event.host}{event.path}: {event.reason}"
+        case events.FileToReview():
+            return f"look at {event.path} ({event.what}): {event.reason}"
+        case events.ResultTruncated():
+            return f"a result was cut: the agent got {event.kept} of {event.size} bytes"
+        case events.LoopDetected():
+            return f"the same call to {event.server}.{event.tool} came too often"
+        case events.CodeFinished() if event.error:
+            return f"code failed: {event.error}"
+        case _:
+            return ""
+
+
+def unasked(event: events.ToolDecision) -> str:
+    """:returns: words to follow who approved a call, if nobody was asked about it."""
+    return f", as kept with escalation {event.permission}" if event.permission else ""

@@ -1,0 +1,60 @@
+"""Whether SSH can be listened for at an address, and what a person can do where it cannot."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+from collections.abc import Sequence
+
+from ironcurtain.errors import IronCurtainError, Unavailable, UsageError
+
+ELSEWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""What the system says of an address that this machine does not have."""
+
+
+def family(address: str) -> socket.AddressFamily:
+    """
+    :returns: the kind of an address.
+    :raises UsageError: it is no IP address.
+    """
+    try:
+        version = ipaddress.ip_address(address).version
+    except ValueError:
+        raise UsageError(
+            f"{address!r} is no address to listen on: give an IP address of this machine, such as 127.0.0.1, or "
+            "0.0.0.0 for all of them"
+        ) from None
+    return socket.AF_INET if version == 4 else socket.AF_INET6
+
+
+def check(addresses: Sequence[str], port: int) -> None:
+    """
+    Try what the service does a moment later, while there is somebody who reads what we say.
+
+    :raises UsageError: one of the addresses is none.
+    :raises Unavailable: one of them cannot be listened on, for another reason than that this machine does not have it.
+    """
+    for address in addresses:
+        try:
+            with socket.socket(family(address), socket.SOCK_STREAM) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if tried.family == socket.AF_INET6:
+                    tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                tried.bind((address, port))
+        except OSError as e:
+            if e.errno not in ELSEWHERE:
+                raise refusal(address, port, e.errno or 0) from None
+
+
+def refusal(address: str, port: int, number: int) -> IronCurtainError:
+    """:returns: what to say where the system refuses to listen, for a reason that it has a number for."""
+    why = {
+        errno.EADDRINUSE: "it is in use, by another daemon or another program",
+        errno.EACCES: "only root may use ports below 1024",
+    }.get(number, os.strerror(number))
+    return Unavailable(
+        f"SSH cannot listen on {address}, port {port}: {why}. Choose another port (twistd ironcurtain --ssh-port, or "
+        "[ssh] port in config.toml), or 0 for no SSH"
+    )

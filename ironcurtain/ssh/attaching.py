@@ -1,0 +1,80 @@
+"""The terminal of a session on an SSH channel, whichever process of the home owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ironcurtain.errors import NotFound
+from ironcurtain.operations import Principal
+from ironcurtain.session.model import Ticket
+from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.keys import DETACH, QUIT, Keys
+from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.relaying import Relaying
+from ironcurtain.terminal.viewing import Viewing
+from ironcurtain.terminal.wire import Hello
+
+GONE = 69
+"""Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
+
+
+class Attaching:
+    """
+    Joins channels and terminals.
+
+    :param own: gives the terminal of a session of this process, or raises :class:`~ironcurtain.errors.NotFound`.
+    :param ticket: lets us attach to that of another process.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        own: Callable[[Principal, str, Mode], Hub],
+        ticket: Callable[[Principal, str, Mode], Awaitable[Ticket]],
+    ) -> None:
+        self._reactor, self._own, self._ticket = reactor, own, ticket
+
+    async def attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> Program:
+        """
+        Show the terminal of a session. Both reserved keys leave it: over SSH none of them ends the session.
+
+        :raises NotFound: no process has such a session, or its program has ended.
+        :raises NotAllowed: the key lacks the role.
+        :raises SessionError: the session has no terminal.
+        """
+        try:
+            hub = self._own(who, session, mode)
+        except NotFound:
+            return await self._relay(await self._ticket(who, session, mode), session, mode, channel)
+        leaving = _Leaving(session, channel)
+        keys = Keys((QUIT, DETACH))
+        viewing = Viewing(channel, self._reactor, keys, lambda name: leaving.leave(viewing), leaving.ended)
+        viewing.begin(hub, mode)
+        return viewing
+
+    async def _relay(self, ticket: Ticket, session: str, mode: Mode, channel: SessionChannel) -> Program:
+        leaving = _Leaving(session, channel)
+        keys = Keys((QUIT, DETACH))
+        relaying = Relaying(self._reactor, channel, keys, lambda name: leaving.leave(relaying), leaving.ended)
+        await relaying.begin(ticket.socket, Hello(ticket.session, mode, *channel.size(), ticket.token))
+        return relaying
+
+
+class _Leaving:
+    """The end of one attachment: what the person is told, and the status that the client ends with."""
+
+    def __init__(self, session: str, channel: SessionChannel) -> None:
+        self._session, self._channel = session, channel
+        self._left = False
+
+    def leave(self, viewing: Viewing | Relaying) -> None:
+        """The person wants to leave."""
+        self._left = True
+        viewing.leave("detached; it goes on")
+
+    def ended(self, reason: str, status: int | None) -> None:
+        """It is over."""
+        self._channel.write(f"\r\nironcurtain: session {self._session}: {reason}\r\n".encode())
+        self._channel.close(0 if self._left else GONE if status is None else status)

@@ -1,0 +1,302 @@
+"""Our end of the process of the screen models: start it, never wait for it, and do without it when it fails."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from twisted.internet.error import ProcessExitedAlready
+from twisted.internet.interfaces import (
+    IAddress,
+    IConsumer,
+    IDelayedCall,
+    IPushProducer,
+    IReactorProcess,
+    IReactorSocket,
+    IReactorTime,
+    ITCPTransport,
+)
+from twisted.internet.protocol import ProcessProtocol, ServerFactory, connectionDone
+from twisted.internet.protocol import Protocol as StreamProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from ironcurtain.display import shorten
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.terminal.screen_outbox import Outbox
+from ironcurtain.terminal.screen_wire import Answer, Close, Ready, Refusal, Reply, Request, packed, reply_reader
+
+COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")
+
+ANSWER_SECONDS = 1.0
+"""How long an answer may take before the last output stands in for it (our choice; usual is some 20 ms)."""
+
+START_SECONDS = 10.0
+"""How long it may take while the process starts (our choice; usual is half a second)."""
+
+BATCH_SIZE = 64 * 1024
+"""How many bytes of output are sent together (our choice: each sending costs some 30 us)."""
+
+BATCH_SECONDS = 0.1
+"""How long less than that waits to be sent, unless somebody asks (our choice)."""
+
+WORDS_LIMIT = 300
+"""Most characters of what a process that failed wrote last that are logged."""
+
+
+class ScreenReactor(IReactorProcess, IReactorSocket, IReactorTime):
+    """The parts of a reactor that the process needs."""
+
+
+class Client(Protocol):
+    """One screen."""
+
+    outbox: Outbox
+
+    def process_gone(self) -> None:
+        """There is nobody to ask any more; what was asked is answered right after this."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    screen: int
+    answered: Callable[[bytes | None], None]
+    timer: IDelayedCall
+    life: int
+
+
+class ScreenProcess:
+    """
+    One process for any number of screens; it ends with the last one of them.
+
+    :raises OSError: it cannot be started.
+    :ivar ready: whether requests are answered soon.
+    :ivar gone: whether it ended; there can be another one.
+    """
+
+    log = Logger()
+
+    def __init__(self, reactor: ScreenReactor, command: tuple[str, ...] = COMMAND) -> None:
+        self._reactor = reactor
+        self._clients: dict[int, Client] = {}
+        self._requests: dict[int, _Waiting] = {}
+        self._numbers = itertools.count(1)
+        self._batch: IDelayedCall | None = None
+        self._life = 0
+        self._blocked = self._expected = False
+        self._why = ""
+        self.ready = self.gone = False
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            output = _Output(self._ended)
+            descriptors: dict[int, int | str] = {0: theirs.fileno(), 1: "r", 2: "r"}
+            self._process = reactor.spawnProcess(output, command[0], command, {}, childFDs=descriptors)
+            self._stream = _Stream(self)
+            reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _One(self._stream))
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, while it runs."""
+        pid: int | None = self._process.pid
+        return pid
+
+    def number(self) -> int:
+        """:returns: one that nothing else has: a screen, or a request."""
+        return next(self._numbers)
+
+    def add(self, screen: int, client: Client) -> None:
+        """Another screen; the order to open it is in its outbox."""
+        self._clients[screen] = client
+        self.flush()
+
+    def remove(self, screen: int) -> None:
+        """A screen is not needed any more: what was asked about it and is not answered yet never will be."""
+        for request in [number for number, waiting in self._requests.items() if waiting.screen == screen]:
+            self.refuse(request)
+        if self._clients.pop(screen, None) is None:
+            return
+        if self._clients:
+            self._stream.transport.write(packed(Close(screen)))
+        else:
+            self._expected = True
+            self._give_up()
+            self._process.loseConnection()  # what it may still say interests nobody
+
+    def fed(self, client: Client) -> None:
+        """More output waits in a screen's outbox."""
+        if client.outbox.waiting >= BATCH_SIZE:
+            self.flush()
+        elif self._batch is None and self.ready and not self._blocked:
+            self._batch = self._reactor.callLater(BATCH_SECONDS, self.flush)
+
+    def ask(self, screen: int, make: Callable[[int], Request], answered: Callable[[bytes | None], None]) -> None:
+        """
+        :param make: makes the order out of its number.
+        :param answered: gets the answer, or ``None``: there is none, or it takes too long.
+        """
+        request = self.number()
+        timer = self._reactor.callLater(ANSWER_SECONDS if self.ready else START_SECONDS, self._late, request)
+        self._requests[request] = _Waiting(screen, answered, timer, self._life)
+        self._clients[screen].outbox.put(make(request))
+        self.flush()
+
+    def refuse(self, request: int) -> None:
+        """A request will not be answered; harmless if it has been."""
+        self._answered(request, None)
+
+    def flush(self) -> None:
+        """Send what waits, as far as the process takes it; the rest follows by itself."""
+        self._stop_batch()
+        if not self.ready:
+            return
+        for client in tuple(self._clients.values()):
+            if not self._blocked and (data := client.outbox.take()):
+                self._stream.transport.write(data)
+
+    def received(self, reply: Reply) -> None:
+        """For the stream."""
+        self._life += 1
+        if isinstance(reply, Ready):
+            self.ready = True
+            self.flush()
+        elif isinstance(reply, Answer):
+            self._answered(reply.request, reply.data)
+        else:
+            self._refused(reply)
+
+    def blocked(self, blocked: bool) -> None:
+        """For the stream: whether what was sent waits to be read."""
+        self._blocked = blocked
+        if not blocked:
+            self._life += 1
+            self.flush()
+
+    def lost(self, why: str = "") -> None:
+        """For the stream: it is of no use any more."""
+        self._why = self._why or why
+        self._give_up()
+
+    def _refused(self, refusal: Refusal) -> None:
+        if refusal.request in self._requests:
+            self.log.warn("a screen model failed: {reason}", reason=shorten(refusal.reason, WORDS_LIMIT))
+        self.refuse(refusal.request)
+
+    def _answered(self, request: int, data: bytes | None) -> None:
+        if (waiting := self._requests.pop(request, None)) is not None:
+            if waiting.timer.active():
+                waiting.timer.cancel()
+            waiting.answered(data)
+
+    def _late(self, request: int) -> None:
+        if self._requests[request].life == self._life:
+            self.lost("does not answer")
+        else:
+            self.refuse(request)
+
+    def _give_up(self) -> None:
+        if self.gone:
+            return
+        self.gone, self.ready = True, False
+        self._stop_batch()
+        self._stream.close()
+        with suppress(ProcessExitedAlready):
+            self._process.signalProcess("KILL")  # there is nothing that it could lose
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.process_gone()
+        for request in tuple(self._requests):
+            self.refuse(request)
+
+    def _ended(self, reason: Failure, words: str) -> None:
+        if not self._expected:
+            self.log.warn(
+                "the process of the screen models {why}; terminals that are open show their last output instead of "
+                "exact redraws: {words}",
+                why=self._why or _words(reason),
+                words=words,
+            )
+        self._give_up()
+
+    def _stop_batch(self) -> None:
+        batch, self._batch = self._batch, None
+        if batch is not None and batch.active():
+            batch.cancel()
+
+
+class _Transport(ITCPTransport, IConsumer, IPushProducer):
+    pass
+
+
+@implementer(IPushProducer)
+class _Stream(StreamProtocol):
+    """The socket: bytes and back-pressure."""
+
+    transport: _Transport
+
+    def __init__(self, process: ScreenProcess) -> None:
+        self._process = process
+        self._reader = reply_reader()
+
+    def connectionMade(self) -> None:
+        self.transport.registerProducer(self, True)
+
+    def dataReceived(self, data: bytes) -> None:
+        try:
+            for reply in self._reader.feed(data):
+                if not self._process.gone:
+                    self._process.received(reply)
+        except ProtocolViolation as e:
+            self._process.lost(f"broke the protocol ({shorten(str(e), WORDS_LIMIT)})")
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        self._process.lost()
+
+    def pauseProducing(self) -> None:
+        self._process.blocked(True)
+
+    def resumeProducing(self) -> None:
+        self._process.blocked(False)
+
+    def stopProducing(self) -> None:
+        """The connection is lost, which :meth:`connectionLost` tells too."""
+
+    def close(self) -> None:
+        self.transport.unregisterProducer()
+        self.transport.abortConnection()
+
+
+class _One(ServerFactory):
+    def __init__(self, protocol: _Stream) -> None:
+        self._protocol = protocol
+
+    def buildProtocol(self, addr: IAddress | None) -> _Stream:
+        return self._protocol
+
+
+class _Output(ProcessProtocol):
+    """What the process writes: something only when it fails."""
+
+    def __init__(self, on_end: Callable[[Failure, str], None]) -> None:
+        self._on_end, self._last = on_end, b""
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
+        self._last = (self._last + data)[-4 * WORDS_LIMIT :]
+
+    def processEnded(self, reason: Failure) -> None:
+        lines = self._last.decode("utf-8", "replace").strip().splitlines()
+        self._on_end(reason, shorten(lines[-1], WORDS_LIMIT) if lines else "nothing was said")
+
+
+def _words(reason: Failure) -> str:
+    status, number = getattr(reason.value, "exitCode", None), getattr(reason.value, "signal", None)
+    if number:
+        return f"was ended by signal {signal.Signals(number).name}"
+    return f"ended with status {status or 0}"

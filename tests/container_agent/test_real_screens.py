@@ -1,0 +1,252 @@
+"""
+An agent's own screen as people use it: the installed commands in real terminals (tmux), Claude Code in the real Engine,
+OpenSSH's client, and only the model played by a server on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.container_agent.test_real_agents import CLAUDE, PATIENCE, RealAgentCase, call, text
+from tests.tmux import Tmux
+
+PROMPT = "bypass permissions on"
+"""What Claude Code shows when it waits for the first message: all its first questions are answered."""
+
+SIGN = "\u276f"
+"""What Claude Code shows before what is typed."""
+
+
+class ScreenCase(RealAgentCase):
+    """A person with several terminals."""
+
+    def terminal(self, columns: int = 100, rows: int = 30) -> Tmux:
+        """:returns: one more terminal, with a shell that knows our commands."""
+        made = Tmux(self.product, columns, rows, PATIENCE)
+        self.addCleanup(made.close)
+        directory = Path(self.product.command()[0]).parent
+        made.type(f"PATH={directory}:$PATH; PS1='$ '; clear")
+        made.wait(r"^\$$")
+        return made
+
+    def run_in(self, terminal: Tmux, line: str, name: str) -> None:
+        """Run a command in a terminal, between two looks at the terminal's settings; its status goes to a file."""
+        where = self.product.person / name
+        kept = f"echo $? > {where}.status; stty -g > {where}.after; echo o''ver {name}"
+        terminal.type(f"stty -g > {where}.before; {line}; {kept}")
+
+    def ended(self, terminal: Tmux, name: str) -> int:
+        """:returns: the status of a command, once it has ended and the terminal is as before."""
+        terminal.wait(f"^over {name}$")
+        where = self.product.person / name
+        self.assertEqual(Path(f"{where}.after").read_text(), Path(f"{where}.before").read_text())
+        self.assertEqual(terminal.flags[2:], ("0", "0", "0", "0", "1", "1"), "the terminal's modes")
+        return int(Path(f"{where}.status").read_text())
+
+    def say(self, terminal: Tmux, message: str) -> None:
+        """Type a message, and send it when the agent shows it."""
+        terminal.run("send-keys", "-l", message)
+        terminal.wait(rf"{SIGN}\s{message}")
+        terminal.keys("Enter")
+
+    def greet(self, terminal: Tmux) -> None:
+        """Talk until the agent's program has tools to offer: it does not wait for them when it starts."""
+        for number in range(int(PATIENCE)):
+            self.stub.add(text(f"Greeting {number}."))
+            self.say(terminal, f"hello {number}")
+            terminal.wait(f"Greeting {number}")
+            if any("filesystem__read_text_file" in tool for tool in self.stub.turns[-1]["tools"]):
+                return
+        raise self.fail("there are no tools")
+
+    def same(self, one: Tmux, other: Tmux) -> None:
+        """Two terminals show the same, cell by cell, once nothing moves any more."""
+        end = time.monotonic() + PATIENCE
+        while (left := (one.cells, one.flags)) != (right := (other.cells, other.flags)):
+            if time.monotonic() > end:
+                self.assertEqual(left, right)
+            time.sleep(0.1)
+
+    def session(self) -> dict[str, Any]:
+        """:returns: how the only session is described on disk."""
+        (path,) = self.product.home.glob("sessions/*/session.json")
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    def daemon(self, *roles: str) -> tuple[int, dict[str, Path]]:
+        """:returns: the port for SSH of a daemon that serves, and a key for each role."""
+        keys = {role: self.product.person / f"key-{role}" for role in roles}
+        for role, key in keys.items():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", role], check=True)
+            added = self.product.run("ssh", "add-key", f"{key}.pub", "--roles", role)
+            self.assertEqual(added.returncode, 0, added.stderr)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port: int = free.getsockname()[1]
+        done = self.product.twistd("ironcurtain", "--ssh-port", str(port))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        pid = int((self.product.home / "twistd.pid").read_text())
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGTERM)
+        while subprocess.run(
+            [*self.ssh(port, next(iter(keys.values()))), "sessions"], capture_output=True, check=False
+        ).returncode:
+            time.sleep(0.1)
+        return port, keys
+
+    def ssh(self, port: int, key: Path, *words: str) -> list[str]:
+        """:returns: the command line of the client."""
+        options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
+        return ["ssh", *options, "-o", "IdentitiesOnly=yes", "-i", str(key), "-p", str(port), *words, "localhost"]
+
+
+class AloneTests(ScreenCase):
+    def test_without_a_daemon(self) -> None:
+        self.play(CLAUDE)
+        first, second = self.terminal(), self.terminal()
+
+        # A call is put before a person, who decides in another terminal.
+        self.run_in(first, "ironcurtain start --pty", "first")
+        first.wait(PROMPT)
+        self.greet(first)
+        self.stub.add(call("filesystem__read_text_file", path="~/secret.txt"), text("All ", "done."))
+        self.say(first, "Read the secret")
+        (escalation,) = self.waiting("escalations")
+        self.assertEqual(escalation["label"], "claude-code: interactive")
+        first.wait("waiting for a person to decide")
+        self.assertEqual(first.run("display-message", "-p", "#{window_bell_flag}").strip(), "1")
+        done = self.product.run("approve", str(escalation["number"]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first.wait("All done")
+
+        # Somebody attaches from another process, and sees what a terminal shows that was there all the time.
+        self.run_in(second, "ironcurtain attach 1", "attached")
+        second.wait("All done")
+        self.same(first, second)
+        second.run("send-keys", "-l", "typed here")
+        first.wait(rf"{SIGN}\styped here")
+        self.same(first, second)
+        second.resize(80, 24)
+        first.wait("^─{80}$")
+        viewer = self.pid_of("ironcurtain attach 1")
+        os.kill(viewer, signal.SIGKILL)
+        second.wait("^.*Killed")
+        second.run("send-keys", "-l", "reset; clear")
+        second.keys("C-j")  # Enter does nothing now: its byte is passed on as it is
+        second.wait(r"^\$$")
+
+        # One who looks on changes nothing, and leaves.
+        self.run_in(second, "ironcurtain observe 1", "observing")
+        second.wait("typed here")
+        second.run("send-keys", "-l", "unheard")
+        second.keys("C-]", "d")
+        self.assertEqual(self.ended(second, "observing"), 0)
+        self.assertNotIn("unheard", first.text)
+
+        # Over SSH, through the daemon, to the process that owns the session.
+        port, keys = self.daemon("attach", "view")
+        self.run_in(second, shlex.join(self.ssh(port, keys["attach"], "-t")) + " attach 1", "remote")
+        second.wait("typed here")
+        second.run("send-keys", "-l", " and there")
+        first.wait("typed here and there")
+        second.keys("C-\\")
+        self.assertEqual(self.ended(second, "remote"), 0)
+        self.assertIn("detached; it goes on", second.text)
+        self.run_in(second, shlex.join(self.ssh(port, keys["view"], "-t")) + " attach 1", "refused")
+        self.assertEqual(self.ended(second, "refused"), 77)
+
+        # Its own terminal is left and comes back; SIGTERM ends everything.
+        first.keys("C-]", "d")
+        first.wait("runs in this process, and ends with it")
+        first.keys("Enter")
+        first.wait("typed here and there")
+        os.kill(self.pid_of("ironcurtain start --pty"), signal.SIGTERM)
+        self.assertEqual(self.ended(first, "first"), 143)
+        self.assertEqual(self.containers(), [])
+        described = self.session()
+        self.assertEqual((described["state"], described["status"], described["terminal"]), ("closed", 143, True))
+        attached = [(record["by"].partition(":")[0], record["mode"]) for record in self.records("attach")]
+        wanted = [("local", "drive"), ("local", "drive"), ("local", "observe"), ("attach", "drive")]
+        self.assertEqual(attached, wanted)
+        self.assertRecorded("escalation 1: filesystem.read_text_file", "model request 1", "filesystem.read_text_file")
+
+    def assertRecorded(self, *marks: str) -> None:
+        """The recording shows what was drawn, marks what happened, and hides what was typed."""
+        (path,) = self.product.home.glob("sessions/*/recording.cast")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        head, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual((head["width"], head["height"]), (100, 30))
+        said = " | ".join(data for _, kind, data in lines if kind == "m")
+        for mark in marks:
+            self.assertIn(mark, said)
+        self.assertIn("All done.", "".join(data for _, kind, data in lines if kind == "o"))
+        self.assertEqual({data for _, kind, data in lines if kind == "i"}, {"*"})
+
+    def pid_of(self, command: str) -> int:
+        """:returns: the process of a command of ours."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+                environ = (path.parent / "environ").read_bytes()
+            except OSError:
+                continue
+            line = b" ".join(words).decode("utf-8", "replace").strip()
+            if line.endswith(command) and f"HOME={self.product.person}\0".encode() in environ and b"python" in words[0]:
+                return int(path.parent.name)
+        raise self.fail(f"{command} does not run")
+
+
+class DaemonTests(ScreenCase):
+    def test_with_a_daemon(self) -> None:
+        self.play(CLAUDE, text("First ", "done."), text("More ", "done."))
+        port, keys = self.daemon("admin", "view")
+        first, second = self.terminal(), self.terminal()
+
+        # It begins with its task, and goes on in the daemon when it is left.
+        self.run_in(first, "ironcurtain start --pty -- '-x $(echo no) \"task\"'", "first")
+        first.wait("First done")
+        self.assertIn('-x $(echo no) "task"', first.text)
+        first.keys("C-]", "d")
+        self.assertEqual(self.ended(first, "first"), 0)
+        self.assertIn("Session 1 goes on. To come back: ironcurtain attach 1", first.text)
+
+        # It is looked at over SSH by two at once, one of whom may only look; sizes follow the one who drives.
+        self.run_in(first, shlex.join(self.ssh(port, keys["admin"], "-t")) + " attach 1", "driving")
+        first.wait("First done")
+        self.run_in(second, shlex.join(self.ssh(port, keys["view"], "-t")) + " observe 1", "observing")
+        second.wait("First done")
+        self.same(first, second)
+        first.resize(90, 20)
+        second.wait("^─{90} *$")
+        second.run("send-keys", "-l", "unheard")
+        self.say(first, "go on")
+        second.wait("More done")
+        self.assertNotIn("unheard", first.text)
+
+        # The program ends, and so everything does; why is said to everybody.
+        first.keys("C-c")
+        first.wait("Ctrl-C again")
+        first.keys("C-c")
+        self.assertEqual((self.ended(first, "driving"), self.ended(second, "observing")), (0, 0))
+        for terminal in (first, second):
+            self.assertIn("ironcurtain: session 1: the agent ended", terminal.text)
+        self.assertEqual(self.containers(), [])
+
+        # It goes on with its conversation, until its container is killed.
+        self.run_in(first, "ironcurtain start --pty -r 1", "resumed")
+        first.wait("More done")
+        self.run_in(second, "ironcurtain attach 1", "attached")
+        second.wait("More done")
+        self.docker("kill", *self.containers())
+        self.assertEqual((self.ended(first, "resumed"), self.ended(second, "attached")), (137, 137))
+        self.assertIn("the agent ended: it was killed, exit status 137", first.text)
+        self.assertEqual((self.containers(), self.session()["status"]), ([], 137))
+        self.assertEqual(len(list(self.product.home.glob("sessions/*/recording*.cast"))), 2)

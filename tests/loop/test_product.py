@@ -1,0 +1,289 @@
+"""``ironcurtain loop`` without a terminal: the installed product."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.loop.state import read_state
+from tests.product import Product, until
+
+NTH = "$IRONCURTAIN_LOOP_ITERATION"
+EVENTS = '"$IRONCURTAIN_LOOP_EVENTS"'
+EVENT = 'echo "<event topic=\\"a\\">b</event>"'
+
+PROMPT = "Mend it. When all is done, print LOOP_COMPLETE alone on a line.\n"
+
+
+class LoopCase(SynchronousTestCase):
+    """Each test has a home of its own."""
+
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+        self.prompt = self.product.project / "PROMPT.md"
+        self.prompt.write_text(PROMPT)
+
+    def loop(self, *words: str, script: str = "", status: int) -> subprocess.CompletedProcess[str]:
+        """:returns: a loop that has ended as it must."""
+        program = ("--", "sh", "-c", script) if script else ()
+        done = self.product.run("loop", *words, *program)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def session(self) -> Path:
+        """:returns: the directory of the only session."""
+        (path,) = self.product.home.glob("sessions/*/session.json")
+        return path.parent
+
+    def outcomes(self) -> list[str]:
+        return [str(iteration.outcome) for iteration in read_state(self.session() / "loop.json").iterations]
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        return [record for record in self.product.audit() if record["kind"] == kind]
+
+
+class EndingTests(LoopCase):
+    """How loops end, and what they say with their status."""
+
+    def test_the_promise(self) -> None:
+        done = self.loop(
+            script=f'cat; echo {NTH}; test {NTH} = 3 && echo "**LOOP_COMPLETE**"; exit 0',
+            status=0,
+        )
+        self.assertEqual(done.stdout, f"{PROMPT}1\n{PROMPT}2\n{PROMPT}3\n**LOOP_COMPLETE**\n")
+        self.assertIn("the promise was made in iteration 3", done.stderr)
+        self.assertEqual(self.outcomes(), ["done", "done", "promise"])
+
+    def test_whatever_the_status_of_the_program(self) -> None:
+        self.loop(script="echo LOOP_COMPLETE; exit 9", status=0)
+
+    def test_iterations(self) -> None:
+        done = self.loop("-n", "2", script="echo not yet", status=3)
+        self.assertIn("the limit of 2 iterations is reached", done.stderr)
+
+    def test_time(self) -> None:
+        self.loop("--max-time", "1.5s", script="echo here; sleep 60", status=3)
+        self.assertEqual(self.outcomes(), ["limit"])
+
+    def test_failures_in_a_row(self) -> None:
+        self.loop("--max-failures", "2", script="exit 5", status=4)
+        self.assertEqual(self.outcomes(), ["failed", "failed"])
+
+    def test_idle_only_if_it_is_asked_for(self) -> None:
+        self.loop("-n", "1", "--idle-timeout", "1", script="sleep 60", status=3)
+        self.assertEqual(self.outcomes(), ["idle"])
+
+    def test_signals(self) -> None:
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            process = self.product.start("loop", "--", "sh", "-c", "echo here; exec sleep 60")
+            until(process.stdout, "here")
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
+            self.assertEqual(process.returncode, status, said)
+
+    def test_what_a_stubborn_program_started_ends_with_it(self) -> None:
+        process = self.product.start("loop", "--", "sh", "-c", "trap '' TERM; sleep 60 & echo here; wait; sleep 60")
+        until(process.stdout, "here")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, said)
+
+    def test_nobody_reads_what_it_shows(self) -> None:
+        line = " ".join(self.product.command("loop", "-n", "3", "--", "echo", "hello"))
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{line} 2>errors | true"], env=self.product.environ, cwd=self.product.project,
+            timeout=60, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0)
+
+
+class StartTests(LoopCase):
+    """What is refused, and what is fallen back to."""
+
+    def test_wrong_usage(self) -> None:
+        for words in (
+            ("--pty", "--no-pty", "--", "true"),
+            ("--observe", "--no-pty", "--", "true"),
+            ("--agent", "claude-code", "--", "true"),
+            ("--max-cost", "1", "--", "true"),
+            ("--max-time", "soon", "--", "true"),
+            ("nonsense",),
+            ("--",),
+            ("--backend", "kiro"),
+            ("--config", "missing.yml", "--", "true"),
+            ("--git-checkpoint", "--", "true"),
+        ):
+            self.loop(*words, status=64)
+
+    def test_no_prompt(self) -> None:
+        self.prompt.unlink()
+        done = self.loop("--", "true", status=64)
+        self.assertIn("PROMPT.md", done.stderr)
+
+    def test_no_such_command(self) -> None:
+        done = self.loop("--", "nonsense", status=69)
+        self.assertIn("there is no command nonsense", done.stderr)
+
+    def test_a_terminal_is_wanted_where_there_is_none(self) -> None:
+        for flag in ("--pty", "--observe"):
+            done = self.loop(flag, "-n", "1", script="test -t 1 || echo piped", status=3)
+            warning = "warning: PTY mode requested but stdout is not a TTY, falling back to headless"
+            self.assertIn(warning, done.stderr.splitlines()[0])
+            self.assertEqual(done.stdout, "piped\n")
+
+    def test_its_own_text_or_another_file(self) -> None:
+        (self.product.project / "OTHER.md").write_text("another\n")
+        for words, told in ((("-p", "do it"), "do it"), (("-P", "OTHER.md"), "another\n")):
+            done = self.loop(*words, "-n", "1", "--", "cat", status=3)
+            self.assertEqual(done.stdout, told)
+
+    def test_another_workspace(self) -> None:
+        other = self.product.person / "other"
+        other.mkdir()
+        (other / "PROMPT.md").write_text("there")
+        done = self.loop("--workspace", str(other), "-n", "1", script="cat; pwd", status=3)
+        self.assertEqual(done.stdout, f"there{other}\n")
+
+    def test_the_file_is_read_each_time(self) -> None:
+        done = self.loop("-n", "2", script="cat; echo changed >PROMPT.md", status=3)
+        self.assertEqual(done.stdout, f"{PROMPT}changed\n")
+
+    def test_the_settings_in_force(self) -> None:
+        (self.product.project / "ralph.yml").write_text("cli:\n  idle_timeout_secs: 42\nhats: {}\n")
+        done = self.loop("config", "--pty", status=0)
+        self.assertRegex(done.stdout, r"cli.idle_timeout_secs +42 +/.*ralph.yml")
+        self.assertRegex(done.stdout, r"cli.pty_mode +True +--pty")
+        self.assertIn("hats means nothing here", done.stderr)
+        found = self.product.run("loop", "config", "--json")
+        self.assertEqual(json.loads(found.stdout)["cli.backend"], {"value": "claude", "from": "default"})
+
+    def test_a_file_that_is_wrong(self) -> None:
+        (self.product.project / "ralph.yml").write_text("cli:\n  pty_mod: true\n")
+        self.loop("--", "true", status=78)
+
+    def test_help(self) -> None:
+        done = self.loop("--help", status=0)
+        for word in ("LOOP_COMPLETE", "--observe", "reset", "[-- COMMAND ...]", "Exit status"):
+            self.assertIn(word, done.stdout)
+
+
+class SessionTests(LoopCase):
+    """A loop is a session like any other."""
+
+    def test_it_is_seen_and_ended_from_elsewhere(self) -> None:
+        process = self.product.start("loop", "--", "sh", "-c", "echo here; exec sleep 60")
+        until(process.stdout, "here")
+        (found,) = self.product.json("sessions")
+        self.assertEqual((found["kind"], found["number"], found["terminal"]), ("loop", 1, False))
+        self.assertEqual(self.product.run("stop", "1").returncode, 0)
+        _, said = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, said)
+
+    def test_everything_is_recorded(self) -> None:
+        self.loop(
+            "-n",
+            "2",
+            script=f"{EVENT}; exit $(({NTH} - 1))",
+            status=3,
+        )
+        begun, ended, events = (self.records(kind) for kind in ("iteration", "iteration-end", "loop-event"))
+        told = [(one["number"], one["mode"], one["command"][0]) for one in begun]
+        self.assertEqual(told, [(1, "headless", "sh"), (2, "headless", "sh")])
+        self.assertEqual([(one["outcome"], one["status"]) for one in ended], [("done", 0), ("failed", 1)])
+        self.assertEqual([(one["topic"], one["payload"]) for one in events], [("a", "b")] * 2)
+        self.assertEqual(self.records("loop-end")[0]["outcome"], "limit")
+        self.assertEqual((self.session() / "iterations" / "0001.txt").read_text(), '<event topic="a">b</event>\n')
+        self.assertEqual(self.product.run("audit", "verify").returncode, 0)
+
+    def test_events_reach_the_next_iteration(self) -> None:
+        script = f"cat >>told; cat {EVENTS} >>events; test {NTH} = 1 && {EVENT}; exit 0"
+        done = self.loop("-n", "2", script=script, status=3)
+        self.assertIn("[loop] event a: b", done.stderr)
+        project = self.product.project
+        self.assertEqual((project / "events").read_text(), '{"topic":"a","payload":"b"}\n')
+        told = f"{PROMPT}{PROMPT}\nEvents of the iteration before:\n\n- a: b\n"
+        self.assertEqual((project / "told").read_text(), told)
+
+    def test_it_is_resumed(self) -> None:
+        script = f"echo {NTH}; cat {EVENTS}; {EVENT}"
+        self.loop("-n", "1", script=script, status=3)
+        done = self.loop("--resume", status=3)
+        self.assertEqual(done.stdout, "")
+        done = self.loop("--resume", "1", "-n", "2", status=3)
+        self.assertEqual(done.stdout, '2\n{"topic":"a","payload":"b"}\n<event topic="a">b</event>\n')
+        self.assertEqual(self.outcomes(), ["done", "done"])
+
+    def test_it_is_resumed_after_it_was_killed(self) -> None:
+        process = self.product.start(
+            "loop",
+            "--",
+            "sh",
+            "-c",
+            f"test {NTH} = 1 || exec echo LOOP_COMPLETE; echo here $$; exec sleep 60",
+        )
+        agent = int(until(process.stdout, "here").split()[1])
+        process.kill()
+        process.communicate()
+        os.kill(agent, signal.SIGKILL)
+        self.loop("--resume", status=0)
+        self.assertEqual(self.outcomes(), ["running", "promise"])
+
+    def test_only_loops_are(self) -> None:
+        self.product.run("start", "--backend", self.product.script({"text": "hi"}), "hello")
+        done = self.loop("--resume", "1", status=64)
+        self.assertIn("is no loop", done.stderr)
+
+
+class CheckpointTests(LoopCase):
+    """Each iteration that changed something is committed."""
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(
+            ["git", *words], env=self.product.environ, cwd=self.product.project, text=True, capture_output=True,
+            check=True,
+        ).stdout  # fmt: skip
+
+    def setUp(self) -> None:
+        super().setUp()
+        (self.product.person / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.com\n")
+        self.git("init", "--quiet")
+        self.git("add", ".")
+        self.git("commit", "--quiet", "-m", "begin")
+
+    def log(self) -> list[str]:
+        return self.git("log", "--format=%s", "--reverse").splitlines()
+
+    def test_what_changed(self) -> None:
+        self.loop("--git-checkpoint", "-n", "3", script=f"test {NTH} = 2 || date +%N >file", status=3)
+        self.assertEqual(self.log(), ["begin", "Loop iteration 1", "Loop iteration 3"])
+        commits = [iteration.commit for iteration in read_state(self.session() / "loop.json").iterations]
+        self.assertEqual(commits[2], self.git("rev-parse", "HEAD").strip())
+        self.assertEqual(commits[1], "")
+
+    def test_nothing_of_the_repository_is_run(self) -> None:
+        """A hook, a file system monitor, a filter: whatever the agent puts there."""
+        script = (
+            "git config core.fsmonitor ./trap; printf '#!/bin/sh\\ntouch trapped\\n' >trap; chmod +x trap;"
+            "for hook in pre-commit post-commit prepare-commit-msg; do cp trap .git/hooks/$hook; done;"
+            "date >file"
+        )
+        done = self.loop("--git-checkpoint", "-n", "1", script=script, status=3)
+        self.assertIn("no checkpoint: the repository's own settings start programs (core.fsmonitor", done.stderr)
+        self.git("config", "--unset", "core.fsmonitor")
+        self.loop("--git-checkpoint", "-n", "1", script="date +%N >file", status=3)
+        self.assertEqual(self.log(), ["begin", "Loop iteration 1"])
+        self.assertFalse((self.product.project / "trapped").exists())
+
+    def test_filters(self) -> None:
+        script = "git config filter.x.clean 'touch trapped; cat'; echo '* filter=x' >.gitattributes; date >file"
+        done = self.loop("--git-checkpoint", "-n", "1", script=script, status=3)
+        self.assertIn("filter.x.clean", done.stderr)
+        self.assertFalse((self.product.project / "trapped").exists())

@@ -1,0 +1,191 @@
+"""Finding the promise and events in what a program shows."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.loop.echo import Event, Promise
+from ironcurtain.loop.scan import KEPT, Scanner
+from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
+
+SIZE = (40, 12)
+
+
+def scan(output: bytes, prompt: str = PROMPT, size: tuple[int, int] | None = SIZE, step: int = 0) -> Scanner:
+    """:returns: a scanner that has read all, in pieces of a size."""
+    scanner = Scanner(Promise(PROMISE), prompt, size)
+    for at in range(0, len(output), step or len(output) or 1):
+        scanner.feed(output[at : at + step] if step else output)
+        if step:
+            scanner.catch_up()
+    return scanner
+
+
+class PromiseTests(SynchronousTestCase):
+    """It is found wherever a person could have read it, and nowhere else."""
+
+    def test_it_is_found(self) -> None:
+        wrong = [name for name, output in MADE.items() if not scan(output).end()]
+        self.assertEqual(wrong, [])
+
+    def test_near_misses(self) -> None:
+        wrong = [name for name, output in MISSED.items() if scan(output).end()]
+        self.assertEqual(wrong, [])
+
+    @given(st.sampled_from(sorted(MADE)), st.integers(1, 9))
+    def test_it_is_found_however_reads_are_cut(self, name: str, step: int) -> None:
+        self.assertTrue(scan(MADE[name], step=step).end())
+
+    @given(st.sampled_from(sorted(MISSED)), st.integers(1, 9))
+    def test_near_misses_however_reads_are_cut(self, name: str, step: int) -> None:
+        self.assertFalse(scan(MISSED[name], step=step).end())
+
+    @given(st.sampled_from(sorted(MADE)), st.sampled_from(sorted(MISSED)))
+    def test_near_misses_before_it_hide_nothing(self, made: str, missed: str) -> None:
+        output = MISSED[missed] + b"\x1b[!p\x1b[?1049l\x1b[r\x1b[12;1H\r\n\r\nand so\r\n" + MADE[made]
+        self.assertTrue(scan(output).end())
+
+    @given(st.binary(max_size=300), st.sampled_from(sorted(MISSED)))
+    def test_nothing_is_found_where_nothing_is(self, noise: bytes, name: str) -> None:
+        self.assertFalse(scan(noise.replace(b"L", b"l")).end())
+
+    def test_without_a_terminal_lines_end_without_a_return(self) -> None:
+        output = b"first\nsecond " + b"x" * 3000 + b"\nLOOP_COMPLETE\nlast\n"
+        scanner = scan(output, size=None)
+        self.assertTrue(scanner.end())
+        self.assertEqual(scanner.text(), output.decode().rstrip())
+
+    def test_a_promise_of_several_words(self) -> None:
+        promise = Promise("<promise>all  done</promise>")
+        for output, found in (
+            (b"<promise>all\r\n   done</promise>", True),
+            (b"<promise>all not done</promise>", False),
+        ):
+            scanner = Scanner(promise, "Say <promise>all done</promise> when it is.", SIZE)
+            scanner.feed(output)
+            self.assertEqual(scanner.end(), found, output)
+
+    def test_an_empty_one_is_none(self) -> None:
+        with self.assertRaises(ValueError):
+            Promise(" \n")
+
+    def test_a_size_that_changes(self) -> None:
+        scanner = scan(b"LOOP_COM")
+        scanner.resize(30, 8)
+        scanner.feed(b"PLETE\r\n")
+        self.assertTrue(scanner.end())
+
+
+class EchoTests(SynchronousTestCase):
+    """What repeats the prompt is none of what the agent says."""
+
+    def test_a_prompt_that_ends_with_it(self) -> None:
+        prompt = "Mend it.\nWhen all is done, print this:\n\nLOOP_COMPLETE\n"
+        shown = prompt.replace("\n", "\r\n").encode()
+        self.assertFalse(scan(shown, prompt).end())
+        self.assertTrue(scan(shown + b"\r\nAll is mended.\r\n\r\nLOOP_COMPLETE\r\n", prompt).end())
+
+    def test_a_prompt_that_begins_with_it(self) -> None:
+        prompt = "LOOP_COMPLETE is what you print in the end. Mend it."
+        self.assertFalse(scan(prompt.encode(), prompt).end())
+        self.assertFalse(scan(b"LOOP_COMPLETE\r\x1b[2K" + prompt.encode(), prompt).end())
+        self.assertTrue(scan(prompt.encode() + b"\r\n\r\nMended.\r\nLOOP_COMPLETE\r\n", prompt).end())
+
+    def test_a_prompt_that_is_nothing_else_is_never_told_from_its_echo(self) -> None:
+        self.assertFalse(scan(b"LOOP_COMPLETE\r\n", "LOOP_COMPLETE").end())
+
+    def test_a_prompt_without_it(self) -> None:
+        self.assertTrue(scan(b"print LOOP_COMPLETE", "Mend it.").end())
+
+    def test_what_a_person_types_is_shown_too(self) -> None:
+        scanner = scan(b"> ", "Mend it.")
+        scanner.typed(b"do not say LOOP_COMPLETE before the docs are done\r")
+        scanner.feed(b"do not say LOOP_COMPLETE before the docs are done\r\n")
+        self.assertFalse(scanner.end())
+        scanner.feed(b"Now the docs are there.\r\nLOOP_COMPLETE\r\n")
+        self.assertTrue(scanner.end())
+
+    @given(st.integers(16, 100), st.integers(0, 20), st.sampled_from(("", "> ", "│ ", "  ")))
+    def test_the_prompt_wrapped_at_any_width(self, width: int, above: int, margin: str) -> None:
+        import textwrap
+
+        lines = textwrap.wrap(PROMPT, width, break_long_words=False)
+        output = "x\r\n" * above + "".join(f"{margin}{line}\r\n" for line in lines)
+        self.assertFalse(scan(output.encode(), size=(120, 30)).end())
+
+
+class EventTests(SynchronousTestCase):
+    """What the next iteration is told."""
+
+    def test_they_are_found(self) -> None:
+        done = Event("build.done", "Task completed")
+        for output in (
+            b'<event topic="build.done">Task completed</event>',
+            b"<event topic='build.done'>Task completed</event>",
+            b'<event id="1" topic="build.done" target="x">\r\n  Task completed\r\n</event>\r\n',
+            b'\x1b[90m<event topic="bu\x1b[1mild.done">\x1b[0m\r\nTask completed\r\n\x1b[90m</event>\x1b[0m\r\n',
+            b'\x1b[?1049h\x1b[5;5H<event topic="build.done">Task completed</event>\x1b[?1049l',
+            b'<event topic="build.done">Task completed</event>\r\n' + b"x\r\n" * 100,
+            b'<event\r\n  topic="build.done">Task completed</event>' + b"\x1b[2J",
+            '│ <event topic="build.done">      │\r\n│ Task completed │\r\n│ </event> │'.encode(),
+        ):
+            for step in (0, 1, 7):
+                scanner = scan(output, step=step)
+                scanner.end()
+                self.assertEqual(scanner.events, [done], (output, step))
+
+    def test_one_that_is_longer_than_the_screen(self) -> None:
+        lines = [f"line {n}" for n in range(200)]
+        scanner = scan(b'<event topic="a">' + "\r\n".join(lines).encode() + b"</event>\r\n" + b"x\r\n" * 50, step=100)
+        scanner.end()
+        self.assertEqual([(event.topic, event.payload.split("\n")) for event in scanner.events], [("a", lines)])
+
+    def test_one_that_is_drawn_again_is_one(self) -> None:
+        output = b'\x1b[H\x1b[J<event topic="a">b</event>\r\n'
+        scanner = scan(output * 9)
+        scanner.end()
+        self.assertEqual(scanner.events, [Event("a", "b")])
+
+    def test_they_come_as_they_are_seen(self) -> None:
+        heard: list[Event] = []
+        scanner = Scanner(Promise(PROMISE), PROMPT, SIZE, heard.append)
+        scanner.feed(b'<event topic="a">b</event>\r\n')
+        scanner.catch_up()
+        scanner.feed(b"x\r\n" * 20)
+        scanner.catch_up()
+        self.assertEqual(heard, [Event("a", "b")])
+
+    def test_those_of_the_prompt_do_not_count(self) -> None:
+        prompt = 'Say <event topic="build.done">what you did</event> and print LOOP_COMPLETE.'
+        scanner = scan(prompt.encode() + b'\r\n<event topic="build.done">all</event>\r\n', prompt)
+        scanner.end()
+        self.assertEqual(scanner.events, [Event("build.done", "all")])
+
+    def test_near_misses(self) -> None:
+        for output in (
+            b'<event topic="a">never closed',
+            b"<event>b</event>",
+            b"</event>",
+            b'<event topic="a"></evant>',
+            b'<events topic="a">b</events>',
+        ):
+            scanner = scan(output)
+            scanner.end()
+            self.assertEqual(scanner.events, [], output)
+
+
+class KeepingTests(SynchronousTestCase):
+    """What is kept is bounded."""
+
+    def test_lines(self) -> None:
+        scanner = scan(b"".join(b"line %d\r\n" % n for n in range(100_000)), step=5000)
+        scanner.end()
+        self.assertTrue(scanner.text().endswith("line 99998\nline 99999"))
+        self.assertLessEqual(len(scanner.text()), KEPT)
+
+    def test_one_line_without_end(self) -> None:
+        scanner = scan(b"x" * 2_000_000 + b" LOOP_COMPLETE", step=50_000)
+        self.assertTrue(scanner.end())
+        self.assertLessEqual(len(scanner.text()), KEPT)

@@ -1,0 +1,113 @@
+"""The MCP project's own conformance suite against the proxy, with a server behind it that has all that it asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from unittest import SkipTest
+
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import ProcessProtocol
+from twisted.internet.utils import getProcessOutputAndValue
+from twisted.python.failure import Failure
+
+from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from tests.mcp_proxy.conformance_server import TOOLS
+from tests.mcp_proxy.support import the_reactor
+from tests.mcp_proxy.test_protocol import Base
+
+HERE = Path(__file__).parent
+NODE = Path(os.environ.get("IRONCURTAIN_TEST_NODE", "."))
+SUITE = NODE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+
+NODE_VERSION = 22
+"""The oldest Node that the suite runs on."""
+
+OTHERS = frozenset(("dns-rebinding-protection", "sse-multiple-streams"))
+"""Scenarios about HTTP itself, which is the front's and not ours."""
+
+RUNS = ((), ("--scenario", "json-schema-2020-12"))
+"""The suite's usual scenarios, and what is left but for HTTP."""
+
+FEWEST = 38
+"""How many checks the suite made when this was written."""
+
+
+def node() -> str:
+    """:returns: a Node that is new enough."""
+    for found in (str(NODE / "node_modules" / "node" / "bin" / "node"), shutil.which("node")):
+        if found and Path(found).exists():
+            version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+            if int(version.removeprefix("v").partition(".")[0]) >= NODE_VERSION:
+                return found
+    raise SkipTest(f"there is no Node {NODE_VERSION} or newer")
+
+
+class Front(ProcessProtocol):
+    """:ivar port: fires with the port; :ivar ended: when the process has ended."""
+
+    def __init__(self) -> None:
+        self.port: Deferred[int] = Deferred()
+        self.ended: Deferred[None] = Deferred()
+
+    def outReceived(self, data: bytes) -> None:
+        if not self.port.called:
+            self.port.callback(int(data))
+
+    def errReceived(self, data: bytes) -> None:
+        sys.stderr.write(data.decode("utf-8", "replace"))
+
+    def processEnded(self, reason: Failure) -> None:
+        self.ended.callback(None)
+
+
+class ConformanceTests(Base):
+    timeout = 300
+
+    async def test_the_suite_finds_no_fault(self) -> None:
+        if not SUITE.exists():
+            raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed the conformance suite")
+        program = node()
+        annotate = {name: dict.fromkeys(properties, ("none",)) for name, (properties, _) in TOOLS.items()}
+        server = ServerConfig(
+            "suite", sys.executable, ("-S", str(HERE / "conformance_server.py")),
+            agent_requests=frozenset(("sampling", "elicitation")),
+        )  # fmt: skip
+        bench = await self.bench(server, annotate=annotate)
+        port = await self._front(program, str(bench.socket), "suite__")
+        passed, failed = await self._checks(program, f"http://localhost:{port}/mcp")
+        self.assertEqual(failed, {})
+        self.assertGreaterEqual(passed, FEWEST)
+
+    async def _front(self, program: str, *arguments: str) -> int:
+        front = Front()
+        command = [program, str(HERE / "http_front.mjs"), *arguments]
+        process = the_reactor.spawnProcess(front, program, command, env=dict(os.environ))
+        self.addCleanup(lambda: front.ended)
+        self.addCleanup(process.signalProcess, "KILL")
+        return await front.port
+
+    async def _checks(self, program: str, address: str) -> tuple[int, dict[str, list[str]]]:
+        """:returns: how many checks passed, and what failed, by scenario."""
+        directory = tempfile.mkdtemp(prefix="ic-")
+        self.addCleanup(shutil.rmtree, directory)
+        for words in RUNS:
+            line = [str(SUITE), "server", "--url", address, "--output-dir", directory, *words]
+            out, err, _ = await getProcessOutputAndValue(program, line, dict(os.environ), directory, the_reactor)
+            self.assertIn(b"passed", (out + err).lower())
+        results = {path.parent.name: json.loads(path.read_text()) for path in Path(directory).rglob("checks.json")}
+        passed, failed = 0, dict[str, list[str]]()
+        for name, checks in results.items():
+            scenario = re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*$", "", name) if name.startswith("server-") else name
+            if scenario in OTHERS:
+                continue
+            passed += sum(check["status"] == "SUCCESS" for check in checks)
+            if wrong := [str(check.get("errorMessage")) for check in checks if check["status"] == "FAILURE"]:
+                failed[scenario] = wrong
+        return passed, failed

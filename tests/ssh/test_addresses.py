@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import errno
+import socket
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.ssh.addresses import check, family, refusal
+
+
+class AddressTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.busy = socket.socket()
+        self.addCleanup(self.busy.close)
+        self.busy.bind(("127.0.0.1", 0))
+        self.port: int = self.busy.getsockname()[1]
+
+    def test_the_two_kinds(self) -> None:
+        self.assertEqual([family(a) for a in ("0.0.0.0", "::1")], [socket.AF_INET, socket.AF_INET6])
+
+    def test_what_is_no_address(self) -> None:
+        self.busy.close()
+        for text in ("localhost", "", "127.0.0.1:22", "1.2.3"):
+            error = self.assertRaises(UsageError, check, ["127.0.0.1", text], self.port)
+            self.assertIn("give an IP address", str(error))
+
+    def test_a_free_port_stays_free(self) -> None:
+        self.busy.close()
+        for _ in range(2):
+            check(["127.0.0.1", "::1"], self.port)
+
+    def test_a_busy_port(self) -> None:
+        self.busy.listen()
+        error = self.assertRaises(Unavailable, check, ["127.0.0.2", "127.0.0.1"], self.port)
+        self.assertIn(f"127.0.0.1, port {self.port}: it is in use", str(error))
+
+    def test_an_address_of_another_machine_is_passed_over(self) -> None:
+        check(["192.0.2.1", "2001:db8::1"], self.port)  # for documentation only (RFC 5737 and 3849)
+
+    def test_a_privileged_port(self) -> None:
+        self.assertIn("only root may use ports below 1024", str(refusal("::", 22, errno.EACCES)))
+        self.assertIn("No buffer space", str(refusal("::", 22, errno.ENOBUFS)))

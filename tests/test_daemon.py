@@ -1,0 +1,341 @@
+"""The daemon as systemd runs it: in the foreground, heard over a socket, ended and reloaded by signals."""
+
+from __future__ import annotations
+
+import contextlib  # trial takes a name `suppress` here for its own
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product, children, until
+
+OUTSIDE = {
+    "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
+}
+DONE = {"text": "All done."}
+PATIENCE = 30.0
+STUBBORN = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.run([sys.executable, "-I", "-m", "ironcurtain.servers.files", *sys.argv[1:]])
+signal.pause()
+"""
+"""An MCP server that ends when it is killed, and not before."""
+
+
+class DaemonCase(SynchronousTestCase):
+    """A daemon of its own for each test."""
+
+    def setUp(self) -> None:
+        self.product = Product()
+        (self.product.person / "secret.txt").write_text("the moon is far")
+        self.product.home.mkdir(mode=0o700)
+        if os.geteuid() == 0:  # our Python is not always where another user reaches it
+            self.product.environ["IRONCURTAIN_RUN_AS"] = "0"
+        self.addCleanup(self.finish)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(self.socket.close)
+        self.socket.bind(str(self.product.person / "notify"))
+        self.socket.settimeout(PATIENCE)
+
+    def finish(self) -> None:
+        self.assertEqual(self.product.close(), [])
+
+    def begin(self, *words: str, **variables: str) -> subprocess.Popen[str]:
+        """:returns: a daemon that has no terminal, as one of systemd's has none."""
+        heard = {"NOTIFY_SOCKET": str(self.product.person / "notify"), **variables}
+        line = [str(Path(sys.executable).parent / "twistd"), "-n", "--pidfile=", "ironcurtain", *words]
+        process = subprocess.Popen(
+            line, env={**self.product.environ, **heard}, cwd=self.product.person, text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self.addCleanup(self._end, process)
+        return process
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+    def heard(self, wanted: str) -> dict[str, str]:
+        """:returns: the first message that holds an assignment, by name."""
+        while True:
+            message = dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
+            if wanted in message:
+                return message
+
+    def ended(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        """:returns: its status, and what it wrote."""
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out + err
+
+    def setting(self, line: str) -> None:
+        """Have one line of settings."""
+        (self.product.home / "config.toml").write_text(line)
+
+    def asking(self) -> subprocess.Popen[str]:
+        """:returns: a session that takes messages."""
+        before = len(self.product.json("sessions"))
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
+        while len(self.product.json("sessions")) == before:
+            self.assertIsNone(process.poll())
+        return process
+
+    def ask(self, process: subprocess.Popen[str]) -> float:
+        """Have a session ask a person. :returns: for how many seconds it waits."""
+        known = {view["number"] for view in self.product.json("escalations")}
+        assert process.stdin is not None
+        process.stdin.write("look outside\n")
+        process.stdin.flush()
+        while not (new := [v for v in self.product.json("escalations") if v["number"] not in known]):
+            pass
+        return round(float(new[0]["expires_at"]) - float(new[0]["raised_at"]))
+
+
+class HeardTests(DaemonCase):
+    """What systemd hears."""
+
+    def test_it_is_ready_when_it_serves_and_says_when_it_ends(self) -> None:
+        daemon = self.begin()
+        self.assertEqual(self.heard("READY")["STATUS"], "serves sessions, without SSH")
+        self.assertEqual(self.product.json("sessions"), [])
+        daemon.terminate()
+        self.assertIn("STOPPING", self.heard("STOPPING"))
+        self.assertEqual(self.ended(daemon)[0], -signal.SIGTERM)
+
+    def test_it_is_not_ready_when_it_did_not_start(self) -> None:
+        (self.product.home / "ssh").mkdir(mode=0o700)
+        (self.product.home / "ssh" / "host_key").write_text("no key")
+        (self.product.home / "ssh" / "host_key").chmod(0o600)
+        status, text = self.ended(self.begin("--ssh-port", str(free_port())))
+        self.assertEqual(status, 78, text)
+        self.assertIn("IronCurtain did not start: ", text)
+        self.assertIn("host_key", text)
+        self.assertNotIn("READY", self.heard("STATUS"))
+
+    def test_the_watchdog_hears_it_again_and_again(self) -> None:
+        self.begin(WATCHDOG_USEC="200000")
+        for _ in range(3):
+            self.heard("WATCHDOG")
+
+    def test_the_watchdog_of_another_process_does_not(self) -> None:
+        daemon = self.begin(WATCHDOG_USEC="200000", WATCHDOG_PID="1")
+        self.assertNotIn("WATCHDOG", self.heard("READY"))
+        daemon.terminate()
+        self.assertIn("STATUS", self.heard("STOPPING"))
+
+    def test_its_children_inherit_none_of_it(self) -> None:
+        server = {
+            "command": sys.executable,
+            "args": ["-I", "-m", "ironcurtain.servers.files", "$WORKSPACE"],
+            "env_command": {"KEY": "env >~/environment; echo key"},  # it is run with all that the daemon has
+        }
+        (self.product.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"filesystem": server}}))
+        self.begin(WATCHDOG_USEC="60000000")
+        self.heard("READY")
+        self.asking()
+        names = [line.partition("=")[0] for line in (self.product.person / "environment").read_text().splitlines()]
+        self.assertIn("IRONCURTAIN_SSH_PORT", names)
+        self.assertEqual([name for name in names if name == "NOTIFY_SOCKET" or name.startswith("WATCHDOG_")], [])
+
+
+class ReloadTests(DaemonCase):
+    """SIGHUP, and ``ironcurtain reload``."""
+
+    def test_new_sessions_have_the_new_settings_and_running_ones_keep_theirs(self) -> None:
+        self.setting("[escalation]\ntimeout_seconds = 200")
+        daemon = self.begin()
+        self.heard("READY")
+        before = self.asking()
+        self.setting("[escalation]\ntimeout_seconds = 100")
+        daemon.send_signal(signal.SIGHUP)
+        self.assertIn("MONOTONIC_USEC", self.heard("RELOADING"))
+        self.heard("READY")
+        after = self.asking()
+        self.assertEqual((self.ask(before), self.ask(after)), (200, 100))
+
+    def test_the_command_says_what_is_new(self) -> None:
+        self.begin()
+        self.heard("READY")
+        self.setting("[escalation]\ntimeout_seconds = 100\n[ssh]\nlisten = ['127.0.0.2']")
+        self.assertEqual(
+            self.product.json("reload"),
+            {"changed": ["escalation.timeout_seconds", "ssh.listen"], "restart": ["ssh.listen"]},
+        )
+        done = self.product.run("reload")
+        self.assertEqual((done.returncode, done.stdout.count("\n")), (0, 1), done.stdout)
+
+    def test_a_wrong_file_is_told_everywhere_and_changes_nothing(self) -> None:
+        self.setting("[escalation]\ntimeout_seconds = 200")
+        daemon = self.begin()
+        self.heard("READY")
+        for name, text in (
+            ("policy.toml", "rule = 3"),
+            ("mcp-servers.json", "{"),
+            ("config.toml", "[escalation]\ntimeout = 1"),
+        ):
+            self.setting("[escalation]\ntimeout_seconds = 100")
+            path = self.product.home / name
+            path.write_text(text)
+            done = self.product.run("reload")
+            self.assertEqual(done.returncode, 78)
+            self.assertIn(name, done.stderr)
+            self.assertIn(f"nothing was reloaded: {path}", self.heard("READY")["STATUS"])
+            path.unlink()
+        self.assertEqual(self.ask(self.asking()), 200)
+        daemon.terminate()
+        self.assertEqual(self.ended(daemon)[1].count("nothing was reloaded: "), 3)
+
+    def test_without_a_daemon(self) -> None:
+        done = self.product.run("reload")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("no daemon runs in ", done.stderr)
+
+
+class EndTests(DaemonCase):
+    """Ended at several moments."""
+
+    def end(self, daemon: subprocess.Popen[str], number: signal.Signals = signal.SIGTERM) -> str:
+        """:returns: what it wrote."""
+        daemon.send_signal(number)
+        status, text = self.ended(daemon)
+        self.assertEqual(status, -number, text)
+        self.assertEqual(list((self.product.home / "run").iterdir()), [])
+        return text
+
+    def test_at_once(self) -> None:
+        daemon = self.begin()
+        until(daemon.stdout, "reactor class")
+        self.end(daemon)
+
+    def test_by_the_keyboard(self) -> None:
+        daemon = self.begin()
+        self.heard("READY")
+        self.end(daemon, signal.SIGINT)
+
+    def test_while_a_session_starts(self) -> None:
+        servers = {"mcpServers": {"slow": {"command": sys.executable, "args": ["-c", "import signal; signal.pause()"]}}}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
+        daemon = self.begin()
+        self.heard("READY")
+        process = self.product.start("start", "--backend", self.product.script(DONE), "do it")
+        while not list(self.product.home.glob("sessions/*/audit.jsonl")):
+            pass
+        self.end(daemon)
+        process.communicate()
+        self.assertNotEqual(process.returncode, 0)
+
+    def test_while_a_call_waits_for_a_person(self) -> None:
+        daemon = self.begin()
+        self.heard("READY")
+        process = self.asking()
+        self.ask(process)
+        self.end(daemon)
+        process.communicate()
+        records = self.product.audit()
+        self.assertEqual([r["outcome"] for r in records if r["kind"] == "decision"], ["withdrawn"])
+        self.assertEqual(records[-1]["kind"], "end")
+
+    def stubborn(self) -> subprocess.Popen[str]:
+        """:returns: a daemon with a session whose server takes seconds to end."""
+        arguments = ["-c", STUBBORN, "$WORKSPACE", "$HOME"]
+        servers = {"mcpServers": {"filesystem": {"command": sys.executable, "args": arguments}}}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
+        daemon = self.begin()
+        self.heard("READY")
+        self.asking()
+        return daemon
+
+    def test_a_server_that_does_not_want_to_end_is_killed(self) -> None:
+        self.assertNotIn("not everything has ended", self.end(self.stubborn()))
+
+    def test_a_second_signal_does_not_wait_for_that(self) -> None:
+        daemon = self.stubborn()
+        daemon.terminate()
+        self.heard("STOPPING")
+        daemon.terminate()
+        status, text = self.ended(daemon)
+        self.assertEqual(status, -signal.SIGTERM)
+        self.assertIn("not everything has ended, and the daemon ends all the same: a second signal came", text)
+        left = [pid for pid in children() if b"signal.pause" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        self.assertEqual(len(left), 1)  # as after kill -9; of systemd's, this one is killed with all the rest
+        os.killpg(left[0], signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-left[0], 0)
+
+
+class RefusedTests(DaemonCase):
+    """What makes a daemon impossible is said in a sentence, with a status, before it goes to the background."""
+
+    def refused(self, *words: str) -> tuple[int, str]:
+        done = self.product.twistd("ironcurtain", *words)
+        self.assertNotIn("Traceback", done.stdout + done.stderr)
+        return done.returncode, done.stderr + done.stdout
+
+    def test_the_port_is_busy(self) -> None:
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            port = busy.getsockname()[1]
+            status, text = self.refused("--ssh-port", str(port))
+        self.assertEqual(status, 69)
+        self.assertIn(f"SSH cannot listen on 127.0.0.1, port {port}: it is in use", text)
+        self.assertIn("--ssh-port", text)
+
+    def test_the_home_cannot_be_used(self) -> None:
+        (self.product.person / "file").write_text("")
+        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "directory of your own")):
+            status, text = self.refused("--home", path)
+            self.assertEqual(status, 64)
+            self.assertIn(why, text)
+
+    def test_the_settings_are_wrong(self) -> None:
+        self.setting("[ssh]\nport = 'x'")
+        status, text = self.refused()
+        self.assertEqual(status, 78)
+        self.assertIn("config.toml:2: ssh.port", text)
+
+    def test_another_daemon_runs(self) -> None:
+        self.begin()
+        self.heard("READY")
+        status, text = self.refused()
+        self.assertEqual(status, 69)
+        self.assertIn("daemon.lock is held by process", text)
+
+    def test_wrong_options(self) -> None:
+        for words, why in (
+            (("--ssh-port", "70000"), "must be from 0 to 65535"),
+            (("--ssh-port", "x"), "must be from 0 to 65535"),
+            (("--ssh-listen", "localhost"), "give an IP address"),
+        ):
+            status, text = self.refused(*words)
+            self.assertEqual(status, 1)
+            self.assertIn(why, text)
+
+    def test_addresses_to_listen_on(self) -> None:
+        port = free_port()
+        self.begin("--ssh-port", str(port), "--ssh-listen", "127.0.0.3", "--ssh-listen", "127.0.0.2")
+        self.assertEqual(self.heard("READY")["STATUS"], f"serves sessions, and SSH on port {port}")
+        for address, answers in (("127.0.0.2", True), ("127.0.0.3", True), ("127.0.0.1", False)):
+            with socket.socket() as tried:
+                self.assertEqual(tried.connect_ex((address, port)) == 0, answers, address)
+
+
+def free_port() -> int:
+    """:returns: a port that is free now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: Any = free.getsockname()[1]
+    return int(port)

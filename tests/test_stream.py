@@ -1,0 +1,213 @@
+"""Twisted's protocols on asyncio's transports, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone, ConnectionLost
+from twisted.internet.interfaces import IHalfCloseableProtocol, IPushProducer
+from twisted.internet.protocol import Protocol
+from twisted.internet.task import deferLater
+from twisted.python.failure import Failure
+from twisted.trial.unittest import TestCase
+from zope.interface import implementer
+
+from ironcurtain.stream import Stream, adopt
+
+reactor: Any = _reactor
+
+MUCH = 4 * 1024 * 1024
+
+
+class Kept(Protocol):
+    """Keeps what it hears."""
+
+    transport: Any
+
+    def __init__(self) -> None:
+        self.heard, self.wanted = b"", 0
+        self.enough: Deferred[None] = Deferred()
+        self.lost: Deferred[Failure] = Deferred()
+
+    def dataReceived(self, data: bytes) -> None:
+        self.heard += data
+        if b"!" in data:
+            raise ValueError("cannot be handled")
+        if self.wanted and len(self.heard) >= self.wanted:
+            self.wanted = 0
+            self.enough.callback(None)
+
+    def connectionLost(self, reason: Failure | None = None) -> None:
+        self.lost.callback(reason)  # type: ignore[arg-type]  # trial would take a failure for the end of a test
+
+    def until(self, count: int) -> Deferred[None]:
+        """:returns: fires when so many bytes were heard."""
+        self.wanted = count
+        if len(self.heard) >= count:
+            return Deferred.fromCoroutine(_nothing())
+        return self.enough
+
+
+@implementer(IHalfCloseableProtocol)
+class HalfOpen(Kept):
+    """Answers when the other side has said everything."""
+
+    def readConnectionLost(self) -> None:
+        self.transport.write(b"heard " + self.heard)
+        self.transport.loseConnection()
+
+    def writeConnectionLost(self) -> None:
+        """Never called by our streams: a connection that cannot be written to is lost."""
+
+
+@implementer(IPushProducer)
+class Producer:
+    """Counts."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.resumed: Deferred[None] = Deferred()
+
+    def pauseProducing(self) -> None:
+        self.said.append("pause")
+
+    def resumeProducing(self) -> None:
+        self.said.append("resume")
+        self.resumed.callback(None)
+
+    def stopProducing(self) -> None:
+        self.said.append("stop")
+
+
+async def _nothing() -> None:
+    pass
+
+
+class StreamTests(TestCase):
+    async def connected(self, protocol: Kept) -> socket.socket:
+        """:returns: the other side of a protocol's connection; it does not block."""
+        mine, other = socket.socketpair()
+        self.addCleanup(other.close)
+        other.setblocking(False)
+        await adopt(mine, protocol)
+        return other
+
+    async def ended(self, protocol: Kept) -> None:
+        protocol.transport.abortConnection()
+        await self.reason(protocol)
+
+    async def reason(self, protocol: Kept) -> Any:
+        """:returns: why a connection is over."""
+        reasons: list[Failure] = []
+        protocol.lost.addErrback(reasons.append)
+        await protocol.lost
+        return reasons[0].value
+
+    async def test_both_ways(self) -> None:
+        protocol = Kept()
+        other = await self.connected(protocol)
+        self.assertIsInstance(protocol.transport, Stream)
+        protocol.transport.write(b"now")
+        self.assertEqual(other.recv(10), b"now")  # at once, not in the reactor's next turn
+        other.sendall(b"hello")
+        await protocol.until(5)
+        self.assertEqual(protocol.heard, b"hello")
+        await self.ended(protocol)
+
+    async def test_what_waits_pauses_the_producer(self) -> None:
+        protocol, producer = Kept(), Producer()
+        other = await self.connected(protocol)
+        stream = protocol.transport
+        stream.registerProducer(producer, True)
+        stream.write(b"x" * MUCH)
+        self.assertEqual(producer.said, ["pause"])
+        self.assertGreater(stream.waiting, 0)
+        got = 0
+        while got < MUCH:
+            try:
+                got += len(other.recv(MUCH))
+            except BlockingIOError:
+                await deferLater(reactor, 0)
+        await producer.resumed
+        self.assertEqual((producer.said, stream.waiting), (["pause", "resume"], 0))
+        stream.unregisterProducer()
+        await self.ended(protocol)
+
+    async def test_a_producer_that_comes_late_is_told(self) -> None:
+        protocol, producer = Kept(), Producer()
+        await self.connected(protocol)
+        protocol.transport.write(b"x" * MUCH)
+        protocol.transport.registerProducer(producer, True)
+        self.assertEqual(producer.said, ["pause"])
+        await self.ended(protocol)
+
+    async def test_one_producer_that_can_be_paused(self) -> None:
+        protocol = Kept()
+        await self.connected(protocol)
+        with self.assertRaises(RuntimeError):
+            protocol.transport.registerProducer(Producer(), False)
+        protocol.transport.registerProducer(Producer(), True)
+        with self.assertRaises(RuntimeError):
+            protocol.transport.registerProducer(Producer(), True)
+        await self.ended(protocol)
+
+    async def test_nothing_is_read_while_paused(self) -> None:
+        protocol = Kept()
+        other = await self.connected(protocol)
+        protocol.transport.pauseProducing()
+        other.sendall(b"abc")
+        for _ in range(3):
+            await deferLater(reactor, 0)
+        self.assertEqual(protocol.heard, b"")
+        protocol.transport.resumeProducing()
+        await protocol.until(3)
+        await self.ended(protocol)
+
+    async def test_what_was_written_is_sent_before_the_end(self) -> None:
+        protocol = Kept()
+        other = await self.connected(protocol)
+        protocol.transport.write(b"x" * MUCH)
+        protocol.transport.loseConnection()
+        got = b""
+        while True:
+            try:
+                if not (piece := other.recv(MUCH)):
+                    break
+                got += piece
+            except BlockingIOError:
+                await deferLater(reactor, 0)
+        self.assertEqual(len(got), MUCH)
+        self.assertIsInstance(await self.reason(protocol), ConnectionDone)
+
+    async def test_the_end_of_the_other_side_is_the_end(self) -> None:
+        protocol = Kept()
+        (await self.connected(protocol)).shutdown(socket.SHUT_WR)
+        self.assertIsInstance(await self.reason(protocol), ConnectionDone)
+
+    async def test_a_half_closeable_protocol_may_still_answer(self) -> None:
+        protocol = HalfOpen()
+        other = await self.connected(protocol)
+        other.sendall(b"all")
+        other.shutdown(socket.SHUT_WR)
+        await self.reason(protocol)
+        self.assertEqual(other.recv(100), b"heard all")
+
+    async def test_a_broken_connection_says_so(self) -> None:
+        protocol, producer = Kept(), Producer()
+        other = await self.connected(protocol)
+        protocol.transport.pauseProducing()
+        other.close()
+        protocol.transport.write(b"to nobody")
+        self.assertIsInstance(await self.reason(protocol), ConnectionLost)
+        protocol.transport.write(b"harmless")
+        protocol.transport.registerProducer(producer, True)
+        self.assertEqual(producer.said, ["stop"])
+
+    async def test_what_cannot_be_handled_ends_the_connection(self) -> None:
+        protocol = Kept()
+        (await self.connected(protocol)).sendall(b"!")
+        self.assertIsInstance(await self.reason(protocol), ConnectionDone)
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)

@@ -1,0 +1,93 @@
+"""A real terminal for tests: tmux, which shows what a program draws, and presses keys."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pyte
+
+from tests.product import Product
+
+PATIENCE = 30.0
+"""Seconds for whatever is waited for, unless a test says otherwise."""
+
+
+FLAGS = ("alternate_on", "insert_flag", "mouse_any_flag", "origin_flag", "wrap_flag", "cursor_flag")
+"""What a program can have set; 0 0 0 0 1 1 is how it was."""
+
+
+class Tmux:
+    """
+    A terminal of its own, by a tmux server of its own, with a shell in it.
+
+    :param patience: seconds that :meth:`wait` waits.
+    """
+
+    def __init__(self, product: Product, columns: int = 80, rows: int = 24, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self.directory = tempfile.mkdtemp(prefix="ic-tmux-")
+        self._environ = {**product.environ, "TERM": "xterm-256color", "TMUX_TMPDIR": self.directory}
+        self._environ.setdefault("LANG", "C.UTF-8")
+        size = ("-x", str(columns), "-y", str(rows))
+        self.run("-f", "/dev/null", "new-session", "-d", *size, "-c", str(product.project), "/bin/sh")
+
+    def run(self, *words: str) -> str:
+        """:returns: what tmux prints."""
+        return subprocess.run(
+            ["tmux", "-L", "test", *words], env=self._environ, text=True, capture_output=True, check=True, timeout=30
+        ).stdout
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, by the names that tmux gives them."""
+        self.run("send-keys", *keys)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return self.run("capture-pane", "-p")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Where the cursor is, and how the terminal is set: :data:`FLAGS`."""
+        names = ("cursor_x", "cursor_y", *FLAGS)
+        return tuple(self.run("display-message", "-p", " ".join(f"#{{{name}}}" for name in names)).split())
+
+    @property
+    def cells(self) -> list[tuple[object, ...]]:
+        """What is on the screen, cell by cell: character and appearance; of a blank only what can be seen of it."""
+        columns, rows = map(int, self.run("display-message", "-p", "#{pane_width} #{pane_height}").split())
+        screen = pyte.Screen(columns, rows)
+        drawn = self.run("capture-pane", "-p", "-e", "-N").rstrip("\n").replace("\n", "\r\n")
+        pyte.Stream(screen).feed(drawn)
+        found = [screen.buffer[y][x] for y in range(rows) for x in range(columns)]
+        return [(c.data, c.bg, c.reverse, c.underscore, c.fg if c.data.strip() or c.reverse else "") for c in found]
+
+    def type(self, text: str) -> None:
+        """Type a text, and press Enter."""
+        self.run("send-keys", "-l", text)
+        self.keys("Enter")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Have another size."""
+        self.run("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def wait(self, pattern: str) -> str:
+        """:returns: the screen, as soon as the pattern is on it."""
+        end = time.monotonic() + self._patience
+        while not re.search(pattern, text := self.text, re.MULTILINE):
+            if time.monotonic() > end:
+                raise AssertionError(f"{pattern!r} is not on the screen:\n{text}")
+            time.sleep(0.02)  # of the terminal nothing can be awaited
+        return text
+
+    def close(self) -> None:
+        """End it and all that runs in it."""
+        server = int(self.run("display-message", "-p", "#{pid}"))
+        self.run("kill-server")
+        os.waitpid(server, 0)  # it became our child when the command that started it ended: see Product
+        shutil.rmtree(self.directory)
