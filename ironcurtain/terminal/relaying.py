@@ -80,9 +80,10 @@ class Relaying:
             self._client.typed(data)
 
     def _over(self, ended: Ended) -> None:
-        if self._client is None:
+        client, self._client = self._client, None
+        if client is None:
             return
-        self._client = None
+        client.leave("over")  # it does not notice by itself while the channel is full
         self._keyboard.stop()
         self._channel.write(RESTORE)
         self._on_end(ended.reason, ended.status)

@@ -24,8 +24,8 @@ MOVES = (
 EDITS = (
     *(b"\x1b7", b"\x1b8"),
     *(b"\x1b[J", b"\x1b[1J", b"\x1b[2J", b"\x1b[K", b"\x1b[1K", b"\x1b[2K", b"\x1b[2L", b"\x1b[M", b"\x1b[3P"),
-    *(b"\x1b[4@", b"\x1b[2X", b"\x1b[S", b"\x1b[T", b"\x1b[2;4r", b"\x1b[r", b"\x1b[4h"),
-    *(b"\x1b[4l", b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?7l", b"\x1b[?7h"),
+    *(b"\x1b[4@", b"\x1b[2X", b"\x1b[S", b"\x1b[T", b"\x1b[2;4r", b"\x1b[r"),
+    *(b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?7l", b"\x1b[?7h"),
 )
 
 
