@@ -2,8 +2,8 @@
 What it costs to reach a container's terminal over SSH: through our service, and through ``sshd`` and ``docker attach``.
 
 Both ways end in the same program in containers of the same image, whose terminal echoes keys; both begin with the same
-``ssh`` in a terminal of its own. On our way the screen is modelled and recorded, as in the product. A third way is our
-service within tmux, where people may sit. All take turns::
+``ssh`` in a terminal of its own. On our way the screen is modelled and recorded, as in the product. A third way is
+``docker attach`` within tmux, which draws screens afresh for whoever comes, too. All take turns::
 
     python -m benchmarks.attach [--keys 200] [--rounds 5]
 
@@ -43,7 +43,6 @@ PROGRAM = (
 )
 """Echoes keys, as the kernel does for it; a line that is entered has it write much."""
 
-TMUX = ("tmux", "-f", "/dev/null", "-L")
 PATIENCE = 120.0
 """Seconds that anything may take."""
 
@@ -165,8 +164,9 @@ def container(*command: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def sshd(top: Path, key: Path, name: str) -> Iterator[int]:
-    """OpenSSH's own server, which lets one key in and attaches it; its port is given."""
+def sshd(top: Path, key: Path, command: str) -> Iterator[int]:
+    """OpenSSH's own server, which lets one key in and runs one command; its port is given."""
+    top.mkdir()
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(top / "host")], check=True)
     shutil.copy(f"{key}.pub", top / "authorized")
     port, program = free_port(), shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -176,7 +176,7 @@ def sshd(top: Path, key: Path, name: str) -> Iterator[int]:
     (top / "config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {top}/host\nAuthorizedKeysFile {top}/authorized\n"
         f"PidFile none\nStrictModes no\nUsePAM no\nPrintMotd no\nPrintLastLog no\nPermitRootLogin yes\n"
-        f"ForceCommand docker --host unix://{engine.engine()} attach {name}\n"
+        f"ForceCommand {command}\n"
     )
     with subprocess.Popen([program, "-D", "-e", "-f", str(top / "config")], stderr=subprocess.DEVNULL) as process:
         try:
@@ -266,8 +266,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         top, key = Path(directory), Path(directory) / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-        theirs = stack.enter_context(container("/bin/sh", "-c", PROGRAM))
-        docker("start", theirs)
+        plain, tmuxed = (stack.enter_context(container("/bin/sh", "-c", PROGRAM)) for _ in range(2))
+        docker("start", plain, tmuxed)
+        attach = f"docker --host unix://{engine.engine()} attach"
+        within = f"tmux -f /dev/null -S {top}/tmux new-session 'exec {attach} {tmuxed}'"
         ours = stack.enter_context(container(*waiting(("/bin/sh", "-c", PROGRAM))))
         home = top / "home"
         let_in = [sys.executable, "-m", "ironcurtain.cli", "ssh", "add-key", "--roles", "admin", f"{key}.pub"]
@@ -277,11 +279,10 @@ def main() -> None:
         stack.callback(service.terminate)
         assert service.stdout is not None
         port = int(service.stdout.readline())
-        inside = " ".join(ssh(port, key)[:-1])
         ways = {
-            "docker attach": Terminal(*ssh(stack.enter_context(sshd(top, key, theirs)), key)),
+            "docker attach": Terminal(*ssh(stack.enter_context(sshd(top / "1", key, f"{attach} {plain}")), key)),
+            "docker attach in tmux": Terminal(*ssh(stack.enter_context(sshd(top / "2", key, within)), key)),
             "ours": Terminal(*ssh(port, key)),
-            "ours, within tmux": Terminal(*TMUX, f"bench-{os.getpid()}", "new-session", f"exec {inside} 'attach 1'"),
         }
         for terminal in ways.values():
             stack.callback(terminal.close)

@@ -12,7 +12,7 @@ import asyncio
 import socket
 from typing import Any
 
-from twisted.internet.address import UNIXAddress
+from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.defer import CancelledError
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import (
@@ -107,13 +107,13 @@ class Stream(asyncio.BufferedProtocol):
         """:returns: the socket's descriptor."""
         return int(self._transport.get_extra_info("socket").fileno())
 
-    def getHost(self) -> UNIXAddress:
-        """:returns: an address without a name: only the two sides know each other."""
-        return UNIXAddress(None)
+    def getHost(self) -> IPv4Address | IPv6Address | UNIXAddress:
+        """:returns: our address; UNIX sockets have none, as only the two sides know each other."""
+        return _address(self._transport.get_extra_info("sockname"))
 
-    def getPeer(self) -> UNIXAddress:
-        """:returns: an address without a name."""
-        return UNIXAddress(None)
+    def getPeer(self) -> IPv4Address | IPv6Address | UNIXAddress:
+        """:returns: the other side's address."""
+        return _address(self._transport.get_extra_info("peername"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """For asyncio."""
@@ -159,6 +159,12 @@ class Stream(asyncio.BufferedProtocol):
         self._protocol.connectionLost(Failure(reason))
 
 
+def _address(name: Any) -> IPv4Address | IPv6Address | UNIXAddress:
+    if not isinstance(name, tuple):
+        return UNIXAddress(None)
+    return (IPv4Address if len(name) == 2 else IPv6Address)("TCP", *name[:2])
+
+
 async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
     """
     Let a protocol speak over a connected stream socket.
@@ -176,11 +182,27 @@ async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
         raise CancelledError from None
 
 
+async def connect(path: str, protocol: IProtocol) -> None:
+    """
+    Let a protocol speak over a connection to a UNIX socket.
+
+    :raises OSError: nobody listens there.
+    """
+
+    async def connected() -> None:
+        await asyncio.get_running_loop().create_unix_connection(lambda: Stream(protocol), path)
+
+    try:
+        await from_asyncio(connected())
+    except asyncio.CancelledError:
+        raise CancelledError from None
+
+
 async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.Server:
     """
     Let clients in.
 
-    :param listening: a UNIX socket that is bound; belongs to the server from now on.
+    :param listening: a stream socket that is bound; belongs to the server from now on.
     """
 
     def build() -> asyncio.BaseProtocol:
@@ -188,6 +210,6 @@ async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.
         return asyncio.Protocol() if protocol is None else Stream(protocol)
 
     async def served() -> asyncio.Server:
-        return await asyncio.get_running_loop().create_unix_server(build, sock=listening)
+        return await asyncio.get_running_loop().create_server(build, sock=listening)
 
     return await from_asyncio(served())

@@ -9,13 +9,13 @@ from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHalfCloseableProtocol, IPushProducer
-from twisted.internet.protocol import Protocol
+from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
-from ironcurtain.stream import Stream, adopt
+from ironcurtain.stream import Stream, adopt, connect, serve
 
 reactor: Any = _reactor
 
@@ -61,6 +61,16 @@ class HalfOpen(Kept):
 
     def writeConnectionLost(self) -> None:
         """Never called by our streams: a connection that cannot be written to is lost."""
+
+
+class Greeting(Kept):
+    """Tells when it is there."""
+
+    came: Deferred[Any] = Deferred()
+
+    def connectionMade(self) -> None:
+        self.lost.addErrback(lambda _: None)
+        self.came.callback(self.transport)
 
 
 @implementer(IPushProducer)
@@ -211,3 +221,20 @@ class StreamTests(TestCase):
         (await self.connected(protocol)).sendall(b"!")
         self.assertIsInstance(await self.reason(protocol), ConnectionDone)
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+
+
+class ServerTests(TestCase):
+    """Listening, and connecting to a path."""
+
+    async def test_who_comes_over_tcp_has_an_address(self) -> None:
+        server = await serve(socket.create_server(("127.0.0.1", 0)), Factory.forProtocol(Greeting))
+        self.addCleanup(server.close)
+        with socket.create_connection(server.sockets[0].getsockname()) as client:
+            transport = await Greeting.came
+            self.assertEqual(transport.getPeer().port, client.getsockname()[1])
+            self.assertEqual((transport.getHost().host, transport.getPeer().host), ("127.0.0.1", "127.0.0.1"))
+            transport.abortConnection()
+
+    async def test_nobody_listens(self) -> None:
+        with self.assertRaises(OSError):
+            await connect("/nonexistent/socket", Kept())

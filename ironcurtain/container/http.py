@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 import msgspec
-from twisted.internet.defer import CancelledError, TimeoutError
-from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.internet.endpoints import UNIXClientEndpoint
 from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.task import Cooperator
@@ -31,6 +31,7 @@ from ironcurtain.container.streams import Receiver, Stream
 from ironcurtain.container.wire import error_message, hijack_request
 from ironcurtain.llm.streaming import Watch, deliver
 from ironcurtain.llm.trust import Connections
+from ironcurtain.stream import connect
 
 OLDEST, NEWEST = (1, 41), (1, 47)
 """Versions of the API: what is needed (Docker 20.10: private cgroup namespaces), and the newest that was looked at."""
@@ -124,14 +125,15 @@ class EngineHttp:
         """:returns: a connection that is open; whoever gets it has to :meth:`Stream.abort` it."""
         request = hijack_request(await self._target(path, query), msgspec.json.encode(body))
         stream = Stream(request, receive, self.address)
-        endpoint = UNIXClientEndpoint(self._reactor, self._socket, timeout=CONNECT_SECONDS)
+        patience = CONNECT_SECONDS
         try:
-            await connectProtocol(endpoint, stream)
-            await stream.opened.addTimeout(CALL_SECONDS, self._reactor)
+            await Deferred.fromCoroutine(connect(self._socket, stream)).addTimeout(patience, self._reactor)
+            patience = CALL_SECONDS
+            await stream.opened.addTimeout(patience, self._reactor)
         except TimeoutError:
-            raise self._silent(CALL_SECONDS) from None
-        except _NETWORK as e:
-            raise self._unreachable(e) from None
+            raise self._silent(patience) from None
+        except OSError as e:
+            raise EngineUnavailable(self.address, e.strerror or str(e)) from None
         return stream
 
     async def negotiate(self) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Sequence
 from typing import Any
 
-from twisted.internet.defer import DeferredList, maybeDeferred
-from twisted.internet.endpoints import TCP4ServerEndpoint, TCP6ServerEndpoint
-from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IListeningPort
+from twisted.internet.defer import DeferredList
 from twisted.logger import Logger
 
 from ironcurtain.errors import Unavailable
@@ -18,6 +16,7 @@ from ironcurtain.ssh.addresses import ELSEWHERE, family, refusal
 from ironcurtain.ssh.channel import Programs
 from ironcurtain.ssh.connections import Connections
 from ironcurtain.ssh.key_files import KeyFile, directory, host_key
+from ironcurtain.stream import serve
 
 
 class SshService:
@@ -33,13 +32,13 @@ class SshService:
     def __init__(self, reactor: Any, home: Home, addresses: Sequence[str], port: int, programs: Programs) -> None:
         self._reactor, self._home, self._addresses, self._port = reactor, home, addresses, port
         self._programs = programs
-        self._listening: list[IListeningPort] = []
+        self._listening: list[asyncio.Server] = []
         self.connections: Connections | None = None
 
     @property
     def ports(self) -> list[int]:
         """The port of each address that is listened on."""
-        return [port.getHost().port for port in self._listening]  # type: ignore[attr-defined]
+        return [server.sockets[0].getsockname()[1] for server in self._listening]
 
     async def start(self) -> None:
         """
@@ -50,10 +49,11 @@ class SshService:
         """
         private_directory(directory(self._home))
         key = host_key(self._home)
-        self.connections = Connections(self._reactor, key, KeyFile(directory(self._home)), self._programs)
-        self.connections.look()
+        self.connections = connections = Connections(self._reactor, key, KeyFile(directory(self._home)), self._programs)
+        connections.doStart()
+        connections.look()
         for address in self._addresses:
-            await self._listen(address)
+            await self._listen(address, connections)
         if not self._listening:
             raise Unavailable(f"this machine has none of the addresses {', '.join(self._addresses)}")
         self.log.info(
@@ -65,23 +65,22 @@ class SshService:
 
     async def stop(self) -> None:
         """Let nobody in any more, and end all connections, each with a word."""
-        for port in self._listening:
-            await maybeDeferred(port.stopListening)
+        for server in self._listening:
+            server.close()
         self._listening = []
         if self.connections is not None:
             self.connections.cut("IronCurtain has stopped", [*self.connections.live, *self.connections.unknown])
             await DeferredList([connection.gone for connection in self.connections.leaving])
+            self.connections.doStop()
 
-    async def _listen(self, address: str) -> None:
-        endpoint = TCP6ServerEndpoint if family(address) == socket.AF_INET6 else TCP4ServerEndpoint
+    async def _listen(self, address: str, connections: Connections) -> None:
         try:
-            self._listening.append(
-                await endpoint(self._reactor, self._port, interface=address).listen(self.connections)
-            )
-        except CannotListenError as e:
-            number = getattr(e.socketError, "errno", None) or 0
+            listening = socket.create_server((address, self._port), family=family(address))
+        except OSError as e:
+            number = e.errno or 0
             if number in ELSEWHERE:
                 self.log.info("no SSH on {address}: this machine does not have it", address=address)
                 return
             await self.stop()
             raise refusal(address, self._port, number) from None
+        self._listening.append(await serve(listening, connections))

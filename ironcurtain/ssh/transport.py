@@ -102,7 +102,6 @@ class Transport(transport.SSHServerTransport):
         self.supportedKeyExchanges = [*(each for each in KEY_EXCHANGES if each in there), STRICT_SERVER]
         self.supportedCiphers, self.supportedMACs = list(CIPHERS), list(MACS)
         self.supportedCompressions = [b"none"]
-        self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self._later("login", LOGIN_SECONDS, lambda: self.leave(b"the login took too long"))
         self.factory.opened(self)

@@ -85,11 +85,11 @@ class Hub:
     def received(self, data: bytes) -> None:
         """:param data: the program's output, as it came."""
         self.active = self._clock.seconds()
+        for attachment in self._attachments:  # first: a person waits for it
+            attachment.output(data)
         self._screen.feed(data)
         if self._recording is not None:
             self._record(lambda recording, now: recording.output(now, data))
-        for attachment in self._attachments:
-            attachment.output(data)
         if self._notice:
             self._give_notice()
 

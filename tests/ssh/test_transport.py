@@ -42,9 +42,6 @@ class Wire(StringTransport):
 
     aborted = False
 
-    def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing waits here."""
-
     def abortConnection(self) -> None:
         """Remember it."""
         self.aborted = True
