@@ -78,7 +78,7 @@ class Span(click.ParamType["float"]):
 @as_json
 @click.pass_context
 def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
-    r"""
+    """
     Run an agent with the same prompt again and again, until it says LOOP_COMPLETE or a limit is reached.
 
     \b
@@ -95,7 +95,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     \b
     Keys with --pty and --observe (within a paste they are just text):
       Ctrl-C           goes to the agent; twice within a second ends it, and the loop
-      Ctrl-\           kills it, and ends the loop
+      Ctrl-\\           kills it, and ends the loop
     An iteration that shows nothing and gets no keys for 30 s is ended, and the next one begins: --idle-timeout.
 
     Look on from elsewhere: ironcurtain attach N. If your terminal is in disorder after a kill -9: type reset.

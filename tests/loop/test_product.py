@@ -173,6 +173,7 @@ class StartTests(LoopCase):
         done = self.loop("--help", status=0)
         for word in ("LOOP_COMPLETE", "--observe", "reset", "[-- COMMAND ...]", "Exit status"):
             self.assertIn(word, done.stdout)
+        self.assertNotIn("\\b", done.stdout)  # how click is told to leave lines as they are
 
 
 class SessionTests(LoopCase):
