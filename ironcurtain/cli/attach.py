@@ -18,7 +18,7 @@ def attach(session: str) -> None:
 
     What you type goes to its agent, and the size of your terminal becomes the agent's. Ctrl-] and then d leaves it; a
     lone Ctrl-\\ ends the session. Sessions with a terminal are those of 'ironcurtain start --pty' and 'ironcurtain
-    loop', in whatever process they run. After a kill -9 of this command: reset, and Enter or Ctrl-J.
+    loop', in whatever process they run. If your terminal is in disorder after SIGKILL: reset, and Enter or Ctrl-J.
 
     Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known.
     """
@@ -31,8 +31,8 @@ def observe(session: str) -> None:
     """
     Look at the terminal of SESSION, given by its number.
 
-    What you type goes nowhere. A lone Ctrl-\\, or Ctrl-] and then d, leaves it. After a kill -9 of this command: reset,
-    and Enter or Ctrl-J.
+    What you type goes nowhere. A lone Ctrl-\\, or Ctrl-] and then d, leaves it. If your terminal is in disorder after
+    SIGKILL: reset, and Enter or Ctrl-J.
 
     Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known.
     """

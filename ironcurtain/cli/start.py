@@ -62,9 +62,9 @@ def start(
 
     All keys go to the agent but two, each pressed by itself: Ctrl-\\ ends the session, and Ctrl-] and then d leaves it.
     It goes on in the daemon if there is one (ironcurtain attach N comes back), else as long as this command runs. The
-    bell rings for what is put before you: answer in another terminal. If this command is killed with SIGKILL, it cannot
-    put your terminal in order: type reset and Enter, or Ctrl-J where Enter does nothing, unseen if need be. The exit
-    status is then that of the agent's program, 143 after SIGTERM; 0 if you left it.
+    bell rings for what is put before you: answer in another terminal. If your terminal is in disorder after SIGKILL:
+    type reset and Enter, or Ctrl-J where Enter does nothing, unseen if need be. The exit status is then that of the
+    agent's program, 143 after SIGTERM; 0 if you left it.
 
     Exit status: 0 an answer, 1 the message failed, 64 wrong usage, 69 Docker or something else that is needed is not
     there, 130 and 143 interrupted.

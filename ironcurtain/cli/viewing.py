@@ -16,6 +16,7 @@ from zope.interface import implementer
 from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
 from ironcurtain.terminal.local import LocalTerminal
@@ -44,6 +45,8 @@ async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -
             over.callback(None)
 
     viewing = Viewing(terminal, reactor, Keys((QUIT, DETACH)), lambda name: on_key(name, viewing), done)
+    guard = Guard(reactor)
+    guard.begin(0)
     terminal.begin(viewing)
     terminal.closed.addCallback(done)
     try:
@@ -54,6 +57,7 @@ async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -
         terminal.close(None)
         if terminal.connected:
             await terminal.closed
+        await guard.end()
     return hub.over
 
 
@@ -80,11 +84,15 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
             client.leave("left")
 
     hello = Hello(ticket.session, mode, *terminal.size(), ticket.token)
+    guard = Guard(reactor)
+    guard.begin(0)
     try:
         ended = await attach(reactor, ticket.socket, hello, terminal, Keys((QUIT, DETACH)), on_key)
     except CancelledError:
         say_that_it_goes_on(info.number)
         raise
+    finally:
+        await guard.end()
     if left:
         say_that_it_goes_on(info.number)
         return 0

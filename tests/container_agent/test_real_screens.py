@@ -24,6 +24,9 @@ PROMPT = "bypass permissions on"
 SIGN = "\u276f"
 """What Claude Code shows before what is typed."""
 
+AS_BEFORE = ("0", "0", "0", "0", "1", "1")
+"""The modes of a terminal that no program has changed."""
+
 
 class ScreenCase(RealAgentCase):
     """A person with several terminals."""
@@ -48,8 +51,16 @@ class ScreenCase(RealAgentCase):
         terminal.wait(f"^over {name}$")
         where = self.product.person / name
         self.assertEqual(Path(f"{where}.after").read_text(), Path(f"{where}.before").read_text())
-        self.assertEqual(terminal.flags[2:], ("0", "0", "0", "0", "1", "1"), "the terminal's modes")
+        self.assertEqual(terminal.flags[2:], AS_BEFORE)
         return int(Path(f"{where}.status").read_text())
+
+    def killed(self, terminal: Tmux, name: str) -> int:
+        """:returns: the status of a command that was killed: the terminal is as before a moment later."""
+        end, where = time.monotonic() + PATIENCE, self.product.person / name
+        while terminal.flags[2:] != AS_BEFORE and time.monotonic() < end:
+            time.sleep(0.1)
+        terminal.type(f"clear; stty -g > {where}.after; echo o''ver {name}")
+        return self.ended(terminal, name)
 
     def say(self, terminal: Tmux, message: str) -> None:
         """Type a message, and send it when the agent shows it."""
@@ -138,10 +149,7 @@ class AloneTests(ScreenCase):
         first.wait("^─{80}$")
         viewer = self.pid_of("ironcurtain attach 1")
         os.kill(viewer, signal.SIGKILL)
-        second.wait("^.*Killed")
-        second.run("send-keys", "-l", "reset; clear")
-        second.keys("C-j")  # Enter does nothing now: its byte is passed on as it is
-        second.wait(r"^\$$")
+        self.assertEqual(self.killed(second, "attached"), 137)
 
         # One who looks on changes nothing, and leaves.
         self.run_in(second, "ironcurtain observe 1", "observing")
