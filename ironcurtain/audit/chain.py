@@ -9,6 +9,7 @@ Cutting lines off the end cannot be seen from the file alone: compare the head d
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,13 +35,13 @@ def digest(line: bytes) -> str:
 
 def timestamp(seconds: float) -> str:
     """:returns: seconds since the epoch as UTC in ISO 8601, to the millisecond."""
-    whole = int(seconds // 1)
-    return f"{_to_the_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+    return _to_the_millisecond(math.floor(seconds * 1000))
 
 
 @lru_cache(maxsize=8)
-def _to_the_second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
+def _to_the_millisecond(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
 
 
 def make_line(sequence: int, time: str, kind: str, fields: Mapping[str, Any], previous: str) -> bytes:

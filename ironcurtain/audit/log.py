@@ -117,7 +117,7 @@ class AuditLog:
                 head = chain.digest(lines[-1])
             sequence += 1
             lines.append(chain.make_line(sequence, time, kind, self._redacted(fields), head))
-        return self._append(lines, sequence)
+        return self._append(b"\n".join(lines), lines[-1], sequence)
 
     def _redacted(self, fields: dict[str, Any]) -> dict[str, Any]:
         plain, is_plain = self._redactor.plain, self._redactor.is_plain
@@ -130,11 +130,12 @@ class AuditLog:
 
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
         sequence, time = self._sequence + 1, chain.timestamp(self._now())
-        return self._append([chain.make_line(sequence, time, kind, fields, self.head)], sequence)
+        line = chain.make_line(sequence, time, kind, fields, self.head)
+        return self._append(line, line, sequence)
 
-    def _append(self, lines: list[bytes], sequence: int) -> int:
-        self._write(b"\n".join((*lines, b"")))
-        self._sequence, self._last = sequence, lines[-1]
+    def _append(self, lines: bytes, last: bytes, sequence: int) -> int:
+        self._write(lines + b"\n")
+        self._sequence, self._last = sequence, last
         if self._later is None:
             self._later = self._clock.callLater(SYNC_SECONDS, self._sync_soon)
         return sequence
