@@ -49,7 +49,7 @@ def request(*messages: Message) -> ModelRequest:
 
 
 class ProviderCase(TestCase):
-    timeout = 30
+    timeout = 120
 
     def setUp(self) -> None:
         self.clock = Clock()

@@ -235,6 +235,14 @@ class ViewerTests(TerminalCase):
         self.assertTrue(list(self.product.home.glob("sessions/*/recording.cast")))
 
 
+def command_line(pid: int) -> bytes:
+    """:returns: nothing if there is no such process any more."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 class EndTests(TerminalCase):
     """The terminal is restored on every way out."""
 
@@ -245,9 +253,9 @@ class EndTests(TerminalCase):
 
     def gone(self, pid: int) -> None:
         """Wait until a process has ended; a zombie has no command line."""
-        line, end = Path(f"/proc/{pid}/cmdline"), time.monotonic() + PATIENCE
-        while line.exists() and line.read_bytes():
-            self.assertLess(time.monotonic(), end)
+        end = time.monotonic() + PATIENCE
+        while command_line(pid):
+            self.assertLess(time.monotonic(), end, command_line(pid))
             time.sleep(0.05)
 
     def test_sigterm(self) -> None:
@@ -257,13 +265,14 @@ class EndTests(TerminalCase):
         self.ended(143)
 
     def test_sigkill(self) -> None:
+        before = set(children())
         self.loop("--pty", "raw", "alternate")
         agent = self.ready()
         os.kill(self.pid(), signal.SIGKILL)
         self.terminal.wait(r"status 137$")
         self.gone(agent)
-        for pid in children():
-            if b"tmux" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        for pid in set(children()) - before:
+            if b"tmux" not in command_line(pid):
                 self.gone(pid)  # what has to notice by itself that we are gone
         self.terminal.type("clear; stty -g >after")
         self.as_before()
