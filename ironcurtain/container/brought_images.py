@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator
 from importlib import metadata
-from importlib.abc import Traversable
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from ironcurtain.container.image_context import arguments
