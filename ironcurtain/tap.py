@@ -188,7 +188,7 @@ class Daemon(Service):
         self._has_terminal = _has_terminal()
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup(1)
             self._on(signal.SIGHUP, self._hung_up)
-        self._reactor.callWhenRunning(self._start)  # signals are handled from then on
+        self._reactor.callLater(0, self._start)  # once the loop runs, and signals are handled
 
     def _start(self) -> None:
         self._starting = Deferred.fromCoroutine(self._application.start())

@@ -52,7 +52,7 @@ def run(
         outcome.append(result)
         reactor.stop()
 
-    reactor.callWhenRunning(begin)
+    reactor.callLater(0, begin)  # once the loop runs
     reactor.run()
     if not outcome:  # Twisted's own handlers were still in place
         raise SystemExit(128 + signal.SIGTERM)
