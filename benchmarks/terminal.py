@@ -27,15 +27,10 @@ from twisted.internet import asyncioreactor
 
 asyncioreactor.install()
 
+from terminal_ends import Dropped, One, Source, Viewer  # noqa: E402
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred, DeferredList  # noqa: E402
-from twisted.internet.protocol import (  # noqa: E402
-    Protocol,
-    ServerFactory,
-    connectionDone,
-)
 from twisted.internet.task import deferLater, react  # noqa: E402
-from twisted.python.failure import Failure  # noqa: E402
 
 from ironcurtain.terminal import screen  # noqa: E402
 from ironcurtain.terminal.attachment import Attachment  # noqa: E402
@@ -76,78 +71,6 @@ CONTENTS = {
     "a full-screen program": b"\x1b[?1049h" + SCREEN,
     "the same over lines": LINES + b"\x1b[?1049h" + SCREEN,
 }
-
-
-class Viewer:
-    """A person's end that counts what is drawn, and tells when something is."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.stalled = False
-        self.drawn: Deferred[None] = Deferred()
-
-    def draw(self, data: bytes) -> bool:
-        """Take bytes."""
-        self.size += len(data)
-        if not self.drawn.called:
-            self.drawn.callback(None)
-        return not self.stalled
-
-    def hold(self, full: bool) -> None:
-        """Nothing to hold."""
-
-    def ended(self, reason: str, status: int | None) -> None:
-        """Nothing to end."""
-
-
-class Source(Protocol):
-    """Output that comes over a socket, as the Engine's does; a stream without a program that reads."""
-
-    owner: Any
-    transport: Any
-
-    def __init__(self) -> None:
-        self.done: Deferred[None] = Deferred()
-
-    def dataReceived(self, data: bytes) -> None:
-        """Give it on."""
-        self.owner.received(data)
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """All has come."""
-        self.done.callback(None)
-
-    def write(self, data: bytes) -> None:
-        """Nobody reads it."""
-
-    def pause(self) -> None:
-        """Give no more for now."""
-        self.transport.pauseProducing()
-
-    def resume(self) -> None:
-        """Give more."""
-        self.transport.resumeProducing()
-
-    def resize(self, columns: int, rows: int) -> None:
-        """It has no size."""
-
-    def close(self) -> None:
-        """It ends by itself."""
-
-
-class Dropped:
-    """The owner of a stream that nobody looks at: the floor."""
-
-    def received(self, data: bytes) -> None:
-        """Drop it."""
-
-
-class _One(ServerFactory):
-    def __init__(self, protocol: Protocol) -> None:
-        self._protocol = protocol
-
-    def buildProtocol(self, addr: Any) -> Protocol:
-        return self._protocol
 
 
 def used(pid: int | None = None) -> float:
@@ -208,7 +131,7 @@ def begin(source: Source, size: int) -> subprocess.Popen[bytes]:
         file.seek(0)
         process = subprocess.Popen([sys.executable, "-S", "-c", WRITER], stdin=file, stdout=theirs.fileno())
         ours.setblocking(False)
-        reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _One(source))
+        reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, One(source))
     return process
 
 
