@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.findings import Finding, judged
 from ironcurtain.container.inside import CAPABILITY_SETS, SECCOMP_FILTER
 from ironcurtain.container.layout import SOCKETS
@@ -48,6 +49,7 @@ def judge_kernel(container: str, pid: int, proc: Path = Path("/proc")) -> tuple[
     :param container: the full id.
     :param pid: of that process, in the Engine's numbering.
     :returns: nothing where that process cannot be seen from here.
+    :raises ContainerDied: it ended meanwhile.
     """
     process = proc / str(pid)
     if not pid or container not in _text(process / "cgroup"):
@@ -106,6 +108,8 @@ def _shared(proc: Path, process: Path) -> Iterator[str]:
                 yield f"it shares the {name} namespace with this machine"
         except PermissionError:
             return
+        except (FileNotFoundError, ProcessLookupError):
+            raise ContainerDied("the container ended while it was looked at") from None
 
 
 def _bound(table: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from importlib import resources
 
 from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.errors import ContainerDied, ProbeFailed
+from ironcurtain.container.errors import ProbeFailed
 from ironcurtain.container.findings import Finding
 from ironcurtain.container.inside import judge_inside, parse
 from ironcurtain.container.layout import SOCKETS
@@ -28,13 +28,9 @@ async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[Fi
     :raises ContainerDied: it ended meanwhile.
     """
     inspected = await engine.inspect(container)
-    try:
-        kernel = judge_kernel(container, State.of(inspected).pid)
-    except (FileNotFoundError, ProcessLookupError):
-        raise ContainerDied("the container ended while it was looked at") from None
     findings = (
         *judge_description(inspected, spec),
-        *kernel,
+        *judge_kernel(container, State.of(inspected).pid),
         judge_sockets(spec),
         *judge_inside(parse(await _look_inside(engine, container)), spec),
     )

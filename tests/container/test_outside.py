@@ -9,6 +9,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.outside import judge_description, judge_kernel, judge_sockets
 from ironcurtain.container.spec import ContainerSpec, Mount
 from tests.container.support import SPEC
@@ -101,6 +102,12 @@ class KernelTests(SynchronousTestCase):
 
     def test_as_it_should_be(self) -> None:
         self.assertEqual(self.problems(), "")
+
+    def test_one_that_ends_meanwhile_has_died(self) -> None:
+        shutil.rmtree(self.proc / "77" / "ns")
+        (self.proc / "77" / "status").unlink()
+        with self.assertRaises(ContainerDied):
+            judge_kernel(ID, 77, self.proc)
 
     def test_rights(self) -> None:
         for values in (("0000000000000001", "1", "2"), ("0000000000000000", "0", "2"), ("0000000000000000", "1", "0")):
