@@ -47,6 +47,8 @@ class Place:
         """Whether all of another place lies in this one, and has its role."""
         if self.role != other.role or not self.below:
             return self == other
+        if other.value == self.value and not other.below:  # what lies now where the directory was is something else
+            return False
         return is_plain(other.value) and Root(self.value).holds(other.value)
 
 

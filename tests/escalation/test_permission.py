@@ -82,6 +82,10 @@ class PathTests(SynchronousTestCase):
         self.assertFalse(kept.covers(sure(scope(("read-path", "/srv/a")))))
         self.assertEqual(kept.words, "filesystem.write_file in /srv/src and below")
 
+    def test_a_file_where_the_directory_was_is_another_place(self) -> None:
+        for kept, wanted in (("/srv/src/a", "/srv/src"), ("/a/a", "/a")):
+            self.assertFalse(self.covers(kept, wanted))
+
     def test_the_home_is_never_permitted_as_a_whole(self) -> None:
         for path in ("/home/ada/notes.txt", "/home/readme", "/vmlinuz"):
             self.assertTrue(self.covers(path, path))
