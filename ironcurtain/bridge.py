@@ -11,14 +11,22 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
 
 def from_asyncio(coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
-    """:returns: fires with what the asyncio coroutine returns; cancelling it cancels the coroutine's task."""
-    return Deferred.fromFuture(asyncio.ensure_future(coroutine))
+    """
+    :returns: fires with what the asyncio coroutine returns; cancelling it cancels the coroutine's task, and then it
+        fails with Twisted's ``CancelledError``.
+    """
+    return Deferred.fromFuture(asyncio.ensure_future(coroutine)).addErrback(_translated)
+
+
+def _translated(failure: Failure) -> Failure:
+    return Failure(CancelledError()) if failure.check(asyncio.CancelledError) else failure
 
 
 def to_asyncio(deferred: Deferred[T]) -> asyncio.Future[T]:

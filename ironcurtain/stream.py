@@ -13,7 +13,6 @@ import socket
 from typing import Any
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
-from twisted.internet.defer import CancelledError
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import (
     IConsumer,
@@ -176,10 +175,7 @@ async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
     async def adopted() -> None:
         await asyncio.get_running_loop().create_connection(lambda: Stream(protocol), sock=connection)
 
-    try:
-        await from_asyncio(adopted())
-    except asyncio.CancelledError:
-        raise CancelledError from None
+    await from_asyncio(adopted())
 
 
 async def connect(path: str, protocol: IProtocol) -> None:
@@ -192,17 +188,15 @@ async def connect(path: str, protocol: IProtocol) -> None:
     async def connected() -> None:
         await asyncio.get_running_loop().create_unix_connection(lambda: Stream(protocol), path)
 
-    try:
-        await from_asyncio(connected())
-    except asyncio.CancelledError:
-        raise CancelledError from None
+    await from_asyncio(connected())
 
 
 async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.Server:
     """
     Let clients in.
 
-    :param listening: a stream socket that is bound; belongs to the server from now on.
+    :param listening: a stream socket that is bound; belongs to the server from now on. If this is cancelled, it may
+        still be open, and nobody listens.
     """
 
     def build() -> asyncio.BaseProtocol:
@@ -210,6 +204,12 @@ async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.
         return asyncio.Protocol() if protocol is None else Stream(protocol)
 
     async def served() -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(build, sock=listening)
+        server = await asyncio.get_running_loop().create_server(build, sock=listening, start_serving=False)
+        try:
+            await server.start_serving()
+        except BaseException:  # it is known to the loop already
+            server.close()
+            raise
+        return server
 
     return await from_asyncio(served())

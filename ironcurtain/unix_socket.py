@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from twisted.internet.interfaces import IProtocolFactory
@@ -52,15 +52,15 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_directory(path.parent, owner)
     _remove_stale(path)
-    listening = socket.socket(socket.AF_UNIX)
-    try:
+    with ExitStack() as undo:
+        listening = undo.enter_context(socket.socket(socket.AF_UNIX))
         _bind(listening, path)
+        undo.callback(path.unlink, missing_ok=True)
         if owner is not None:
             os.chown(path, *owner, follow_symlinks=False)
-        return UnixListener(await serve(listening, factory), path)
-    except BaseException:
-        listening.close()
-        raise
+        server = await serve(listening, factory)
+        undo.pop_all()
+    return UnixListener(server, path)
 
 
 def _bind(listening: socket.socket, path: Path) -> None:

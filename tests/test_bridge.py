@@ -35,7 +35,7 @@ class FromAsyncioTests(TestCase):
         working = from_asyncio(work())
         await from_asyncio(started.wait())
         working.cancel()
-        with self.assertRaises((CancelledError, asyncio.CancelledError)):
+        with self.assertRaises(CancelledError):
             await working
         await from_asyncio(ended.wait())
 
@@ -71,6 +71,6 @@ class ToAsyncioTests(TestCase):
         working = from_asyncio(work())
         await from_asyncio(waiting.wait())
         working.cancel()
-        with self.assertRaises((CancelledError, asyncio.CancelledError)):
+        with self.assertRaises(CancelledError):
             await working
         self.assertEqual(cancelled, [innermost])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import Any
 
 from twisted.internet import reactor as _reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.interfaces import IHalfCloseableProtocol, IPushProducer
 from twisted.internet.protocol import Factory, Protocol
@@ -15,6 +16,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
+from ironcurtain.bridge import soon
 from ironcurtain.stream import Stream, adopt, connect, serve
 
 reactor: Any = _reactor
@@ -226,6 +228,8 @@ class StreamTests(TestCase):
 class ServerTests(TestCase):
     """Listening, and connecting to a path."""
 
+    timeout = 20
+
     async def test_who_comes_over_tcp_has_an_address(self) -> None:
         server = await serve(socket.create_server(("127.0.0.1", 0)), Factory.forProtocol(Greeting))
         self.addCleanup(server.close)
@@ -234,6 +238,28 @@ class ServerTests(TestCase):
             self.assertEqual(transport.getPeer().port, client.getsockname()[1])
             self.assertEqual((transport.getHost().host, transport.getPeer().host), ("127.0.0.1", "127.0.0.1"))
             transport.abortConnection()
+
+    async def test_a_server_that_is_cancelled_listens_no_more(self) -> None:
+        await deferLater(reactor, 0)  # from here on the loop runs
+        listening = socket.create_server(("127.0.0.1", 0))
+        descriptor = listening.fileno()
+        served, turn = Deferred.fromCoroutine(serve(listening, Factory())), Deferred[None]()
+        soon(lambda: turn.callback(None))
+        await turn  # the loop watches the socket already
+        served.cancel()
+        with self.assertRaises(CancelledError):
+            await served
+        listening.close()
+        protocol = Kept()
+        mine, theirs = socket.socketpair()
+        with theirs:
+            os.dup2(mine.detach(), descriptor)  # the loop must not take it for the one it watched
+            await adopt(socket.socket(fileno=descriptor), protocol)
+            theirs.sendall(b"abc")
+            await protocol.until(3)
+            protocol.transport.loseConnection()
+            with self.assertRaises(ConnectionDone):
+                await protocol.lost
 
     async def test_nobody_listens(self) -> None:
         with self.assertRaises(OSError):

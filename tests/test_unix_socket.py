@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet import reactor as _reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Factory, Protocol
 from twisted.trial.unittest import TestCase
@@ -44,6 +44,14 @@ class ListenTests(TestCase):
         self.assertTrue(listener.alive)
         client = await connectProtocol(UNIXClientEndpoint(reactor, str(self.path)), Protocol())
         client.transport.loseConnection()
+
+    async def test_cancelled_it_leaves_no_file(self) -> None:
+        listening = Deferred.fromCoroutine(listen(self.path, Factory.forProtocol(Protocol)))
+        self.assertTrue(self.path.exists())
+        listening.cancel()
+        with self.assertRaises(CancelledError):
+            await listening
+        self.assertFalse(self.path.exists())
 
     async def test_a_stale_socket_is_removed(self) -> None:
         self.path.parent.mkdir(mode=0o700)

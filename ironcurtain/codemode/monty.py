@@ -94,10 +94,10 @@ class MontyInterpreter:
         """
         try:
             return await from_asyncio(self._run(code))
-        except asyncio.CancelledError:
+        except CancelledError:
             if self._closed:
                 raise SessionError("SESSION_CLOSED", "the interpreter was closed") from None
-            raise CancelledError from None
+            raise
 
     async def close(self) -> None:
         """End a program that runs, and its process."""

@@ -107,6 +107,7 @@ class StartTests(WorkspaceCase):
         self.assertEqual(len(list(self.product.home.glob("sessions/*"))), 1)
         verified = self.product.run("audit", "verify")
         self.assertEqual(verified.returncode, 0, verified.stdout)
-        self.assertEqual(self.product.run("start", "-r", "7").returncode, 69)
+        unknown = self.product.run("start", "-r", "no-such")  # a short number could begin the id
+        self.assertEqual(unknown.returncode, 69, unknown.stderr)
         self.assertIn("goes on has its workspace", self.refused("-r", "last", "--workspace", "."))
         self.assertIn("cannot go on with", self.refused("-r", "last", "--agent", "claude-code"))
