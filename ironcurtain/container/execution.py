@@ -120,9 +120,8 @@ async def _run(
         finally:
             stream.abort()
         return await _exit_status(engine, container, name)
-    except EngineError as e:
-        if e.status in (404, 409):
-            await _check_alive(engine, container)
+    except EngineError:  # of any status: 500, too, is said of a container that ends right then
+        await _check_alive(engine, container)
         raise
 
 
