@@ -35,6 +35,7 @@ class Tmux:
         self._environ.setdefault("LANG", "C.UTF-8")
         size = ("-x", str(columns), "-y", str(rows))
         self.run("-f", "/dev/null", "new-session", "-d", *size, "-c", str(product.project), "/bin/sh")
+        self.wait("^[#$]")  # what is typed before the shell's prompt would be echoed before it
 
     def run(self, *words: str) -> str:
         """:returns: what tmux prints."""
