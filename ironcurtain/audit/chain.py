@@ -35,13 +35,13 @@ def digest(line: bytes) -> str:
 
 def timestamp(seconds: float) -> str:
     """:returns: seconds since the epoch as UTC in ISO 8601, to the millisecond."""
-    return _to_the_millisecond(math.floor(seconds * 1000))
+    whole, rest = divmod(math.floor(seconds * 1000), 1000)
+    return f"{_to_the_second(whole)}.{rest:03d}Z"
 
 
 @lru_cache(maxsize=8)
-def _to_the_millisecond(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()}.{rest:03d}Z"
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 def make_line(sequence: int, time: str, kind: str, fields: Mapping[str, Any], previous: str) -> bytes:
