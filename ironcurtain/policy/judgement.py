@@ -49,6 +49,16 @@ def denied_by_default(what: str) -> Ruling:
     return Ruling(Decision.DENY, "default-deny", f"no rule allows {what}")
 
 
+def _combined(first: Ruling | None, second: Ruling) -> Ruling:
+    if first is None or SEVERITY[second.decision] > SEVERITY[first.decision]:
+        return second
+    why = f"{second.rule}: {second.reason}"
+    asks = first.decision is second.decision is Decision.ESCALATE
+    if not asks or second.rule == first.rule or why in first.reason:
+        return first
+    return Ruling(first.decision, first.rule, f"{first.reason}; {why}")
+
+
 class Judgement:
     """
     The state of one evaluation.
@@ -171,7 +181,8 @@ class Judgement:
 
     def by_rules(self, free: Sequence[str]) -> Ruling:
         """
-        Judge each role by itself; the severest decision counts, of equals the first.
+        Judge each role by itself; the severest decision counts, of equals the first. Of several that ask for a person,
+        the reason names all, so that nobody takes a change for mere reading.
 
         :param free: the roles that need no rule.
         """
@@ -184,8 +195,7 @@ class Judgement:
             ruling = self._judge(role)
             if ruling.decision is Decision.DENY:
                 return ruling
-            if result is None or SEVERITY[ruling.decision] > SEVERITY[result.decision]:
-                result = ruling
+            result = _combined(result, ruling)
         return result or _ALL_FREE
 
     def _judge(self, role: str) -> Ruling:
@@ -217,9 +227,7 @@ class Judgement:
             self._note_rule(rule, role, why_not)
             if why_not:
                 continue
-            left, ruling = rest, self._ruling(rule)
-            if result is None or SEVERITY[ruling.decision] > SEVERITY[result.decision]:
-                result = ruling
+            left, result = rest, _combined(result, self._ruling(rule))
         if left or result is None:
             return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
         return result

@@ -185,6 +185,18 @@ class RuleTests(_WorldTests):
         verdict = self.world.ask(engine, "filesystem", "replace_file", {"source": "~/a", "destination": "~/b"})
         self.assertVerdict(verdict, "allow write")
 
+    def test_the_reason_names_every_rule_that_asks(self) -> None:
+        engine = self.world.engine(
+            [
+                rule("read", "escalate", paths={"roles": ["read-path"], "within": "~"}),
+                rule("write", "escalate", paths={"roles": ["write-path"], "within": "~"}),
+            ]
+        )
+        verdict = self.world.ask(engine, "filesystem", "edit_file", {"path": "~/a", "edits": []})
+        self.assertEqual((verdict.rule, verdict.reason), ("read", "read says so; write: write says so"))
+        verdict = self.world.ask(engine, "filesystem", "read_text_file", {"path": "~/a"})
+        self.assertEqual((verdict.rule, verdict.reason), ("read", "read says so"))
+
     def test_what_is_left_over_denies_even_after_a_deny_rule(self) -> None:
         engine = self.world.engine([rule("no", "deny", paths={"roles": ["read-path"], "within": "~/d"})])
         paths = ["~/d/f", "/etc/hosts"]
