@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Any
 
 from ironcurtain.columns import Line, Span, Style
@@ -25,6 +26,9 @@ NAME = 40
 
 KEYS = 4
 """Most arguments that are listed shortly before they come in full."""
+
+REPEATED = 4
+"""How many times a line stands below itself before it is shown once, so that what differs cannot hide in a crowd."""
 
 _CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "new_string"), ("old_str", "new_str"))
 """Names that tools give to the two sides of a change."""
@@ -75,6 +79,8 @@ def _label(name: str) -> str:
 
 def _key_line(name: str, value: Any, width: int) -> Line:
     label = Span(_label(name), "bold")
+    if value == "":
+        return (label, Span("nothing: an empty text", "warn"))
     if _fits(name, value, width):
         return (label, Span(_value(value, BRIEF)))
     told = f" ({_length(value):,} characters, below)"
@@ -133,8 +139,12 @@ def _block(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
 
 
 def _lines(texts: list[str], mark: str, style: Style, width: int) -> Iterator[Line]:
-    for text in texts:
-        yield from _wrapped(one_line(text), mark, style, width)
+    for text, same in groupby(texts):
+        count = len(list(same))
+        for _ in range(count if count < REPEATED else 1):
+            yield from _wrapped(one_line(text), mark, style, width)
+        if count >= REPEATED:
+            yield (Span(f"… that line {count:,} times", "warn"),)
 
 
 def _wrapped(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:

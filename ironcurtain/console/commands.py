@@ -90,6 +90,7 @@ HELP = (
     ("up down", "choose; also j and k, or the mouse"),
     ("Tab", "go to the next list: waiting, sessions, history"),
     ("PgUp PgDn", "read on in the text, also with Space or the wheel"),
+    ("g G", "go to the beginning or the end of the text"),
     ("f", "filter what is listed"),
     ("/approve N", "approve escalation N; /approve all: what is listed on the screen"),
     ("/deny N", "deny escalation N; /deny all: what is listed on the screen"),

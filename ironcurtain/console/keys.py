@@ -130,6 +130,8 @@ _SCROLLING: Mapping[str, Callable[[State], State]] = {
     "page down": lambda state: state.roll(max(state.shown.page - 1, 1)),
     "page up": lambda state: state.roll(-max(state.shown.page - 1, 1)),
     " ": lambda state: state.roll(max(state.shown.page - 1, 1)),
+    "g": lambda state: state.roll(-state.shown.end),
+    "G": lambda state: state.roll(state.shown.end),
 }
 
 _PLAIN: Mapping[str, Callable[[State], State]] = {

@@ -47,6 +47,15 @@ class ShownTests(SynchronousTestCase):
         shown = "".join(plain(line) for line in full_lines({"text": value}, 76)[1:])
         self.assertEqual(shown.split(), value.split())
 
+    def test_what_differs_does_not_hide_in_a_crowd(self) -> None:
+        value = "x = 1\n" * 400 + "evil()\n" + "x = 1\n" * 1200 + "y\ny\ny"
+        lines = [plain(line) for line in full_lines({"content": value}, 76)[1:]]
+        folded = ["  x = 1", "… that line 400 times", "  evil()", "  x = 1", "… that line 1,200 times"]
+        self.assertEqual(lines, [*folded, "  y", "  y", "  y"])
+
+    def test_an_empty_text_is_told_from_no_text(self) -> None:
+        self.assertEqual([plain(line) for line in key_lines({"content": ""}, 76)], ["content = nothing: an empty text"])
+
     def test_a_megabyte_is_cut_and_counted(self) -> None:
         lines = full_lines({"text": "x" * 1_000_000}, 76)
         self.assertEqual(sum(plain(line).count("x") for line in lines[1:-1]), SHOWN)
@@ -77,8 +86,9 @@ class ChangeTests(SynchronousTestCase):
         )
 
     def test_long_edits_are_shown_one_after_the_other(self) -> None:
-        lines = self.edit("a\n" * 300, "b\n" * 300)
-        self.assertEqual((lines[0], lines[-2], len(lines)), ("- a", "+ b", 602))
+        old, new = ("".join(f"{side}{number}\n" for number in range(300)) for side in "ab")
+        lines = self.edit(old, new)
+        self.assertEqual((lines[0], lines[-2], len(lines)), ("- a0", "+ b299", 602))
 
     def test_what_has_more_to_it_is_shown_as_it_is(self) -> None:
         edits = [{"oldText": "a" * 40, "newText": "b", "also": 1}]

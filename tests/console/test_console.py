@@ -190,7 +190,7 @@ class DecisionTests(SynchronousTestCase):
         self.assertIn("> 1   filesystem", self.setup.settle())
         self.setup.console.received(b"\x1b[<0;10;6M\x1b[<0;10;6m")
         self.assertIn("> 2   filesystem", self.setup.settle())
-        long = Setup(80, 24, escalation(1, {"text": "line\n" * 100}))
+        long = Setup(80, 24, escalation(1, {"text": "one\ntwo\n" * 50}))
         before = long.settle()
         long.console.received(b"\x1b[<65;10;20M")
         self.assertNotEqual(long.settle(), before)

@@ -87,6 +87,9 @@ class ScrollTests(SynchronousTestCase):
         for _ in range(30):
             state, _ = press(state, "page up")
         self.assertEqual(state.scroll, 0)
+        state, _ = press(state, "G")
+        self.assertIn("row 099", "\n".join(lines(frame(state, Details(), 60, 20, NOW))))
+        self.assertEqual(press(state, "g")[0].scroll, 0)
 
     def test_a_click_finds_the_row(self) -> None:
         state = State().news([session(7)], [escalation(1), escalation(2)], NOW)

@@ -30,6 +30,8 @@ ALL_KEYS = [
     "tab",
     "page down",
     "page up",
+    "g",
+    "G",
     "f",
     "/",
     "?",
