@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -138,6 +139,24 @@ class StartTests(LoopCase):
             warning = "warning: PTY mode requested but stdout is not a TTY, falling back to headless"
             self.assertIn(warning, done.stderr.splitlines()[0])
             self.assertEqual(done.stdout, "piped\n")
+
+    def test_a_terminal_is_wanted_and_there_are_no_more(self) -> None:
+        """``/dev/pts`` is full: the one terminal that it may hold is script(1)'s."""
+        words = shlex.join(
+            self.product.command("loop", "--pty", "-n", "1", "--", "sh", "-c", "test -t 1 || echo piped")
+        )
+        mounted = (
+            "mount -t devpts -o newinstance,ptmxmode=0666,max=1 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
+        )
+        line = f"{mounted} && exec script -qec {shlex.quote(words)} /dev/null"
+        rights = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+        done = subprocess.run(
+            ["unshare", "--mount", *rights, "sh", "-c", line], env=self.product.environ, cwd=self.product.project,
+            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("no terminal can be opened (No space left on device), falling back to headless", done.stdout)
+        self.assertIn("piped", done.stdout)
 
     def test_its_own_text_or_another_file(self) -> None:
         (self.product.project / "OTHER.md").write_text("another\n")
