@@ -9,13 +9,12 @@ import json
 import os
 import shlex
 import signal
-import socket
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from tests.container_agent.test_real_agents import CLAUDE, PATIENCE, RealAgentCase, call, text
+from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
 
 PROMPT = "bypass permissions on"
@@ -92,32 +91,6 @@ class ScreenCase(RealAgentCase):
         found: dict[str, Any] = json.loads(path.read_text())
         return found
 
-    def daemon(self, *roles: str) -> tuple[int, dict[str, Path]]:
-        """:returns: the port for SSH of a daemon that serves, and a key for each role."""
-        keys = {role: self.product.person / f"key-{role}" for role in roles}
-        for role, key in keys.items():
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", role], check=True)
-            added = self.product.run("ssh", "add-key", f"{key}.pub", "--roles", role)
-            self.assertEqual(added.returncode, 0, added.stderr)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port: int = free.getsockname()[1]
-        done = self.product.twistd("ironcurtain", "--ssh-port", str(port))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        pid = int((self.product.home / "twistd.pid").read_text())
-        self.addCleanup(os.waitpid, pid, 0)
-        self.addCleanup(os.kill, pid, signal.SIGTERM)
-        while subprocess.run(
-            [*self.ssh(port, next(iter(keys.values()))), "sessions"], capture_output=True, check=False
-        ).returncode:
-            time.sleep(0.1)
-        return port, keys
-
-    def ssh(self, port: int, key: Path, *words: str) -> list[str]:
-        """:returns: the command line of the client."""
-        options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
-        return ["ssh", *options, "-o", "IdentitiesOnly=yes", "-i", str(key), "-p", str(port), *words, "localhost"]
-
 
 class AloneTests(ScreenCase):
     def test_without_a_daemon(self) -> None:
@@ -160,15 +133,15 @@ class AloneTests(ScreenCase):
         self.assertNotIn("unheard", first.text)
 
         # Over SSH, through the daemon, to the process that owns the session.
-        port, keys = self.daemon("attach", "view")
-        self.run_in(second, shlex.join(self.ssh(port, keys["attach"], "-t")) + " attach 1", "remote")
+        daemon = SshDaemon(self, self.product, "attach", "view")
+        self.run_in(second, shlex.join(daemon.ssh("attach", "-t")) + " attach 1", "remote")
         second.wait("typed here")
         second.run("send-keys", "-l", " and there")
         first.wait("typed here and there")
         second.keys("C-\\")
         self.assertEqual(self.ended(second, "remote"), 0)
         self.assertIn("detached; it goes on", second.text)
-        self.run_in(second, shlex.join(self.ssh(port, keys["view"], "-t")) + " attach 1", "refused")
+        self.run_in(second, shlex.join(daemon.ssh("view", "-t")) + " attach 1", "refused")
         self.assertEqual(self.ended(second, "refused"), 77)
 
         # Its own terminal is left and comes back; SIGTERM ends everything.
@@ -215,7 +188,7 @@ class AloneTests(ScreenCase):
 class DaemonTests(ScreenCase):
     def test_with_a_daemon(self) -> None:
         self.play(CLAUDE, text("First ", "done."), text("More ", "done."))
-        port, keys = self.daemon("admin", "view")
+        daemon = SshDaemon(self, self.product, "admin", "view")
         first, second = self.terminal(), self.terminal()
 
         # It begins with its task, and goes on in the daemon when it is left.
@@ -227,9 +200,9 @@ class DaemonTests(ScreenCase):
         self.assertIn("Session 1 goes on. To come back: ironcurtain attach 1", first.text)
 
         # It is looked at over SSH by two at once, one of whom may only look; sizes follow the one who drives.
-        self.run_in(first, shlex.join(self.ssh(port, keys["admin"], "-t")) + " attach 1", "driving")
+        self.run_in(first, shlex.join(daemon.ssh("admin", "-t")) + " attach 1", "driving")
         first.wait("First done")
-        self.run_in(second, shlex.join(self.ssh(port, keys["view"], "-t")) + " observe 1", "observing")
+        self.run_in(second, shlex.join(daemon.ssh("view", "-t")) + " observe 1", "observing")
         second.wait("First done")
         self.same(first, second)
         first.resize(90, 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 import time
@@ -13,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
 from tests.product import Product, children
+from tests.ssh_daemon import SshDaemon
 from tests.tmux import PATIENCE, Tmux
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -233,6 +235,25 @@ class ViewerTests(TerminalCase):
         other.wait("^status 130")
         self.ended(130)
         self.assertTrue(list(self.product.home.glob("sessions/*/recording.cast")))
+
+    def test_over_ssh(self) -> None:
+        daemon = SshDaemon(self, self.product, "attach", "view")
+        self.loop("--pty -n 1", "raw")
+        self.ready()
+        other, looking = (Tmux(self.product, columns=160) for _ in range(2))
+        for terminal, line in ((other, [*daemon.ssh("attach", "-t"), "attach", "1"]),
+                               (looking, [*daemon.ssh("view", "-t"), "observe", "1"])):  # fmt: skip
+            self.addCleanup(terminal.close)
+            terminal.type(f"{shlex.join(line)}; echo st''atus $?")
+            terminal.wait("^ready [0-9]+, iteration 1")
+        looking.keys("y")  # who looks on does not type
+        other.keys("x")
+        for terminal in (self.terminal, other, looking):
+            self.assertNotIn("keys 79", terminal.wait("^keys 78"))
+        other.keys("q")
+        for terminal in (other, looking):
+            terminal.wait("^status 3")
+        self.ended(3)
 
 
 def command_line(pid: int) -> bytes:

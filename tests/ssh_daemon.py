@@ -1,0 +1,44 @@
+"""A daemon of the installed product, and OpenSSH's client to reach it with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from unittest import TestCase
+
+from tests.product import Product
+
+
+class SshDaemon:
+    """
+    Serves from now to the end of a test.
+
+    :param roles: of its users, each with a key of its own; at least one.
+    :ivar keys: where they are, by role.
+    """
+
+    def __init__(self, case: TestCase, product: Product, *roles: str) -> None:
+        self.keys = {role: product.person / f"key-{role}" for role in roles}
+        for role, key in self.keys.items():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", role], check=True)
+            added = product.run("ssh", "add-key", f"{key}.pub", "--roles", role)
+            case.assertEqual(added.returncode, 0, added.stderr)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port: int = free.getsockname()[1]
+        done = product.twistd("ironcurtain", "--ssh-port", str(self._port))
+        case.assertEqual(done.returncode, 0, done.stderr)
+        pid = int((product.home / "twistd.pid").read_text())
+        case.addCleanup(os.waitpid, pid, 0)
+        case.addCleanup(os.kill, pid, signal.SIGTERM)
+        while subprocess.run([*self.ssh(roles[0]), "sessions"], capture_output=True, check=False).returncode:
+            time.sleep(0.1)
+
+    def ssh(self, role: str, *words: str) -> list[str]:
+        """:returns: the command line of a user's client; more words are options."""
+        options = ["-F", "/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"]
+        key = ["-o", "IdentitiesOnly=yes", "-i", str(self.keys[role])]
+        return ["ssh", *options, *key, "-p", str(self._port), *words, "localhost"]
