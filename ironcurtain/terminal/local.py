@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import UsageError
+from ironcurtain.terminal.direct import write_now
 from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.restore import RESTORE
 
@@ -167,9 +168,7 @@ class LocalTerminal(FileDescriptor):
 
     def write(self, data: bytes) -> None:
         """Show bytes: now, unless some wait already."""
-        super().write(data)
-        if self.connected and not self.blocked:
-            self.doWrite()
+        write_now(self, data)
 
     def writeSomeData(self, data: bytes) -> Any:
         """For the transport's buffer: a terminal takes a few KiB at once, and soon a few more."""

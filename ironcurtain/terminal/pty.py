@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.terminal.direct import write_now
 from ironcurtain.terminal.model import Ended, sane_size
 
 GRACE_SECONDS = 5.0
@@ -121,9 +122,7 @@ class LocalPty:
     def write(self, data: bytes) -> None:
         """What is typed."""
         if self._process is not None:
-            self._process.write(data)
-            if self._process.connected:
-                self._process.doWrite()  # a key need not wait for the reactor's next turn
+            write_now(self._process, data)
 
     def pause(self) -> None:
         """Give no more output for now; once the command has ended, the rest comes all the same."""
