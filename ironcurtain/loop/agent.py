@@ -20,7 +20,8 @@ from ironcurtain.loop.iteration import Watch
 from ironcurtain.loop.mode import Mode
 from ironcurtain.loop.model import EXIT_STATUS, Ending, Iteration, LoopState, Outcome
 from ironcurtain.loop.prompt import read_prompt, with_events
-from ironcurtain.loop.scan import Scanner
+from ironcurtain.loop.scan_process import ScanProcess
+from ironcurtain.loop.scan_wire import Begin, sendable
 from ironcurtain.loop.stage import Front, Streams, Terminal
 from ironcurtain.loop.state import Journal
 from ironcurtain.session import events
@@ -191,9 +192,9 @@ class LoopAgent:
         iteration = Iteration(number=number, outcome=Outcome.RUNNING, started_at=timestamp(self._core.services.now()))
         self._journal.begin(iteration, prompt)
         self._begin(stage, number)
-        watch, ended = await self._work(stage, prompt, number)
-        outcome, reason = watch.ended(ended)
-        self._watch, stage.scanner = None, None
+        watch, reader, ended = await self._work(stage, prompt, number)
+        outcome, reason = await watch.ended(ended)
+        self._watch, stage.reader = None, None
         stage.iteration_ended()
         iteration = msgspec.structs.replace(
             iteration,
@@ -202,10 +203,10 @@ class LoopAgent:
             reason=reason,
             seconds=round(self._clock.seconds() - watch.began, 3),
             cost=self._backend.cost(),
-            events=len(watch.scanner.events),
+            events=len(reader.events),
             commit=await self._checkpoint(stage, number),
         )
-        self._journal.end(iteration, watch.scanner.events, self._core.services.redactor.text(watch.scanner.text()))
+        self._journal.end(iteration, reader.events, self._core.services.redactor.text(watch.text))
         self._end(stage, iteration)
 
     def _begin(self, stage: Terminal | Streams, number: int) -> None:
@@ -232,7 +233,7 @@ class LoopAgent:
         why = f": {iteration.reason}" if iteration.reason else ""
         stage.say(f"iteration {iteration.number}: {iteration.outcome} after {iteration.seconds:.1f} s{why}")
 
-    async def _work(self, stage: Terminal | Streams, prompt: str, number: int) -> tuple[Watch, Ended]:
+    async def _work(self, stage: Terminal | Streams, prompt: str, number: int) -> tuple[Watch, ScanProcess, Ended]:
         try:
             return await self._try(stage, prompt, number, self._mode)
         except NoPty as e:
@@ -240,29 +241,34 @@ class LoopAgent:
             stage.say(f"error: {e}; falling back to headless for this iteration")
             return await self._try(stage, prompt, number, Mode.HEADLESS)
 
-    async def _try(self, stage: Terminal | Streams, prompt: str, number: int, mode: Mode) -> tuple[Watch, Ended]:
+    async def _try(
+        self, stage: Terminal | Streams, prompt: str, number: int, mode: Mode
+    ) -> tuple[Watch, ScanProcess, Ended]:
         piped = mode is Mode.HEADLESS
-        scanner = Scanner(self._promise, prompt, None if piped else stage.size, lambda event: self._event(stage, event))
+        begin = Begin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size)
+        stream = stage.stream
+        reader = ScanProcess(self._reactor, begin, lambda event: self._event(stage, event), stream.hold_back)
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
-        watch = Watch(self._clock, scanner, show, self._idle_seconds, left, lambda: self._active(stage))
-        stage.stream.listens = mode is Mode.INTERACTIVE
+        watch = Watch(self._clock, reader, show, self._idle_seconds, left, lambda: self._active(stage))
+        stream.listens = mode is Mode.INTERACTIVE
         owner = Owner(watch.received, stage.complained, stage.input_full)
-        task = Task(prompt, mode, self._environ(number), stage.size, stage.stream)
+        task = Task(prompt, mode, self._environ(number), stage.size, stream)
         self._interrupts, self._starting = Interrupts(), Deferred.fromCoroutine(self._backend.run(task, owner))
         try:
             running: Running = await self._starting
         except (CancelledError, NotFound, Unavailable, SessionError) as e:
             if isinstance(e, NoPty) or (isinstance(e, CancelledError) and not self._interrupted):
+                reader.lost("is not needed")
                 raise
             if self._interrupted:
                 watch.end(Outcome.INTERRUPTED, self._interrupted)
-            return watch, Ended(None if self._interrupted else 1, str(e))
+            return watch, reader, Ended(None if self._interrupted else 1, str(e))
         finally:
             self._starting = None
-        stage.scanner, self._watch = scanner, watch
+        stage.reader, self._watch = reader, watch
         watch.begin(running)
-        return watch, await running.done
+        return watch, reader, await running.done
 
     def _active(self, stage: Terminal | Streams) -> tuple[float, bool]:
         """What waits for a person is not idle."""

@@ -163,7 +163,7 @@ class _OnScreen(_InContainer):
     _paused = False
 
     async def start(self) -> None:
-        self._task.stream.program = self
+        self._task.stream.begin(self, self)
         await super().start()
         if self._agent.terminal is None:
             raise SessionError("SESSION_INIT_FAILED", "this agent has no screen of its own: use --no-pty")

@@ -58,14 +58,13 @@ class HostBackend:
             command = PipedCommand(self._reactor, self._reactor)
             command.owner = owner
             command.spawn(prepared.argv, environ, self._directory, prepared.stdin)
+            task.stream.begin(command)
             return command
         pty = LocalPty(self._reactor, self._reactor)
         pty.owner = owner
         argv = prepared.argv if task.mode is Mode.INTERACTIVE else (*_NO_INPUT, *prepared.argv)
         pty.spawn(argv, environ, self._directory, *task.size)
-        task.stream.program = pty
-        if task.stream.paused:
-            pty.pause()
+        task.stream.begin(pty, pty)
         return pty
 
     def cost(self) -> float | None:

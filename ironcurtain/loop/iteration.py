@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.loop.idle import Idle
 from ironcurtain.loop.model import Outcome
-from ironcurtain.loop.scan import BATCH, Scanner
+from ironcurtain.loop.scan_wire import Found
 from ironcurtain.terminal.model import Ended
 
-READ_SECONDS = 0.2
-"""How soon output is read, so that events are seen as they come (our choice)."""
-
-UNREAD_LIMIT = 4 * 1024 * 1024
-"""Most bytes of output that wait to be read; then nothing else is done until they are (our choice)."""
+INTERRUPTED_SECONDS = 2.0
+"""How long the end of the output is waited for once somebody has interrupted it (our choice)."""
 
 
 class Program(Protocol):
@@ -29,6 +27,21 @@ class Program(Protocol):
         """End it at once."""
 
 
+class Reader(Protocol):
+    """What reads the output: usually a :class:`~ironcurtain.loop.scan_process.ScanProcess`."""
+
+    problem: str
+
+    def feed(self, data: bytes) -> None:
+        """Take output, cut anywhere."""
+
+    def end(self, patience: float | None = None) -> Deferred[Found]:
+        """:returns: what it found, once all is read; does not fail."""
+
+    def lost(self, why: str = "") -> None:
+        """Do without it."""
+
+
 class Watch:
     """
     What is kept of one iteration, and when it has to end.
@@ -36,26 +49,29 @@ class Watch:
     :param show: gets the output.
     :param idle_seconds: after how long without activity it is ended; 0: never.
     :param limit_seconds: how long it may take; ``None``: as long as it likes.
+    :ivar text: the last of what it wrote, once it has ended.
     :param active: when somebody typed the last time, and whether the output is held up by who looks at it.
     """
 
     def __init__(
         self,
         clock: IReactorTime,
-        scanner: Scanner,
+        reader: Reader,
         show: Callable[[bytes], None],
         idle_seconds: float,
         limit_seconds: float | None,
         active: Callable[[], tuple[float, bool]],
     ) -> None:
         self._clock, self._show, self._last_active = clock, show, active
-        self.scanner = scanner
+        self._reader = reader
         self.began = clock.seconds()
         self._idle = Idle(idle_seconds, self.began)
         self._idle_seconds, self._limit_seconds = idle_seconds, limit_seconds
         self._program: Program | None = None
         self._timers: dict[str, IDelayedCall] = {}
         self.forced: tuple[Outcome, str] | None = None
+        self._reading = False
+        self.text = ""
 
     def begin(self, program: Program) -> None:
         """It runs."""
@@ -68,13 +84,7 @@ class Watch:
         """It wrote something."""
         self._idle.active(self._clock.seconds())
         self._show(data)
-        self.scanner.feed(data)
-        if self.scanner.unread > UNREAD_LIMIT:
-            self.scanner.catch_up()
-        if (timer := self._timers.get("read")) is None:
-            self._later("read", READ_SECONDS, self._read_on)
-        elif self.scanner.unread >= BATCH:
-            timer.reset(0)
+        self._reader.feed(data)
 
     def end(self, outcome: Outcome, reason: str, *, at_once: bool = False) -> None:
         """
@@ -85,25 +95,32 @@ class Watch:
         self.forced = self.forced or (outcome, reason)
         if self._program is not None:
             (self._program.kill if at_once else self._program.stop)()
+        elif self._reading:
+            self._reader.lost("was not waited for")
 
-    def ended(self, ended: Ended) -> tuple[Outcome, str]:
-        """:returns: what became of it."""
+    async def ended(self, ended: Ended) -> tuple[Outcome, str]:
+        """:returns: what became of it, once all that it wrote is read."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self._program = None
-        promised = self.scanner.end()
-        if self.forced is not None and self.forced[0] is Outcome.INTERRUPTED:
+        self._reading = True
+        found = await self._reader.end(INTERRUPTED_SECONDS if self._interrupted else None)
+        self._reading = False
+        self.text = found.text
+        if self.forced is not None and self._interrupted:
             return self.forced
-        if promised:
+        if self._reader.problem:
+            return Outcome.FAILED, f"what reads its output {self._reader.problem}: nobody knows whether it is done"
+        if found.promised:
             return Outcome.PROMISE, "the promise was made"
         if self.forced is not None:
             return self.forced
         return (Outcome.FAILED if ended.status else Outcome.DONE), ended.reason
 
-    def _read_on(self) -> None:
-        if self.scanner.read_on():
-            self._later("read", 0, self._read_on)
+    @property
+    def _interrupted(self) -> bool:
+        return self.forced is not None and self.forced[0] is Outcome.INTERRUPTED
 
     def _look_if_idle(self) -> None:
         now = self._clock.seconds()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ironcurtain.display import one_line
-from ironcurtain.loop.scan import Scanner
+from ironcurtain.loop.scan_process import ScanProcess
 from ironcurtain.loop.stream import LoopStream
 from ironcurtain.session.parts import Core
 from ironcurtain.session.recording import open_recording
@@ -37,7 +37,7 @@ class Streams:
     """
     No terminal.
 
-    :ivar scanner: of the iteration that runs.
+    :ivar reader: of the output of the iteration that runs.
     """
 
     hub = None
@@ -45,7 +45,7 @@ class Streams:
     def __init__(self, front: Front) -> None:
         self._front = front
         self.stream = LoopStream(lambda data: None, lambda columns, rows: None)
-        self.scanner: Scanner | None = None
+        self.reader: ScanProcess | None = None
         self.size = sane_size(0, 0)
         self.output, self.piped, self.complained, self.say = front.output, front.output, front.complained, front.say
 
@@ -54,13 +54,14 @@ class Streams:
 
     def active(self) -> tuple[float, bool]:
         """:returns: when somebody typed the last time: never; and whether output is held up."""
-        return 0.0, False
+        return 0.0, self.stream.paused
 
     def mark(self, label: str) -> None:
         """Nothing is recorded."""
 
     def iteration_ended(self) -> None:
         """Nothing has to be restored."""
+        self.stream.over()
 
     def close(self, status: int, reason: str) -> None:
         """The loop ended."""
@@ -76,7 +77,7 @@ class Terminal:
 
     def __init__(self, core: Core, reactor: Any, size: tuple[int, int], label: str) -> None:
         self.stream = LoopStream(self._typed, self._resized)
-        self.scanner: Scanner | None = None
+        self.reader: ScanProcess | None = None
         services = core.services
         recording = open_recording(core.paths, services, size, label, self._echoes)
         screen = open_screen(*size, reactor)
@@ -106,7 +107,7 @@ class Terminal:
 
     def iteration_ended(self) -> None:
         """The next program finds the terminal as the first one did."""
-        self.stream.program = None
+        self.stream.over()
         self.hub.received(RESTORE)
 
     def close(self, status: int, reason: str) -> None:
@@ -114,12 +115,12 @@ class Terminal:
         self.hub.ended(Ended(status, reason))
 
     def _typed(self, data: bytes) -> None:
-        if self.scanner is not None:
-            self.scanner.typed(data)
+        if self.reader is not None:
+            self.reader.typed(data)
 
     def _resized(self, columns: int, rows: int) -> None:
-        if self.scanner is not None:
-            self.scanner.resize(columns, rows)
+        if self.reader is not None:
+            self.reader.resize(columns, rows)
 
     def _echoes(self) -> bool:
         return bool(getattr(self.stream.program, "echoes", False))

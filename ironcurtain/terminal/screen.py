@@ -9,17 +9,18 @@ from twisted.logger import Logger
 from ironcurtain.terminal.model import ScreenModel
 from ironcurtain.terminal.modelled_screen import ModelledScreen
 from ironcurtain.terminal.ring import RingScreen
-from ironcurtain.terminal.screen_process import ScreenProcess, ScreenReactor
+from ironcurtain.terminal.screen_process import ScreenProcess
+from ironcurtain.terminal.worker import WorkerReactor
 
 HISTORY_LINES = 1000
 """Most lines that are usually kept once they have scrolled off (our choice: a redraw takes a few milliseconds then)."""
 
 _log = Logger()
-_processes: dict[ScreenReactor, ScreenProcess] = {}
+_processes: dict[WorkerReactor, ScreenProcess] = {}
 """One for each reactor, of which there is one."""
 
 
-def open_screen(columns: int, rows: int, reactor: ScreenReactor, history: int = HISTORY_LINES) -> ScreenModel:
+def open_screen(columns: int, rows: int, reactor: WorkerReactor, history: int = HISTORY_LINES) -> ScreenModel:
     """
     Make the exact model where its library is installed and works, else the one that only remembers.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.restore import ABORT, PLAIN
-from ironcurtain.terminal.screen_wire import Feed, Open, Request, Resize, packed
+from ironcurtain.terminal.screen_wire import Feed, Open, Request, Resize
 
 GAP = ABORT + PLAIN
 """Comes before output that is not the continuation of what came before: modes stay, the style of writing does not."""

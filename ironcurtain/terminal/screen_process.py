@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import signal
-import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import (
-    IAddress,
-    IConsumer,
-    IDelayedCall,
-    IPushProducer,
-    IReactorProcess,
-    IReactorSocket,
-    IReactorTime,
-    ITCPTransport,
-)
-from twisted.internet.protocol import ProcessProtocol, ServerFactory, connectionDone
-from twisted.internet.protocol import Protocol as StreamProtocol
+from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
-from twisted.python.failure import Failure
-from zope.interface import implementer
 
 from ironcurtain.display import shorten
-from ironcurtain.errors import ProtocolViolation
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.screen_outbox import Outbox
-from ironcurtain.terminal.screen_wire import Answer, Close, Ready, Refusal, Reply, Request, packed, reply_reader
+from ironcurtain.terminal.screen_wire import Answer, Close, Ready, Refusal, Reply, Request, reply_reader
+from ironcurtain.terminal.worker import WORDS_LIMIT, Worker, WorkerReactor
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")
 
@@ -46,13 +30,6 @@ BATCH_SIZE = 64 * 1024
 
 BATCH_SECONDS = 0.1
 """How long less than that waits to be sent, unless somebody asks (our choice)."""
-
-WORDS_LIMIT = 300
-"""Most characters of what a process that failed wrote last that are logged."""
-
-
-class ScreenReactor(IReactorProcess, IReactorSocket, IReactorTime):
-    """The parts of a reactor that the process needs."""
 
 
 class Client(Protocol):
@@ -83,7 +60,7 @@ class ScreenProcess:
 
     log = Logger()
 
-    def __init__(self, reactor: ScreenReactor, command: tuple[str, ...] = COMMAND) -> None:
+    def __init__(self, reactor: WorkerReactor, command: tuple[str, ...] = COMMAND) -> None:
         self._reactor = reactor
         self._clients: dict[int, Client] = {}
         self._requests: dict[int, _Waiting] = {}
@@ -93,20 +70,12 @@ class ScreenProcess:
         self._blocked = self._expected = False
         self._why = ""
         self.ready = self.gone = False
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            ours.setblocking(False)
-            output = _Output(self._ended)
-            descriptors: dict[int, int | str] = {0: theirs.fileno(), 1: "r", 2: "r"}
-            self._process = reactor.spawnProcess(output, command[0], command, {}, childFDs=descriptors)
-            self._stream = _Stream(self)
-            reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, _One(self._stream))
+        self._worker = Worker(reactor, command, reply_reader(), self)
 
     @property
     def pid(self) -> int | None:
         """Its process id, while it runs."""
-        pid: int | None = self._process.pid
-        return pid
+        return self._worker.pid
 
     def number(self) -> int:
         """:returns: one that nothing else has: a screen, or a request."""
@@ -124,11 +93,11 @@ class ScreenProcess:
         if self._clients.pop(screen, None) is None:
             return
         if self._clients:
-            self._stream.transport.write(packed(Close(screen)))
+            self._worker.write(packed(Close(screen)))
         else:
             self._expected = True
             self._give_up()
-            self._process.loseConnection()  # what it may still say interests nobody
+            self._worker.forget()
 
     def fed(self, client: Client) -> None:
         """More output waits in a screen's outbox."""
@@ -159,10 +128,10 @@ class ScreenProcess:
             return
         for client in tuple(self._clients.values()):
             if not self._blocked and (data := client.outbox.take()):
-                self._stream.transport.write(data)
+                self._worker.write(data)
 
     def received(self, reply: Reply) -> None:
-        """For the stream."""
+        """For the worker."""
         self._life += 1
         if isinstance(reply, Ready):
             self.ready = True
@@ -173,14 +142,14 @@ class ScreenProcess:
             self._refused(reply)
 
     def blocked(self, blocked: bool) -> None:
-        """For the stream: whether what was sent waits to be read."""
+        """For the worker: whether what was sent waits to be read."""
         self._blocked = blocked
         if not blocked:
             self._life += 1
             self.flush()
 
     def lost(self, why: str = "") -> None:
-        """For the stream: it is of no use any more."""
+        """For the worker: it is of no use any more."""
         self._why = self._why or why
         self._give_up()
 
@@ -206,21 +175,20 @@ class ScreenProcess:
             return
         self.gone, self.ready = True, False
         self._stop_batch()
-        self._stream.close()
-        with suppress(ProcessExitedAlready):
-            self._process.signalProcess("KILL")  # there is nothing that it could lose
+        self._worker.kill()
         clients, self._clients = self._clients, {}
         for client in clients.values():
             client.process_gone()
         for request in tuple(self._requests):
             self.refuse(request)
 
-    def _ended(self, reason: Failure, words: str) -> None:
+    def ended(self, how: str, words: str) -> None:
+        """For the worker: its process ended."""
         if not self._expected:
             self.log.warn(
                 "the process of the screen models {why}; terminals that are open show their last output instead of "
                 "exact redraws: {words}",
-                why=self._why or _words(reason),
+                why=self._why or how,
                 words=words,
             )
         self._give_up()
@@ -229,74 +197,3 @@ class ScreenProcess:
         batch, self._batch = self._batch, None
         if batch is not None and batch.active():
             batch.cancel()
-
-
-class _Transport(ITCPTransport, IConsumer, IPushProducer):
-    pass
-
-
-@implementer(IPushProducer)
-class _Stream(StreamProtocol):
-    """The socket: bytes and back-pressure."""
-
-    transport: _Transport
-
-    def __init__(self, process: ScreenProcess) -> None:
-        self._process = process
-        self._reader = reply_reader()
-
-    def connectionMade(self) -> None:
-        self.transport.registerProducer(self, True)
-
-    def dataReceived(self, data: bytes) -> None:
-        try:
-            for reply in self._reader.feed(data):
-                if not self._process.gone:
-                    self._process.received(reply)
-        except ProtocolViolation as e:
-            self._process.lost(f"broke the protocol ({shorten(str(e), WORDS_LIMIT)})")
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._process.lost()
-
-    def pauseProducing(self) -> None:
-        self._process.blocked(True)
-
-    def resumeProducing(self) -> None:
-        self._process.blocked(False)
-
-    def stopProducing(self) -> None:
-        """The connection is lost, which :meth:`connectionLost` tells too."""
-
-    def close(self) -> None:
-        self.transport.unregisterProducer()
-        self.transport.abortConnection()
-
-
-class _One(ServerFactory):
-    def __init__(self, protocol: _Stream) -> None:
-        self._protocol = protocol
-
-    def buildProtocol(self, addr: IAddress | None) -> _Stream:
-        return self._protocol
-
-
-class _Output(ProcessProtocol):
-    """What the process writes: something only when it fails."""
-
-    def __init__(self, on_end: Callable[[Failure, str], None]) -> None:
-        self._on_end, self._last = on_end, b""
-
-    def childDataReceived(self, childFD: int, data: bytes) -> None:
-        self._last = (self._last + data)[-4 * WORDS_LIMIT :]
-
-    def processEnded(self, reason: Failure) -> None:
-        lines = self._last.decode("utf-8", "replace").strip().splitlines()
-        self._on_end(reason, shorten(lines[-1], WORDS_LIMIT) if lines else "nothing was said")
-
-
-def _words(reason: Failure) -> str:
-    status, number = getattr(reason.value, "exitCode", None), getattr(reason.value, "signal", None)
-    if number:
-        return f"was ended by signal {signal.Signals(number).name}"
-    return f"ended with status {status or 0}"

@@ -1,6 +1,5 @@
 """
-What passes between us and the process of the screen models: frames of four bytes for the length of what follows, most
-significant first, and one message in MessagePack. Pure.
+What passes between us and the process of the screen models, as :mod:`~ironcurtain.terminal.frames`. Pure.
 
 We give orders, many of them without an answer; the process says once that it is ready, and answers each request. Both
 come in the order in which they were sent, so that an answer tells of exactly what was fed before its request.
@@ -8,18 +7,12 @@ come in the order in which they were sent, so that an answer tells of exactly wh
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from typing import Generic, TypeVar
-
 import msgspec
 
-from ironcurtain.errors import ProtocolViolation
+from ironcurtain.terminal.frames import MessageReader
 
 MESSAGE_LIMIT = 32 * 1024 * 1024
 """Most bytes of one message (our choice; a redraw usually has some 70 KB)."""
-
-_LENGTH = struct.Struct("!I")
 
 
 class Open(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -96,53 +89,12 @@ Request = Redraw | Text
 Order = Open | Feed | Resize | Redraw | Text | Close
 Reply = Ready | Answer | Refusal
 
-M = TypeVar("M")
-
-_encoder = msgspec.msgpack.Encoder()
-
-
-def packed(message: Order | Reply) -> bytes:
-    """:returns: one frame."""
-    body = _encoder.encode(message)
-    return _LENGTH.pack(len(body)) + body
-
-
-class MessageReader(Generic[M]):
-    """Cuts what comes into messages; made by :func:`order_reader` and :func:`reply_reader`."""
-
-    def __init__(self, decoder: msgspec.msgpack.Decoder[M]) -> None:
-        self._decoder = decoder
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[M]:
-        """
-        :param data: in any slicing.
-        :raises ProtocolViolation: a message is too long, or none that may come.
-        """
-        self._buffer += data
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
-            if length > MESSAGE_LIMIT:
-                raise ProtocolViolation("screen", f"a message of {length} bytes")
-            end = _LENGTH.size + length
-            if len(self._buffer) < end:
-                return
-            body = bytes(self._buffer[_LENGTH.size : end])
-            del self._buffer[:end]
-            yield self._decode(body)
-
-    def _decode(self, body: bytes) -> M:
-        try:
-            return self._decoder.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-            raise ProtocolViolation("screen", str(e)) from None
-
 
 def order_reader() -> MessageReader[Order]:
     """:returns: the process's."""
-    return MessageReader(msgspec.msgpack.Decoder(Order))
+    return MessageReader("screen", msgspec.msgpack.Decoder(Order), MESSAGE_LIMIT)
 
 
 def reply_reader() -> MessageReader[Reply]:
     """:returns: ours."""
-    return MessageReader(msgspec.msgpack.Decoder(Reply))
+    return MessageReader("screen", msgspec.msgpack.Decoder(Reply), MESSAGE_LIMIT)

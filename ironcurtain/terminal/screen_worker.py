@@ -8,15 +8,10 @@ to steal, and where a crash costs no more than exact redraws. It ends when its o
 
 from __future__ import annotations
 
-import ctypes
-import os
-import resource
-import signal
 import socket
-from contextlib import suppress
-from typing import Any
 
-from ironcurtain.identity import hide_memory
+from ironcurtain.terminal.confined import confine, leave
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from ironcurtain.terminal.screen_wire import (
     MESSAGE_LIMIT,
@@ -32,7 +27,6 @@ from ironcurtain.terminal.screen_wire import (
     Request,
     Resize,
     order_reader,
-    packed,
 )
 
 MEMORY_LIMIT = 1024 * 1024 * 1024
@@ -40,12 +34,6 @@ MEMORY_LIMIT = 1024 * 1024 * 1024
 
 READ_SIZE = 256 * 1024
 """Most bytes of one read: as much as a socket holds."""
-
-NOBODY = 65534
-"""The user and the group that own nothing (Linux's overflow ids); for when our owner is root."""
-
-PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that comes when the parent dies."""
 
 
 class Screens:
@@ -106,29 +94,11 @@ def try_it() -> None:
     screen.text()
 
 
-def confine() -> None:
-    """Give up all that is not needed any more. Nothing can be opened, written to or started after that."""
-    if os.geteuid() == 0:
-        with suppress(OSError):  # there may be no such user in a container of our own
-            os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
-    hide_memory()
-    libc: Any = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-    for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC):
-        resource.setrlimit(limit, (0, 0))
-
-
 def main() -> None:
     """Serve until the owner is gone."""
-    with suppress(PermissionError):  # it leads a session already
-        os.setsid()
-    os.chdir("/")
+    leave()
     try_it()
-    confine()
+    confine(MEMORY_LIMIT)
     with socket.socket(fileno=0) as owner:
         serve(owner)
 

@@ -15,6 +15,7 @@ from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.screen_wire import (
     Answer,
     Close,
@@ -25,7 +26,6 @@ from ironcurtain.terminal.screen_wire import (
     Reply,
     Request,
     order_reader,
-    packed,
 )
 
 

@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.modelled_screen import BEHIND_LIMIT, ModelledScreen
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from ironcurtain.terminal.ring import RING_LIMIT
@@ -25,7 +26,7 @@ from ironcurtain.terminal.screen_process import (
     START_SECONDS,
     ScreenProcess,
 )
-from ironcurtain.terminal.screen_wire import Answer, Close, Feed, Open, Redraw, Refusal, Resize, packed
+from ironcurtain.terminal.screen_wire import Answer, Close, Feed, Open, Redraw, Refusal, Resize
 from tests.terminal.doubles import Eye, Program, Worker, WorkerReactor
 
 

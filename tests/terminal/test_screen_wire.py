@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.screen_wire import (
     MESSAGE_LIMIT,
     Answer,
@@ -24,7 +25,6 @@ from ironcurtain.terminal.screen_wire import (
     Resize,
     Text,
     order_reader,
-    packed,
     reply_reader,
 )
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.screen_wire import (
     Answer,
     Close,
@@ -20,7 +21,6 @@ from ironcurtain.terminal.screen_wire import (
     Reply,
     Resize,
     Text,
-    packed,
     reply_reader,
 )
 from tests.terminal.corpus import PIECES

@@ -1,0 +1,221 @@
+"""Our end of the process that reads a program's output: never wait for it, and believe no more of it than it may say."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+from ironcurtain.display import shorten
+from ironcurtain.loop.echo import Event
+from ironcurtain.loop.scan import BATCH, EVENTS_LIMIT
+from ironcurtain.loop.scan_wire import Begin, End, Found, Order, Output, Read, Reply, Resize, Said, Typed, reply_reader
+from ironcurtain.terminal.frames import packed
+from ironcurtain.terminal.worker import WORDS_LIMIT, Worker, WorkerReactor
+
+COMMAND = (sys.executable, "-I", "-m", "ironcurtain.loop.scan_worker")
+
+BATCH_SECONDS = 0.2
+"""How long less than :data:`~ironcurtain.loop.scan.BATCH` waits to be sent, so that events are seen as they come."""
+
+BEHIND_LIMIT = 32 * 1024 * 1024
+"""Most bytes of output that are not read yet (our choice); then the program is held back until half of them are."""
+
+SILENCE_SECONDS = 30.0
+"""How long it may say nothing while it has something to read (our choice: a batch takes some 0.1 s)."""
+
+
+class ScanProcess:
+    """
+    One iteration's.
+
+    If it fails, nothing that it said counts but events: then the promise was not made.
+
+    :param begin: what it is told first.
+    :param on_event: gets each event once.
+    :param on_behind: hears whether the program has to be held back, as it reads more slowly than that writes.
+    :ivar events: all of them.
+    :ivar problem: why it failed; empty: it did not.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        reactor: WorkerReactor,
+        begin: Begin,
+        on_event: Callable[[Event], None],
+        on_behind: Callable[[bool], None],
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
+        self._reactor, self._on_event, self._on_behind = reactor, on_event, on_behind
+        self._pieces: list[bytes] = []
+        self._size = self._unread = 0
+        self._frames: deque[bytes] = deque()
+        self._blocked = self._behind = self._ending = False
+        self._batch: IDelayedCall | None = None
+        self._silence: IDelayedCall | None = None
+        self._found: Deferred[Found] = Deferred()
+        self.events: list[Event] = []
+        self.problem = ""
+        self._worker: Worker[Reply] | None = None
+        try:
+            self._worker = Worker(reactor, command, reply_reader(), self)
+        except OSError as e:
+            self.lost(f"does not start: {e.strerror}")
+        self._put(begin)
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, while it runs."""
+        return self._worker.pid if self._worker is not None else None
+
+    def feed(self, data: bytes) -> None:
+        """Take output, cut anywhere; it is read later."""
+        if self._worker is None:
+            return
+        self._pieces.append(data)
+        self._size += len(data)
+        self._unread += len(data)
+        if self._size >= BATCH:
+            self._flush()
+        elif self._batch is None:
+            self._batch = self._reactor.callLater(BATCH_SECONDS, self._flush_late)
+        if self._unread > BEHIND_LIMIT and not self._behind:
+            self._behind = True
+            self._on_behind(True)
+
+    def typed(self, data: bytes) -> None:
+        """What a person typed: its echo counts as little as that of the prompt."""
+        self._put(Typed(data))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
+        self._put(Resize(columns, rows))
+
+    def end(self, patience: float | None = None) -> Deferred[Found]:
+        """
+        No more comes.
+
+        :param patience: how many seconds all may take; ``None``: as long as it goes on.
+        :returns: what it found, once all is read. Does not fail.
+        """
+        self._ending = True
+        self._put(End())
+        if patience is not None and self._worker is not None:
+            late = self._reactor.callLater(patience, self.lost, "was not waited for")
+            self._found.addBoth(_cancelling(late))
+        return self._found
+
+    def received(self, reply: Reply) -> None:
+        """For the worker."""
+        if isinstance(reply, Read):
+            self._read(reply.size)
+        elif isinstance(reply, Said):
+            self._said(Event(reply.topic, reply.payload))
+        elif self._ending:
+            self._over(reply)
+            return
+        else:
+            self.lost("answered what it was not asked")
+        self._watch()
+
+    def blocked(self, blocked: bool) -> None:
+        """For the worker: whether what was sent waits to be read."""
+        self._blocked = blocked
+        if not blocked:
+            self._send()
+
+    def lost(self, why: str = "") -> None:
+        """Do without it. Harmless once it is over."""
+        if not self.problem and not self._found.called:
+            self.problem = why or "ended"
+            self._over(Found(False, ""))
+
+    def ended(self, how: str, words: str) -> None:
+        """For the worker: its process ended."""
+        self.lost(how)
+        if self.problem:
+            self.log.warn("reading output: {problem}: {how}: {words}", problem=self.problem, how=how, words=words)
+
+    def _read(self, size: int) -> None:
+        self._unread -= size
+        if self._unread < 0:
+            self.lost("read more than there was")
+        elif self._behind and self._unread < BEHIND_LIMIT // 2:
+            self._behind = False
+            self._on_behind(False)
+
+    def _said(self, event: Event) -> None:
+        if len(self.events) >= EVENTS_LIMIT or event in self.events:
+            self.lost("said too much")
+            return
+        self.events.append(event)
+        self._on_event(event)
+
+    def _put(self, order: Order) -> None:
+        if self._worker is not None:
+            self._seal()
+            self._frames.append(packed(order))
+            self._send()
+
+    def _flush_late(self) -> None:
+        self._batch = None
+        self._flush()
+
+    def _flush(self) -> None:
+        self._seal()
+        self._send()
+
+    def _seal(self) -> None:
+        if self._batch is not None:
+            self._batch.cancel()
+            self._batch = None
+        if self._pieces:
+            self._frames.append(packed(Output(b"".join(self._pieces))))
+            self._pieces, self._size = [], 0
+
+    def _send(self) -> None:
+        while self._frames and not self._blocked and self._worker is not None:
+            self._worker.write(self._frames.popleft())
+        self._watch()
+
+    def _watch(self) -> None:
+        """Somebody waits for it, or not."""
+        waits = self._worker is not None and (self._unread > 0 or self._ending)
+        if self._silence is not None and waits:
+            self._silence.reset(SILENCE_SECONDS)
+        elif self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
+        elif waits:
+            self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)
+
+    def _silent(self) -> None:
+        self._silence = None
+        self.lost("does not answer")
+
+    def _over(self, found: Found) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+        self._seal()
+        self._frames.clear()
+        self._watch()
+        if self._behind:
+            self._behind = False
+            self._on_behind(False)
+        self._found.callback(found)
+
+
+def _cancelling(late: IDelayedCall) -> Callable[[Found], Found]:
+    def cancel(found: Found) -> Found:
+        if late.active():
+            late.cancel()
+        return found
+
+    return cancel

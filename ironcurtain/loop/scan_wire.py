@@ -1,0 +1,99 @@
+"""
+What passes between us and the process that reads a program's output, as :mod:`~ironcurtain.terminal.frames`. Pure.
+
+It reads what nobody trusts, so that what it says is bounded, and counts for no more than the program's own words.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from ironcurtain.loop.scan import EVENT_LIMIT, KEPT
+from ironcurtain.terminal.frames import MessageReader
+
+ORDER_LIMIT = 32 * 1024 * 1024
+"""Most bytes of an order (our choice: a prompt has 4 MiB at most, and events are added to it)."""
+
+REPLY_LIMIT = 4 * KEPT + 4096
+"""Most bytes of an answer: the text that is kept, in UTF-8, and what is round it."""
+
+
+class Begin(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """
+    The first one.
+
+    :param size: columns and rows of the program's terminal; ``None``: it has none.
+    """
+
+    promise: str
+    prompt: str
+    size: tuple[int, int] | None
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """What the program wrote, cut anywhere."""
+
+    data: bytes
+
+
+class Typed(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """What a person typed."""
+
+    data: bytes
+
+
+class Resize(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The terminal has another size."""
+
+    columns: int
+    rows: int
+
+
+class End(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The last one: no more comes."""
+
+
+class Read(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """So many bytes of output were read."""
+
+    size: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Said(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The program said an event."""
+
+    topic: Annotated[str, msgspec.Meta(max_length=EVENT_LIMIT)]
+    payload: Annotated[str, msgspec.Meta(max_length=EVENT_LIMIT)]
+
+
+class Found(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """
+    The answer to :class:`End`.
+
+    :param promised: whether the promise was made.
+    :param text: the last of the output as plain text.
+    """
+
+    promised: bool
+    text: Annotated[str, msgspec.Meta(max_length=KEPT)]
+
+
+Order = Begin | Output | Typed | Resize | End
+Reply = Read | Said | Found
+
+
+def order_reader() -> MessageReader[Order]:
+    """:returns: the process's."""
+    return MessageReader("scan", msgspec.msgpack.Decoder(Order), ORDER_LIMIT)
+
+
+def reply_reader() -> MessageReader[Reply]:
+    """:returns: ours."""
+    return MessageReader("scan", msgspec.msgpack.Decoder(Reply), REPLY_LIMIT)
+
+
+def sendable(text: str) -> str:
+    """:returns: the same, with a replacement for what is no character: those do not pass, and no terminal shows them."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -1,0 +1,104 @@
+"""
+The process that reads a program's output, ``python -I -m ironcurtain.loop.scan_worker``: one for each iteration of a
+loop, which its owner talks to over the socket that is its standard input.
+
+It takes much longer to read output than to show it. Here it makes nobody wait, and has nothing that could be stolen. It
+ends when its owner does.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from ironcurtain.loop.echo import Event, Promise
+from ironcurtain.loop.scan import BATCH, Scanner
+from ironcurtain.loop.scan_wire import (
+    Begin,
+    End,
+    Found,
+    Order,
+    Output,
+    Read,
+    Reply,
+    Resize,
+    Said,
+    Typed,
+    order_reader,
+)
+from ironcurtain.terminal.confined import confine, leave, step_back
+from ironcurtain.terminal.frames import packed
+
+MEMORY_LIMIT = 1024 * 1024 * 1024
+"""Most bytes of address space (our choice: some ten times what the largest prompt takes)."""
+
+READ_SIZE = 256 * 1024
+"""Most bytes of one read: as much as a socket holds."""
+
+
+class Reading:
+    """Carries out orders, of which the first one makes a scanner."""
+
+    def __init__(self) -> None:
+        self._scanner: Scanner | None = None
+        self._said: list[Event] = []
+
+    def handle(self, order: Order) -> Iterator[Reply]:
+        """:returns: what there is to say, as it is found."""
+        if isinstance(order, Begin):
+            self._scanner = Scanner(Promise(order.promise), order.prompt, order.size, self._said.append)
+            return
+        assert self._scanner is not None  # our owner begins with that one
+        if isinstance(order, Output):
+            yield from self._read(self._scanner, order.data)
+        elif isinstance(order, Typed):
+            self._scanner.typed(order.data)
+        elif isinstance(order, Resize):
+            self._scanner.resize(order.columns, order.rows)
+            yield from self._news()
+        else:
+            promised = self._scanner.end()
+            yield from self._news()
+            yield Found(promised, self._scanner.text())
+
+    def _read(self, scanner: Scanner, data: bytes) -> Iterator[Reply]:
+        for at in range(0, len(data), BATCH):
+            piece = data[at : at + BATCH]
+            scanner.feed(piece)
+            scanner.catch_up()
+            yield from self._news()
+            yield Read(len(piece))
+
+    def _news(self) -> Iterator[Said]:
+        yield from [Said(event.topic, event.payload) for event in self._said]
+        self._said.clear()
+
+
+def try_it() -> None:
+    """Load what Python loads only when it needs it, since later nothing can be loaded."""
+    reading = Reading()
+    for order in (Begin("done", "é", (80, 24)), Output("\x1b[31m中\r\n".encode() + b"\xff"), Resize(70, 20), End()):
+        list(reading.handle(order))
+
+
+def main() -> None:
+    """Serve until the owner is gone."""
+    leave()
+    try_it()
+    step_back()
+    confine(MEMORY_LIMIT)
+    with socket.socket(fileno=0) as owner:
+        serve(owner)
+
+
+def serve(owner: socket.socket) -> None:
+    """Carry out what comes, until nothing more does."""
+    reading, reader = Reading(), order_reader()
+    while data := owner.recv(READ_SIZE):
+        for order in reader.feed(data):
+            for reply in reading.handle(order):
+                owner.sendall(packed(reply))
+
+
+if __name__ == "__main__":
+    main()
