@@ -1,4 +1,4 @@
-"""Our end of the process that reads a program's output: never wait for it, and believe no more of it than it may say."""
+"""Our end of the process that reads a program's output: never wait for it, believe of it only what it may say."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.display import shorten
 from ironcurtain.loop.echo import Event
 from ironcurtain.loop.scan import BATCH, EVENTS_LIMIT
 from ironcurtain.loop.scan_wire import Begin, End, Found, Order, Output, Read, Reply, Resize, Said, Typed, reply_reader
 from ironcurtain.terminal.frames import packed
-from ironcurtain.terminal.worker import WORDS_LIMIT, Worker, WorkerReactor
+from ironcurtain.terminal.worker import Worker, WorkerReactor
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.loop.scan_worker")
 

@@ -95,5 +95,5 @@ def reply_reader() -> MessageReader[Reply]:
 
 
 def sendable(text: str) -> str:
-    """:returns: the same, with a replacement for what is no character: those do not pass, and no terminal shows them."""
+    """:returns: the same, with a replacement for what is no character: no terminal shows that either."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -19,6 +19,9 @@ from ironcurtain.terminal.typed import TypedReader, by_a_person
 RESIZE_SECONDS = 0.05
 """How long the next change of size waits after one (our choice); of those that come meanwhile, the last one counts."""
 
+FLUSH_SECONDS = 0.1
+"""How long what was recorded waits to be written (our choice: so much is lost if we are killed)."""
+
 NOTICE_LIMIT = 100
 """Most characters of a notification (our choice)."""
 
@@ -63,6 +66,7 @@ class Hub:
         self._over: Ended | None = None
         self._size = self._wanted = size
         self._resizing: IDelayedCall | None = None
+        self._flushing: IDelayedCall | None = None
         self._paused = self._input_full = False
         self._notice = b""
         self.active = clock.seconds()
@@ -102,6 +106,9 @@ class Hub:
             self._resizing.cancel()
             self._resizing = None
         self._record(lambda recording, now: recording.end(now))
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
         attachments, self._attachments = self._attachments, ()
         self._readers.clear()
         for attachment in attachments:
@@ -204,6 +211,13 @@ class Hub:
             except OSError as e:
                 self.log.error("the recording ends here: {error}", error=e)
                 self._recording = None
+            else:
+                if self._flushing is None and self._recording.waits:
+                    self._flushing = self._clock.callLater(FLUSH_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = None
+        self._record(lambda recording, now: recording.flush())
 
     def _give_notice(self) -> None:
         """Put the notice in where it cuts no sequence in two."""

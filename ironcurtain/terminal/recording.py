@@ -13,6 +13,12 @@ from ironcurtain.terminal.typed import Kind, Piece
 RECORDING_LIMIT = 64 * 1024 * 1024
 """Most bytes of one recording (our choice); the rest of the session is left out, and a marker says so."""
 
+GATHER_SECONDS = 0.01
+"""Output that comes within so long is one event (our choice: nobody sees the difference when it is played)."""
+
+GATHER_SIZE = 64 * 1024
+"""How many bytes are gathered before they are written (our choice)."""
+
 MASK = "*"
 """Stands for one read of keys that the terminal does not show, whatever their number."""
 
@@ -22,7 +28,7 @@ class Sink(Protocol):
 
     def write(self, data: bytes) -> None:
         """
-        Keep a whole line.
+        Keep whole lines.
 
         :raises OSError: it cannot be kept.
         """
@@ -37,7 +43,7 @@ def _never() -> bool:
 
 class Recording:
     """
-    Lines of one recording.
+    Lines of one recording. They are gathered for a while: call :meth:`flush` soon where :attr:`waits` says so.
 
     :param sink: gets them; what it raises passes through every method.
     :param start: when the recording begins, in seconds of the clock that gives all other times.
@@ -64,13 +70,37 @@ class Recording:
         self._left = limit
         self._shown = codecs.getincrementaldecoder("utf-8")("replace")
         self._open = True
+        self._output: list[bytes] = []
+        self._output_size, self._output_time = 0, start
+        self._lines: list[bytes] = []
         head = {"version": 2, "width": columns, "height": rows, "timestamp": int(timestamp), "title": title}
         self._put(msgspec.json.encode(head), start)
+        self.flush()
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is not written yet."""
+        return bool(self._output or self._lines)
+
+    def flush(self) -> None:
+        """Write all that was gathered."""
+        self._close_output()
+        lines, self._lines = self._lines, []
+        if lines:
+            self._sink.write(b"".join(lines))
 
     def output(self, now: float, data: bytes) -> None:
         """What the program wrote; a character may be cut in two."""
-        if text := self._shown.decode(data):
-            self._event(now, "o", text)
+        if not self._open:
+            return
+        if self._output and now - self._output_time > GATHER_SECONDS:
+            self._close_output()
+        if not self._output:
+            self._output_time = now
+        self._output.append(data)
+        self._output_size += len(data)
+        if self._output_size >= GATHER_SIZE:
+            self.flush()
 
     def typed(self, now: float, pieces: list[Piece]) -> None:
         """What a person typed; what the terminal sends by itself is left out."""
@@ -85,14 +115,27 @@ class Recording:
     def marker(self, now: float, label: str) -> None:
         """Something happened that is worth finding again."""
         self._event(now, "m", label)
+        self.flush()
 
     def end(self, now: float) -> None:
         """The program ended. Harmless the second time."""
         if self._open:
-            self._open = False
-            self._sink.close()
+            try:
+                self.flush()
+            finally:
+                self._open = False
+                self._sink.close()
+
+    def _close_output(self) -> None:
+        pieces, self._output, self._output_size = self._output, [], 0
+        if pieces and (text := self._shown.decode(b"".join(pieces))):
+            self._line(self._output_time, "o", text)
 
     def _event(self, now: float, kind: str, data: str) -> None:
+        self._close_output()
+        self._line(now, kind, data)
+
+    def _line(self, now: float, kind: str, data: str) -> None:
         if self._open:
             self._put(msgspec.json.encode((self._seconds(now), kind, data)), now)
 
@@ -100,7 +143,7 @@ class Recording:
         self._left -= len(line) + 1
         if self._left < 0:
             line = msgspec.json.encode((self._seconds(now), "m", "the recording ends here: it is long enough"))
-        self._sink.write(line + b"\n")
+        self._lines.append(line + b"\n")
         if self._left < 0:
             self.end(now)
 

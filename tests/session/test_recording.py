@@ -39,6 +39,7 @@ class RecordingTests(SynchronousTestCase):
             made = self.opened()
             assert made is not None
             made.output(0.0, b"%d" % number)
+            made.flush()
         names = ("recording.1.cast", "recording.2.cast", "recording.cast")
         said = [json.loads((self.paths.directory / name).read_text().splitlines()[1])[2] for name in names]
         self.assertEqual(said, ["0", "1", "2"])

@@ -12,10 +12,10 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.ring import RingScreen
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.screen_wire import (
     Answer,
     Close,

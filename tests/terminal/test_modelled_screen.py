@@ -11,9 +11,9 @@ from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.modelled_screen import BEHIND_LIMIT, ModelledScreen
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from ironcurtain.terminal.ring import RING_LIMIT

@@ -12,9 +12,9 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.hub import FLUSH_SECONDS, Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.recording import MASK, Recording
+from ironcurtain.terminal.recording import GATHER_SIZE, MASK, Recording
 from ironcurtain.terminal.recording_file import RecordingFile
 from ironcurtain.terminal.typed import TypedReader
 from tests.terminal.doubles import Eye, Program, Screen
@@ -54,8 +54,13 @@ class RecordingTests(SynchronousTestCase):
     def type(self, data: bytes, now: float = 100.0) -> None:
         self.recording.typed(now, TypedReader().feed(data))
 
+    def lines(self) -> list[Any]:
+        """:returns: all that was recorded so far."""
+        self.recording.flush()
+        return self.memory.lines()
+
     def test_the_head(self) -> None:
-        [head] = self.memory.lines()
+        [head] = self.lines()
         self.assertEqual((head["version"], head["width"], head["height"]), (2, 80, 24))
         self.assertEqual((head["timestamp"], head["title"]), (1_700_000_000, "claude-code: x"))
 
@@ -65,7 +70,7 @@ class RecordingTests(SynchronousTestCase):
         self.recording.marker(102.0, "escalation 7")
         self.type(b"ls\r", 103.0)
         self.assertEqual(
-            self.memory.lines()[1:],
+            self.lines()[1:],
             [
                 [0.25, "o", "\x1b[31mred\x1b[0m\r\n"],
                 [1.0, "r", "100x30"],
@@ -75,25 +80,27 @@ class RecordingTests(SynchronousTestCase):
         )
 
     def test_a_character_may_be_cut_in_two(self) -> None:
-        for byte in "é中".encode():
-            self.recording.output(100.0, bytes([byte]))
-        self.recording.output(100.0, b"\xff")
-        self.assertEqual([event[2] for event in self.memory.lines()[1:]], ["é", "中", "�"])
+        for now, byte in enumerate("é中".encode(), 100):
+            self.recording.output(now, bytes([byte]))
+        self.recording.output(200.0, b"\xff")
+        self.assertEqual([event[2] for event in self.lines()[1:]], ["é", "中", "�"])
 
     def test_what_the_terminal_does_not_show_is_masked(self) -> None:
         self.echo = False
         self.type(b"hunter2\r")
+        self.recording.flush()
         self.assertNotIn(b"hunter2", self.memory.data)
-        self.assertEqual(self.memory.lines()[1], [0.0, "i", MASK])
+        self.assertEqual(self.lines()[1], [0.0, "i", MASK])
 
     def test_where_nobody_can_tell_all_is_masked(self) -> None:
         self.recording = Recording(self.memory, 100.0, 80, 24, timestamp=0)
         self.type(b"hunter2\r")
+        self.recording.flush()
         self.assertNotIn(b"hunter2", self.memory.data)
 
     def test_what_the_terminal_says_by_itself_is_left_out(self) -> None:
         self.type(b"\x1b[?62c\x1b[I\x1b[<0;1;1M")
-        self.assertEqual(len(self.memory.lines()), 1)
+        self.assertEqual(len(self.lines()), 1)
 
     def test_it_ends_at_its_limit_and_says_so(self) -> None:
         self.recording = self.record(limit=1000)
@@ -101,14 +108,35 @@ class RecordingTests(SynchronousTestCase):
         for _ in range(100):
             self.recording.output(101.0, b"x" * 100)
         self.assertLess(len(self.memory.data), 1100)
-        self.assertEqual(self.memory.lines()[-1][:2], [1.0, "m"])
+        self.assertEqual(self.lines()[-1][:2], [1.0, "m"])
         self.assertEqual(self.memory.closed, 1)
         self.recording.end(102.0)
         self.assertEqual(self.memory.closed, 1)
 
     def test_time_never_goes_back(self) -> None:
         self.recording.output(99.0, b"x")
-        self.assertEqual(self.memory.lines()[1][0], 0.0)
+        self.assertEqual(self.lines()[1][0], 0.0)
+
+    def test_output_within_a_moment_is_one_event_with_the_time_of_the_first(self) -> None:
+        for now, data in ((101.0, b"a"), (101.009, b"b"), (101.02, b"c")):
+            self.recording.output(now, data)
+        self.assertEqual(self.lines()[1:], [[1.0, "o", "ab"], [1.02, "o", "c"]])
+
+    def test_it_is_gathered_up_to_a_limit_or_a_marker(self) -> None:
+        self.recording.output(101.0, b"x")
+        self.assertTrue(self.recording.waits)
+        self.assertEqual(len(self.memory.lines()), 1)
+        self.recording.marker(101.0, "m")
+        self.assertFalse(self.recording.waits)
+        self.assertEqual(len(self.memory.lines()), 3)
+        self.recording.output(101.0, b"x" * GATHER_SIZE)
+        self.assertFalse(self.recording.waits)
+        self.assertEqual(len(self.memory.lines()), 4)
+
+    def test_the_end_writes_what_waits(self) -> None:
+        self.recording.output(101.0, b"x")
+        self.recording.end(102.0)
+        self.assertEqual(self.memory.lines()[1:], [[1.0, "o", "x"]])
 
 
 class HubRecordingTests(SynchronousTestCase):
@@ -129,13 +157,24 @@ class HubRecordingTests(SynchronousTestCase):
         self.assertEqual(events, [["r", "90x30"], ["o", "out"], ["i", "in"], ["m", "files__write_file"]])
         self.assertEqual(self.memory.closed, 1)
 
+    def test_it_is_written_soon(self) -> None:
+        self.hub.received(b"out")
+        self.clock.advance(FLUSH_SECONDS)
+        self.assertEqual(self.memory.lines()[1:], [[0.0, "o", "out"]])
+        self.hub.received(b"more")
+        self.clock.advance(FLUSH_SECONDS)
+        self.assertEqual(len(self.memory.lines()), 3)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
     def test_a_full_disk_ends_the_recording_and_not_the_session(self) -> None:
         eye = Eye()
         self.hub.attach(eye, Mode.DRIVE, 80, 24)
         self.memory.broken = True
         self.hub.received(b"1")
+        self.clock.advance(FLUSH_SECONDS)
         self.memory.broken = False
         self.hub.received(b"2")
+        self.clock.advance(FLUSH_SECONDS)
         self.assertTrue(eye.seen.endswith(b"12"))
         self.assertEqual(len(self.memory.lines()), 1)
 

@@ -1,0 +1,183 @@
+"""The process that reads output, for real; and what is made of one that misbehaves."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from typing import Any
+
+from twisted.internet import reactor as the_reactor
+from twisted.internet.task import deferLater
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.identity import ProcessIdentity, identify
+from ironcurtain.loop import scan_process
+from ironcurtain.loop.echo import Event
+from ironcurtain.loop.scan import KEPT
+from ironcurtain.loop.scan_process import ScanProcess
+from ironcurtain.loop.scan_wire import Begin, End, Found, Output, Read, Reply, Said, reply_reader, sendable
+from ironcurtain.loop.scan_worker import serve
+from ironcurtain.terminal.frames import packed
+from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
+
+reactor: Any = the_reactor
+
+TALKS = """
+import socket, sys, time
+owner = socket.socket(fileno=0)
+owner.recv(65536)
+owner.sendall(bytes.fromhex(sys.argv[1]))
+while owner.recv(65536):
+    pass
+"""
+"""In place of the process: says something, whatever it is told."""
+
+
+class ProcessCase(TestCase):
+    """Each test has one of its own."""
+
+    timeout = 30
+
+    def begin(self, *command: str) -> ScanProcess:
+        self.heard: list[Event] = []
+        self.held: list[bool] = []
+        begin = Begin(PROMISE, PROMPT, (40, 12))
+        process = ScanProcess(reactor, begin, self.heard.append, self.held.append, command or scan_process.COMMAND)
+        if process.pid is not None:
+            self.addCleanup(self.gone, identify(process.pid), process)
+        return process
+
+    async def gone(self, identity: ProcessIdentity, process: ScanProcess) -> None:
+        process.lost("is not needed")
+        while identity.alive:
+            await deferLater(reactor, 0.005)
+
+    def saying(self, *replies: Reply | Begin) -> ScanProcess:
+        """:returns: one that says this at once."""
+        return self.begin(sys.executable, "-S", "-c", TALKS, b"".join(map(packed, replies)).hex())
+
+
+class WorkingTests(ProcessCase):
+    """As it should be."""
+
+    async def test_it_finds_what_the_scanner_finds(self) -> None:
+        for name, output in (("alone", MADE["alone"]), ("a file", MISSED["a file"])):
+            process = self.begin()
+            for at in range(0, len(output), 7):
+                process.feed(output[at : at + 7])
+            found = await process.end()
+            self.assertEqual((found.promised, process.problem), (output in MADE.values(), ""), name)
+
+    async def test_events_are_heard_before_the_end(self) -> None:
+        process = self.begin()
+        process.feed(b'<event topic="a">b</event>\x1b[2J')
+        while not self.heard:
+            await deferLater(reactor, 0.005)
+        self.assertEqual((self.heard, process.events), ([Event("a", "b")], [Event("a", "b")]))
+
+    async def test_what_is_typed_and_sizes_come_in_their_order(self) -> None:
+        process = self.begin()
+        process.feed(b"LOOP_COM")
+        process.resize(30, 8)
+        process.feed(b"PLETE\r\n\x1b[2J")
+        self.assertTrue((await process.end()).promised)
+        process = self.begin()
+        process.typed(b"do not say LOOP_COMPLETE before the docs are done\r")
+        process.feed(b"do not say LOOP_COMPLETE before the docs are done\r\n")
+        self.assertFalse((await process.end()).promised)
+
+    async def test_who_writes_faster_is_held_back(self) -> None:
+        self.patch(scan_process, "BEHIND_LIMIT", 300_000)
+        process = self.begin()
+        for _ in range(100):
+            process.feed(b"line\r\n" * 1000)
+        self.assertEqual(self.held, [True])
+        found = await process.end()
+        self.assertEqual(self.held, [True, False])
+        self.assertLessEqual(len(found.text), KEPT)
+
+    async def test_it_has_no_files_and_no_keys(self) -> None:
+        process = self.begin()
+        process.feed(b"x")
+        process._flush()
+        while process._unread:
+            await deferLater(reactor, 0.005)
+        with open(f"/proc/{process.pid}/limits") as file:
+            limits = [line.split() for line in file.read().splitlines()]
+        files = next(line for line in limits if line[:3] == ["Max", "open", "files"])
+        self.assertEqual(files[3:5], ["0", "0"])
+
+
+class FailingTests(ProcessCase):
+    """Whatever it does, it makes no promise that the program did not make, and nobody waits for ever."""
+
+    async def fails(self, process: ScanProcess, why: str) -> None:
+        process.feed(b"LOOP_COMPLETE\r\n")
+        found = await process.end()
+        self.assertEqual(found, Found(False, ""))
+        self.assertIn(why, process.problem)
+
+    async def test_it_dies(self) -> None:
+        process = self.begin(sys.executable, "-S", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+        await self.fails(process, "ended")
+
+    async def test_it_does_not_answer(self) -> None:
+        self.patch(scan_process, "SILENCE_SECONDS", 0.2)
+        await self.fails(self.saying(), "does not answer")
+
+    async def test_it_does_not_read_and_holds_the_program_back(self) -> None:
+        self.patch(scan_process, "SILENCE_SECONDS", 0.2)
+        self.patch(scan_process, "BEHIND_LIMIT", 1000)
+        process = self.saying()
+        process.feed(b"x" * 2000)
+        while not process.problem:
+            await deferLater(reactor, 0.005)
+        self.assertEqual(self.held, [True, False])
+
+    async def test_somebody_does_not_want_to_wait(self) -> None:
+        process = self.saying()
+        found = await process.end(0.1)
+        self.assertEqual((found, process.problem), (Found(False, ""), "was not waited for"))
+
+    async def test_it_says_what_it_may_not(self) -> None:
+        for replies, why in (
+            ((Read(1_000_000),), "read more than there was"),
+            ((Said("a", "b"), Said("a", "b")), "said too much"),
+            ((Begin("a", "b", None),), "broke the protocol"),
+        ):
+            process = self.saying(*replies)
+            while not process.problem:
+                await deferLater(reactor, 0.005)
+            await self.fails(process, why)
+
+    async def test_it_promises_before_it_is_asked(self) -> None:
+        process = self.saying(Found(True, "x"))
+        while not process.problem:
+            await deferLater(reactor, 0.005)
+        await self.fails(process, "answered what it was not asked")
+
+    async def test_there_is_no_such_command(self) -> None:
+        await self.fails(self.begin("/nowhere"), "does not start")
+
+
+class ServingTests(TestCase):
+    """The other end, within this process."""
+
+    def test_orders_are_carried_out(self) -> None:
+        ours, theirs = socket.socketpair()
+        thread = threading.Thread(target=serve, args=(theirs,))
+        thread.start()
+        event = b'<event topic="a">b</event>\r\n'
+        orders = (Begin(PROMISE, PROMPT, None), Output(event + b"\nLOOP_COMPLETE\n"), End())
+        ours.sendall(b"".join(map(packed, orders)))
+        ours.shutdown(socket.SHUT_WR)
+        thread.join()
+        theirs.close()
+        with ours:
+            replies = list(reply_reader().feed(ours.recv(65536)))
+        text = '<event topic="a">b</event>\n\nLOOP_COMPLETE'
+        self.assertEqual(replies, [Read(len(event) + 15), Said("a", "b"), Found(True, text)])
+
+    def test_what_is_no_character_is_replaced(self) -> None:
+        self.assertEqual(sendable("a\udcffé\ud800中"), "a\ufffd\ufffd\ufffdé\ufffd\ufffd\ufffd中")
