@@ -37,6 +37,8 @@ class Page:
     ) -> None:
         self.columns, self.rows, self._sought = columns, rows, sought
         self._gone, self._changing = gone, changing
+        self._rare = {_rarest(each) for each in sought}
+        self._suspect = True
         self._off = Unwrapper()
         self._dirty = False
         self._start()
@@ -69,7 +71,11 @@ class Page:
     @property
     def promising(self) -> bool:
         """Whether it may show something that is sought; quick to say."""
-        return self._is_in("".join([row.text for row in self._page]))
+        if not self._suspect:
+            return False
+        text = "".join([row.text for row in self._page])
+        self._suspect = self._other is not None or any(letter in text for letter in self._rare)
+        return self._suspect and self._is_in(text)
 
     def plain(self, lines: list[str]) -> bool:
         """
@@ -97,6 +103,9 @@ class Page:
         """Text without control characters."""
         if self._sets[self._shift]:
             text = text.translate(_GRAPHICS)
+        for letter in self._rare:
+            if letter in text:
+                self._suspect = True
         if text.isascii() or all(width(letter) == 1 for letter in set(text)):
             self._write_narrow(text)
         else:
@@ -364,3 +373,8 @@ class Page:
 
     def _is_in(self, text: str) -> bool:
         return any(sought in text for sought in self._sought)
+
+
+def _rarest(sought: str) -> str:
+    """:returns: the letter that most texts without it have not either."""
+    return max(sought, key=lambda letter: (not letter.isalnum() and letter != "_", letter.isupper()))

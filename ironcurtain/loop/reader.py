@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from ironcurtain.loop.page import Page
 from ironcurtain.loop.rows import width
@@ -36,17 +37,22 @@ _STRING_END = re.compile(r"\x1b\\|[\x07\x18\x1a]|\x1b(?=[^\\])")
 _STILL = re.compile(r"\x1b\[[\d;:]*m|\x1b\][^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\)")
 """Sequences that change neither text nor cursor, of those that are frequent: colours, titles and links."""
 
-_PLAIN = re.compile(r"(?:[^\x00-\x1f\x7f-\x9f]+|\r\n)*+")
-
-
-_STILL_BYTES, _PLAIN_BYTES = (
-    re.compile(pattern.encode()) for pattern in (r"\x1b\[[\d;:]*m", r"(?:[^\x00-\x1f\x7f]+|\r?\n)*+\r?")
-)
+_STILL_BYTES = re.compile(rb"\x1b\[[\d;:]*m")
+_HARD = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_EASY_BYTES = bytes(byte for byte in range(256) if byte in b"\r\n" or 0x20 <= byte != 0x7F)
 
 
 def only_lines(data: bytes) -> bool:
     """:returns: whether output is nothing but lines, perhaps coloured: those are read quickly."""
-    return _PLAIN_BYTES.fullmatch(_STILL_BYTES.sub(b"", data)) is not None
+    still = _STILL_BYTES.sub(b"", data) if b"\x1b" in data else data
+    if still.translate(None, _EASY_BYTES):
+        return False
+    return still.count(b"\r") == still.count(b"\r\n") + still.endswith(b"\r")
+
+
+def _whole_lines(text: str) -> bool:
+    """:returns: whether it is nothing but printable text and ends of lines."""
+    return text.count("\r") == text.count("\n") == text.count("\r\n") and _HARD.search(text) is None
 
 
 class OutputReader:
@@ -66,17 +72,21 @@ class OutputReader:
         self._rest = ""
         if not self._in_string and len(text) > PLAIN_LEAST:
             whole = text.removesuffix("\r")
-            still = _STILL.sub("", whole)
-            if _PLAIN.fullmatch(still) and self._page.plain(still.split("\r\n")):
+            still = _STILL.sub("", whole) if "\x1b" in whole else whole
+            if _whole_lines(still) and self._page.plain(still.split("\r\n")):
                 self._rest, self._last = text[len(whole) :], still[-1:]
                 return
-        at = 0
+        at, last = 0, text.rfind("\x1b")
         while at < len(text):
-            at = self._skip_string(text, at) if self._in_string else self._token(text, at)
+            at = self._skip_string(text, at) if self._in_string else self._token(text, at, last)
 
-    def _token(self, text: str, at: int) -> int:
-        """:returns: where the next one begins."""
-        if text[at] in "\x1b\r" and (cut := _UNFINISHED.match(text, at)) and len(cut[0]) < SEQUENCE_LIMIT:
+    def _token(self, text: str, at: int, last: int) -> int:
+        """
+        :param last: where the last sequence begins: no other may have no end.
+        :returns: where the next one begins.
+        """
+        cut = _UNFINISHED.match(text, at) if at in (last, len(text) - 1) else None
+        if cut is not None and len(cut[0]) < SEQUENCE_LIMIT:
             self._rest = cut[0]
             return len(text)
         found = _TOKEN.match(text, at)
@@ -127,13 +137,12 @@ class OutputReader:
             action(self._page)
 
     def _sequence(self, numbers: str, middle: str, final: str) -> None:
-        if any(character < " " for character in numbers):  # a terminal obeys control characters at once
+        if numbers and min(numbers) < " ":  # a terminal obeys control characters at once
             for character in numbers:
                 if character < " ":
                     self._control(character)
             numbers = "".join(character for character in numbers if character >= " ")
-        private = numbers[:1] if numbers[:1] in ("?", ">", "<", "=") else ""
-        values = [_number(part) for part in numbers[len(private) :].split(";")]
+        private, values = _parameters(numbers)
         if middle or private:
             self._private(private, middle, final, values)
         elif final in "hl":
@@ -143,13 +152,13 @@ class OutputReader:
         elif action := _SEQUENCES.get(final):
             action(self._page, values[0], values[1] if len(values) > 1 else 0)
 
-    def _mode(self, values: list[int], on: bool) -> None:
+    def _mode(self, values: Sequence[int], on: bool) -> None:
         if 4 in values:
             self._page.set_mode("insert", on)
         if 20 in values:
             self._line_mode = on
 
-    def _private(self, private: str, middle: str, final: str, values: list[int]) -> None:
+    def _private(self, private: str, middle: str, final: str, values: Sequence[int]) -> None:
         page = self._page
         if (private, middle, final) == ("", "!", "p"):
             page.soft_reset()
@@ -174,6 +183,13 @@ class OutputReader:
         elif number == 1049:
             page.alternate(False)
             page.restore()
+
+
+@lru_cache(4096)
+def _parameters(numbers: str) -> tuple[str, tuple[int, ...]]:
+    """:returns: what makes a sequence private, and its numbers."""
+    private = numbers[:1] if numbers[:1] in ("?", ">", "<", "=") else ""
+    return private, tuple(_number(part) for part in numbers[len(private) :].split(";"))
 
 
 def _number(text: str) -> int:

@@ -67,6 +67,7 @@ class ScanProcess:
         except OSError as e:
             self.lost(f"does not start: {e.strerror}")
         self._put(begin)
+        self._send()
 
     @property
     def pid(self) -> int | None:
@@ -82,8 +83,8 @@ class ScanProcess:
         self._unread += len(data)
         if self._size >= BATCH:
             self._flush()
-        elif self._batch is None:
-            self._batch = self._reactor.callLater(BATCH_SECONDS, self._flush_late)
+        else:
+            self._send_soon()
         if self._unread > BEHIND_LIMIT and not self._behind:
             self._behind = True
             self._on_behind(True)
@@ -105,6 +106,7 @@ class ScanProcess:
         """
         self._ending = True
         self._put(End())
+        self._flush()
         if patience is not None and self._worker is not None:
             late = self._reactor.callLater(patience, self.lost, "was not waited for")
             self._found.addBoth(_cancelling(late))
@@ -127,7 +129,7 @@ class ScanProcess:
         """For the worker: whether what was sent waits to be read."""
         self._blocked = blocked
         if not blocked:
-            self._send()
+            self._flush()
 
     def lost(self, why: str = "") -> None:
         """Do without it. Harmless once it is over."""
@@ -160,7 +162,11 @@ class ScanProcess:
         if self._worker is not None:
             self._seal()
             self._frames.append(packed(order))
-            self._send()
+            self._send_soon()
+
+    def _send_soon(self) -> None:
+        if self._batch is None and not self._blocked:
+            self._batch = self._reactor.callLater(BATCH_SECONDS, self._flush_late)
 
     def _flush_late(self) -> None:
         self._batch = None
@@ -171,9 +177,6 @@ class ScanProcess:
         self._send()
 
     def _seal(self) -> None:
-        if self._batch is not None:
-            self._batch.cancel()
-            self._batch = None
         if self._pieces:
             self._frames.append(packed(Output(b"".join(self._pieces))))
             self._pieces, self._size = [], 0
@@ -202,7 +205,10 @@ class ScanProcess:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
-        self._seal()
+        if self._batch is not None:
+            self._batch.cancel()
+            self._batch = None
+        self._pieces.clear()
         self._frames.clear()
         self._watch()
         if self._behind:

@@ -32,6 +32,9 @@ from ironcurtain.terminal.frames import packed
 MEMORY_LIMIT = 1024 * 1024 * 1024
 """Most bytes of address space (our choice: some ten times what the largest prompt takes)."""
 
+NICE = 10
+"""How far it steps back for what people wait for; nobody does for this, before the end of an iteration."""
+
 READ_SIZE = 256 * 1024
 """Most bytes of one read: as much as a socket holds."""
 
@@ -85,7 +88,7 @@ def main() -> None:
     """Serve until the owner is gone."""
     leave()
     try_it()
-    step_back()
+    step_back(NICE)
     confine(MEMORY_LIMIT)
     with socket.socket(fileno=0) as owner:
         serve(owner)

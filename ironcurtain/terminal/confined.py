@@ -18,9 +18,6 @@ NOBODY = 65534
 PR_SET_PDEATHSIG = 1
 """prctl(2): the signal that comes when the parent dies."""
 
-NICE = 10
-"""How far it steps back for whatever people wait for."""
-
 
 def leave() -> None:
     """Leave the owner's session and directory. To be called before all that is needed is loaded."""
@@ -29,11 +26,15 @@ def leave() -> None:
     os.chdir("/")
 
 
-def step_back() -> None:
-    """Let all others run first. To be called before :func:`confine`."""
-    os.nice(NICE)
+def step_back(far: int) -> None:
+    """
+    Let others run first. To be called before :func:`confine`.
+
+    :param far: up to 19, as nice(2) has it.
+    """
+    os.nice(far)
     with suppress(OSError):  # where each session is a group of its own to the scheduler (sched(7)), that counts
-        Path("/proc/self/autogroup").write_text(str(NICE))
+        Path("/proc/self/autogroup").write_text(str(far))
 
 
 def confine(memory: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 
-from ironcurtain.terminal.confined import confine, leave
+from ironcurtain.terminal.confined import confine, leave, step_back
 from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from ironcurtain.terminal.screen_wire import (
@@ -31,6 +31,9 @@ from ironcurtain.terminal.screen_wire import (
 
 MEMORY_LIMIT = 1024 * 1024 * 1024
 """Most bytes of address space (our choice: some fifty screens with all of their history, and what Python takes)."""
+
+NICE = 5
+"""How far it steps back for what people wait for: those who come wait for this, those who are there do not."""
 
 READ_SIZE = 256 * 1024
 """Most bytes of one read: as much as a socket holds."""
@@ -98,6 +101,7 @@ def main() -> None:
     """Serve until the owner is gone."""
     leave()
     try_it()
+    step_back(NICE)
     confine(MEMORY_LIMIT)
     with socket.socket(fileno=0) as owner:
         serve(owner)

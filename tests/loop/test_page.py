@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.page import Page
-from ironcurtain.loop.reader import OutputReader
+from ironcurtain.loop.reader import OutputReader, only_lines
 from ironcurtain.loop.rows import Line
 
 TEXTS = (b"a", b"word ", b"LOOP_COMPLETE", b"x" * 15, "é".encode(), b"\r\n", b"\n", b"\r", b"\b", b"\t")
@@ -101,6 +102,26 @@ class PageTests(SynchronousTestCase):
         joined = "\n".join(at_once.lines)
         self.assertEqual(joined, "\n".join(one_by_one.lines))
         self.assertEqual((at_once.page.x, at_once.page.y), (one_by_one.page.x, one_by_one.page.y))
+
+    @given(
+        st.lists(st.sampled_from((*TEXTS, *WIDE, *MOVES, *EDITS, b"<ev", b"ent", b"LOOP_", b"COMPLETE")), max_size=40)
+    )
+    def test_it_never_overlooks_what_is_sought(self, pieces: list[bytes]) -> None:
+        sought = ("LOOP_COMPLETE", "<event")
+        page = Page(12, 5, sought, lambda lines: None, lambda: None)
+        reader = OutputReader(page)
+        for piece in pieces:
+            reader.feed(piece)
+            shown = "".join(row.text for row in page._page)
+            self.assertEqual(page.promising, any(each in shown for each in sought))
+
+    @given(
+        st.lists(st.sampled_from((b"x", "é".encode(), b"\r", b"\n", b"\r\n", b"\x1b[1;32m", b"\x1b[K", b"\t", b"\x7f")))
+    )
+    def test_lines_are_told_from_all_else(self, pieces: list[bytes]) -> None:
+        data = b"".join(pieces)
+        still = re.sub(rb"\x1b\[[\d;:]*m", b"", data)
+        self.assertEqual(only_lines(data), bool(re.fullmatch(rb"(?:[^\x00-\x1f\x7f]|\r?\n)*\r?", still)))
 
     def test_it_says_before_text_vanishes(self) -> None:
         for change in (

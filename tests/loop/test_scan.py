@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -174,6 +174,29 @@ class EventTests(SynchronousTestCase):
             scanner = scan(output)
             scanner.end()
             self.assertEqual(scanner.events, [], output)
+
+
+LINES = (b"", b"short", b"y" * 45, b"z" * 80, "é中".encode(), b"\x1b[1;31mred\x1b[0m and more", b"LOOP_COMPLETED")
+HINTS = (
+    *(b"LOOP_COMPLETE", b"All done: LOOP_COMPLETE.", b"\x1b[1mLOOP_\x1b[0mCOMPLETE", b"x" * 34 + b" LOOP_COMPLETE"),
+    *(b"x" * 34 + b" LOOP_\r\nCOMPLETE", b"docs/LOOP_COMPLETE", PROMPT.encode(), b'<event topic="a">b</event>'),
+    *(b'<event topic="c">\r\nd\r\n</event>', b"</event>", b"\x1b[2J", b"\x1b[5A\x1b[K", b"\x1b[?1049h", b"\x1b[?1049l"),
+)
+
+
+class ManyLinesTests(SynchronousTestCase):
+    """Much at once is read in another way than a little: what is found must be the same."""
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(st.sampled_from(LINES + HINTS), max_size=12), st.lists(st.integers(0, 400), min_size=1, max_size=4))
+    def test_all_at_once_and_in_small_pieces(self, lines: list[bytes], fillers: list[int]) -> None:
+        output = b""
+        for number, line in enumerate(lines):
+            output += line + b"\r\n" + b"some line of a build\r\n" * fillers[number % len(fillers)]
+        at_once, in_pieces = scan(output), scan(output, step=997)
+        self.assertEqual(at_once.end(), in_pieces.end())
+        self.assertEqual(at_once.events, in_pieces.events)
+        self.assertEqual(at_once.text(), in_pieces.text())
 
 
 class KeepingTests(SynchronousTestCase):
