@@ -50,7 +50,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     A session as others see it, and as ``session.json`` keeps it.
 
     :param started_at: UTC in ISO 8601.
-    :param turns: messages so far.
+    :param turns: messages so far; of a loop, iterations.
     :param pending: escalations that wait for a person.
     :param options: what was asked for when it first started.
     :param terminal: whether its agent shows a screen of its own, to be attached to, and takes no messages.

@@ -62,6 +62,7 @@ class Session:
         self.label = earlier.label if earlier and not request.task else label(kind.agent_name, request.task)
         self.events = events.EventLog(services.now)
         self.history = History(self.paths.history)
+        self._turns = len(self.history.turns)
         self.workspace = request.workspace or self.paths.sandbox
         self.state, self.reason = State.INITIALIZING, ""
         self.escalations = EscalationQueue(
@@ -95,7 +96,7 @@ class Session:
             state=self.state,
             started_at=self._started_at,
             workspace=str(self.workspace),
-            turns=len(self.history.turns),
+            turns=self._turns,
             pending=len(self.escalations.pending()),
             reason=self.reason,
             options=dict(self.request.options),
@@ -392,6 +393,8 @@ class Session:
     def _emit(self, event: events.SessionEvent) -> None:
         if isinstance(event, events.AgentText):
             event = events.AgentText(text=self._services.redactor.live(event.text))
+        if isinstance(event, events.TurnFinished):
+            self._turns = event.turn
         if text := describe(event):
             self._log_file.write("session", text)
         if self._shared is not None:

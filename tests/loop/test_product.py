@@ -61,6 +61,7 @@ class EndingTests(LoopCase):
         self.assertEqual(done.stdout, f"{PROMPT}1\n{PROMPT}2\n{PROMPT}3\n**LOOP_COMPLETE**\n")
         self.assertIn("the promise was made in iteration 3", done.stderr)
         self.assertEqual(self.outcomes(), ["done", "done", "promise"])
+        self.assertEqual(json.loads((self.session() / "session.json").read_text())["turns"], 3)
 
     def test_whatever_the_status_of_the_program(self) -> None:
         self.loop(script="echo LOOP_COMPLETE; exit 9", status=0)
