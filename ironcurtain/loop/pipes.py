@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorTime
+from twisted.internet.interfaces import IReactorProcess, IReactorTime
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.terminal.ending import Ending
 from ironcurtain.terminal.model import Ended
-from ironcurtain.terminal.pty import DRAIN_SECONDS, GRACE_SECONDS, find_program, how
+from ironcurtain.terminal.pty import find_program, how
 
 
 class Owner(Protocol):
@@ -43,8 +40,7 @@ class PipedCommand:
     def __init__(self, reactor: IReactorProcess, clock: IReactorTime) -> None:
         self._reactor, self._clock = reactor, clock
         self._process: Any = None
-        self._exited = self._signalled = False
-        self._timer: IDelayedCall | None = None
+        self._ending = Ending(clock)
         self.pid = 0
         self.done: Deferred[Ended] = Deferred()
 
@@ -69,7 +65,7 @@ class PipedCommand:
 
     def pause(self) -> None:
         """Give no more output for now; once the command has ended, the rest comes all the same."""
-        if not self._exited:
+        if not self._ending.exited:
             self._process.pauseProducing()
 
     def resume(self) -> None:
@@ -77,47 +73,27 @@ class PipedCommand:
         self._process.resumeProducing()
 
     def stop(self) -> None:
-        """SIGTERM; after 5 s SIGKILL. Harmless once it has ended, or is ending."""
-        if not self._exited and self._timer is None:
-            self._signal(signal.SIGTERM)
-            self._timer = self._clock.callLater(GRACE_SECONDS, self.kill)
+        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        self._ending.stop()
 
     def kill(self) -> None:
         """SIGKILL."""
-        if not self._exited:
-            self._cancel()
-            self._signal(signal.SIGKILL)
+        self._ending.kill()
 
     def started(self, process: Any) -> None:
         """For the process: it runs, if it has not ended already."""
         self._process, self.pid = process, int(process.pid)
+        self._ending.began(process)
 
     def exited(self) -> None:
         """For the process: it ended. What it started may still have its pipes."""
-        self._exited = True
-        self._cancel()
-        if self._signalled:  # what it started is to end with it
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+        self._ending.exit(self._process.loseConnection)
         self._process.resumeProducing()
-        self._timer = self._clock.callLater(DRAIN_SECONDS, self._process.loseConnection)
 
     def over(self, reason: Failure) -> None:
         """For the process: it ended, and its pipes are closed."""
-        self._cancel()
+        self._ending.over()
         self.done.callback(how(reason))
-
-    def _signal(self, number: signal.Signals) -> None:
-        self._signalled = True
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
-        with suppress(ProcessExitedAlready):  # its group is there only once it has made its session
-            self._process.signalProcess(number.name.removeprefix("SIG"))
-
-    def _cancel(self) -> None:
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
-        self._timer = None
 
 
 class _Command(ProcessProtocol):

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from twisted.internet import fdesc
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectionDone, ProcessExitedAlready
-from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorProcess, IReactorTime
+from twisted.internet.error import ConnectionDone
+from twisted.internet.interfaces import IPushProducer, IReactorProcess, IReactorTime
 from twisted.internet.process import PTYProcess
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
@@ -24,13 +24,8 @@ from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.terminal.direct import write_now
+from ironcurtain.terminal.ending import Ending
 from ironcurtain.terminal.model import Ended, sane_size
-
-GRACE_SECONDS = 5.0
-"""How long the command has after SIGTERM, before SIGKILL."""
-
-DRAIN_SECONDS = 1.0
-"""How long the terminal's last output is waited for once the command has ended (our choice; it is there at once)."""
 
 READ_LIMIT = 64 * 1024
 """Most bytes that are read at once (our choice)."""
@@ -76,9 +71,7 @@ class LocalPty:
         self._reactor, self._clock = reactor, clock
         self._process: PTYProcess | None = None
         self._size = (0, 0)
-        self._exited = False
-        self._signalled: set[int] = set()
-        self._timer: IDelayedCall | None = None
+        self._ending = Ending(clock, self._foreground)
         self.pid = 0
         self.done: Deferred[Ended] = Deferred()
 
@@ -126,7 +119,7 @@ class LocalPty:
 
     def pause(self) -> None:
         """Give no more output for now; once the command has ended, the rest comes all the same."""
-        if self._process is not None and not self._exited:
+        if self._process is not None and not self._ending.exited:
             self._process.stopReading()
 
     def resume(self) -> None:
@@ -146,21 +139,18 @@ class LocalPty:
         self.stop()
 
     def stop(self) -> None:
-        """SIGTERM; after :data:`GRACE_SECONDS` SIGKILL. Harmless once it has ended, or is ending."""
-        if not self._exited and self._timer is None:
-            self._signal(signal.SIGTERM)
-            self._timer = self._clock.callLater(GRACE_SECONDS, self.kill)
+        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        self._ending.stop()
 
     def kill(self) -> None:
         """SIGKILL."""
-        if not self._exited:
-            self._cancel()
-            self._signal(signal.SIGKILL)
+        self._ending.kill()
 
     def started(self, process: PTYProcess) -> None:
         """For the process: it runs."""
         pid: int = process.pid  # type: ignore[assignment]  # Twisted's class says None
         self._process, self.pid = process, pid
+        self._ending.began(process)
         process.doRead = self._read  # type: ignore[method-assign]
         process.registerProducer(_Input(self), True)
 
@@ -184,14 +174,8 @@ class LocalPty:
 
     def exited(self) -> None:
         """For the process: it ended, and the kernel has hung up on all others that have the terminal."""
-        self._exited = True
-        self._cancel()
-        for group in self._signalled:  # what it started is to end with it
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, signal.SIGKILL)
-        if self._descriptor is not None:
-            self.resume()
-            self._timer = self._clock.callLater(DRAIN_SECONDS, self._drained)
+        self._ending.exit(self._drained)
+        self.resume()
 
     def _drained(self) -> None:
         if self._process is not None and self._process.connected:
@@ -199,31 +183,17 @@ class LocalPty:
 
     def over(self, reason: Failure) -> None:
         """For the process: it ended, and the terminal has nothing more."""
-        self._cancel()
+        self._ending.over()
         ended = how(reason)
         self.owner.ended(ended)
         self.done.callback(ended)
 
-    def _cancel(self) -> None:
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
-        self._timer = None
-
-    def _signal(self, number: signal.Signals) -> None:
-        """To the command's group, and to the one that has the terminal now: a shell gives each job a group."""
-        self._signalled |= {self.pid, self._foreground()} - {0}
-        for group in self._signalled:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, number)
-        with suppress(ProcessExitedAlready):  # its group is there only once it has made its session
-            if self._process is not None:
-                self._process.signalProcess(number.name.removeprefix("SIG"))
-
-    def _foreground(self) -> int:
+    def _foreground(self) -> set[int]:
+        """The group that has the terminal now: a shell gives each job a group."""
         if (descriptor := self._descriptor) is not None:
             with suppress(OSError):
-                return os.tcgetpgrp(descriptor)
-        return 0
+                return {os.tcgetpgrp(descriptor)} - {0}
+        return set()
 
     @property
     def _descriptor(self) -> int | None:

@@ -10,8 +10,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from ironcurtain.errors import NotFound
+from ironcurtain.terminal.ending import GRACE_SECONDS
 from ironcurtain.terminal.model import Ended
-from ironcurtain.terminal.pty import GRACE_SECONDS, NoPty
+from ironcurtain.terminal.pty import NoPty
 from tests.terminal.ptys import ENVIRON, PtyCase
 
 
