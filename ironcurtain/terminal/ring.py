@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 
 from ironcurtain.terminal.restore import CLEAR, RESTORE
@@ -10,6 +11,9 @@ from ironcurtain.terminal.sequences import SEQUENCE, SEQUENCE_LIMIT, plain, unfi
 
 RING_LIMIT = 256 * 1024
 """Most bytes of output that are kept (some twenty full screens of a busy program; our choice)."""
+
+PIECE = 4096
+"""Fewer bytes than these are put together (our choice: each piece by itself costs some 60 bytes)."""
 
 _SAID_ONCE = re.compile(
     rb"[\x05\x07]|\x1bZ|\x1b\[[\x30-\x3f]*[cntx]|\x1b\[[?>][\d;]*[Su]|\x1b\[\?[\d;:]*m|\x1b\[>[\d;]*q"
@@ -34,19 +38,28 @@ class RingScreen:
 
     def __init__(self, limit: int = RING_LIMIT) -> None:
         self._limit = limit
-        self._kept = bytearray()
+        self._pieces: deque[bytearray | bytes] = deque()
+        self._size = 0
         self._lost = False
 
     @property
     def between(self) -> bool:
         """Whether the output is between two sequences."""
-        return not unfinished(bytes(self._kept[-SEQUENCE_LIMIT:]))
+        return not unfinished(self._last(SEQUENCE_LIMIT))
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere."""
-        self._kept += data
-        if len(self._kept) > 2 * self._limit:
-            del self._kept[: -self._limit]
+        """Take output, cut anywhere. Large pieces are kept as they are: to copy them would take the longest."""
+        if len(data) > self._limit:
+            data, self._lost = data[-self._limit :], True
+        self._size += len(data)
+        if len(data) >= PIECE:
+            self._pieces.append(data)
+        elif self._pieces and isinstance(last := self._pieces[-1], bytearray) and len(last) < PIECE:
+            last += data
+        else:
+            self._pieces.append(bytearray(data))
+        while self._size - len(self._pieces[0]) >= self._limit:
+            self._size -= len(self._pieces.popleft())
             self._lost = True
 
     def resize(self, columns: int, rows: int) -> None:
@@ -65,10 +78,18 @@ class RingScreen:
 
     def kept(self) -> bytes:
         """:returns: the last output; from the beginning of a line, where some is missing."""
-        if self._lost or len(self._kept) > self._limit:
-            data = bytes(self._kept[-self._limit :])
-            return data[data.find(b"\n") + 1 :]
-        return bytes(self._kept)
+        data = self._last(self._limit)
+        return data[data.find(b"\n") + 1 :] if self._lost or self._size > self._limit else data
+
+    def _last(self, size: int) -> bytes:
+        found: list[bytes | bytearray] = []
+        for piece in reversed(self._pieces):
+            found.append(piece)
+            size -= len(piece)
+            if size <= 0:
+                break
+        data = b"".join(reversed(found))
+        return data[-size:] if size < 0 else data
 
 
 def replay(kept: bytes) -> bytes:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.restore import CLEAR, RESTORE
-from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.ring import PIECE, RingScreen
 
 QUERIES = (
     b"\x1b[c",
@@ -93,12 +93,22 @@ class RingTests(SynchronousTestCase):
         self.assertEqual(drawn(*(b"%d\n" % (i % 10) for i in range(1000)), limit=12), b"5\n6\n7\n8\n9\n")
         self.assertEqual(drawn(b"x" * 50 + b"\nlast line\n", limit=12), b"last line\n")
 
-    @given(st.lists(st.binary(min_size=1, max_size=30)), st.integers(1, 40))
-    def test_it_stays_within_its_limit(self, output: list[bytes], limit: int) -> None:
+    @given(st.lists(st.tuples(st.integers(1, 30_000), st.booleans()), max_size=20), st.integers(1, 40_000))
+    def test_what_is_kept_is_the_end_of_it(self, sizes: list[tuple[int, bool]], limit: int) -> None:
+        ring, whole = RingScreen(limit), b""
+        for number, (size, small) in enumerate(sizes):
+            piece = (b"%d\n" % number * size)[: size // 100 + 1 if small else size]
+            ring.feed(piece)
+            whole += piece
+        last = whole[-limit:]
+        self.assertEqual(ring.kept(), whole if len(whole) <= limit else last[last.find(b"\n") + 1 :])
+
+    @given(st.lists(st.integers(1, 20_000)), st.integers(1, 40_000))
+    def test_it_stays_within_its_limit(self, sizes: list[int], limit: int) -> None:
         ring = RingScreen(limit)
-        for data in output:
-            ring.feed(data)
-            self.assertLessEqual(len(ring._kept), 2 * limit)
+        for size in sizes:
+            ring.feed(b"x" * size)
+            self.assertLessEqual(sum(map(len, ring._pieces)), 2 * limit + 2 * PIECE)
         self.assertLessEqual(len(text(ring)), limit)
 
     def test_between(self) -> None:
