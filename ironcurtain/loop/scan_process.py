@@ -114,6 +114,8 @@ class ScanProcess:
 
     def received(self, reply: Reply) -> None:
         """For the worker."""
+        if self._silence is not None:
+            self._silence.reset(SILENCE_SECONDS)
         if isinstance(reply, Read):
             self._read(reply.size)
         elif isinstance(reply, Said):
@@ -189,13 +191,11 @@ class ScanProcess:
     def _watch(self) -> None:
         """Somebody waits for it, or not."""
         waits = self._worker is not None and (self._unread > 0 or self._ending)
-        if self._silence is not None and waits:
-            self._silence.reset(SILENCE_SECONDS)
-        elif self._silence is not None:
+        if self._silence is None and waits:
+            self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)
+        elif self._silence is not None and not waits:
             self._silence.cancel()
             self._silence = None
-        elif waits:
-            self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)
 
     def _silent(self) -> None:
         self._silence = None

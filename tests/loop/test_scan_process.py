@@ -135,6 +135,17 @@ class FailingTests(ProcessCase):
             await deferLater(reactor, 0.005)
         self.assertEqual(self.held, [True, False])
 
+    async def test_more_output_makes_it_no_less_silent(self) -> None:
+        self.patch(scan_process, "SILENCE_SECONDS", 0.3)
+        self.patch(scan_process, "BATCH", 10)
+        process = self.saying()
+        begun = reactor.seconds()
+        while not process.problem:
+            process.feed(b"x" * 20)
+            await deferLater(reactor, 0.01)
+            self.assertLess(reactor.seconds() - begun, 10)
+        self.assertIn("does not answer", process.problem)
+
     async def test_somebody_does_not_want_to_wait(self) -> None:
         process = self.saying()
         found = await process.end(0.1)
