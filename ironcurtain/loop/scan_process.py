@@ -120,11 +120,11 @@ class ScanProcess:
             self._read(reply.size)
         elif isinstance(reply, Said):
             self._said(Event(reply.topic, reply.payload))
-        elif self._ending:
+        elif self._ending and not self._unread:
             self._over(reply)
             return
         else:
-            self.lost("answered what it was not asked")
+            self.lost("answered before it had read all")
         self._watch()
 
     def blocked(self, blocked: bool) -> None:

@@ -162,11 +162,13 @@ class FailingTests(ProcessCase):
                 await deferLater(reactor, 0.005)
             await self.fails(process, why)
 
-    async def test_it_promises_before_it_is_asked(self) -> None:
+    async def test_it_promises_before_it_has_read_all(self) -> None:
         process = self.saying(Found(True, "x"))
         while not process.problem:
             await deferLater(reactor, 0.005)
-        await self.fails(process, "answered what it was not asked")
+        await self.fails(process, "answered before it had read all")
+        process = self.saying(Found(True, "x"))
+        await self.fails(process, "answered before it had read all")
 
     async def test_there_is_no_such_command(self) -> None:
         await self.fails(self.begin("/nowhere"), "does not start")
