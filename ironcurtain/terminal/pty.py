@@ -30,6 +30,9 @@ from ironcurtain.terminal.model import Ended, sane_size
 READ_LIMIT = 64 * 1024
 """Most bytes that are read at once (our choice)."""
 
+SHORT = 64
+"""A read that gave fewer bytes than these has given all there is (our choice: the echo of a key)."""
+
 _TERM = {"TERM": "xterm-256color"}
 
 
@@ -165,7 +168,7 @@ class LocalPty:
             before = len(pieces)
             result = fdesc.readFromFD(self._process.fileno(), pieces.append) if self._process is not None else None
             size += sum(map(len, pieces[before:]))
-            if len(pieces) == before:
+            if len(pieces) == before or len(pieces[-1]) < SHORT:
                 break
         if pieces:
             self.owner.received(b"".join(pieces))
