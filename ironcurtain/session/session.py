@@ -62,7 +62,6 @@ class Session:
         self.label = earlier.label if earlier and not request.task else label(kind.agent_name, request.task)
         self.events = events.EventLog(services.now)
         self.history = History(self.paths.history)
-        self._turns = len(self.history.turns)
         self.workspace = request.workspace or self.paths.sandbox
         self.state, self.reason = State.INITIALIZING, ""
         self.escalations = EscalationQueue(
@@ -81,7 +80,7 @@ class Session:
         self._agent: Agent | None = None
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
-        self._closing = self._is_down = False
+        self._closing, self._is_down, self._turns = False, False, len(self.history.turns)
         self._waiting: list[Deferred[None]] = []
 
     @property
@@ -393,8 +392,7 @@ class Session:
     def _emit(self, event: events.SessionEvent) -> None:
         if isinstance(event, events.AgentText):
             event = events.AgentText(text=self._services.redactor.live(event.text))
-        if isinstance(event, events.TurnFinished):
-            self._turns = event.turn
+        self._turns = event.turn if isinstance(event, events.TurnFinished) else self._turns
         if text := describe(event):
             self._log_file.write("session", text)
         if self._shared is not None:
