@@ -4,8 +4,8 @@ How long a call waits for an approval beyond the time that the person takes.
 An approver that answers at once stands for the person. Measured is the way from the moment when the call asks, over the
 news of it, the approval and its record on disk, to the moment when the call is released: in one process, from another
 process through the control API, and from another process through the files; and from the moment when the call asks to
-the one when a console in the same process has drawn it. The bare round trip of a few bytes between two processes over a
-UNIX socket, taken in the same run, is the floor::
+the one when a console, in the same process or in another, has drawn it. The bare round trip of a few bytes between two
+processes over a UNIX socket, taken in the same run, is the floor::
 
     python benchmarks/escalation.py [--calls 500]
 """
@@ -220,9 +220,9 @@ class Sight:
         """Nothing to close."""
 
 
-async def on_a_console(directory: Path, calls: int) -> list[float]:
+async def on_a_console(directory: Path, api: SessionApi, calls: int) -> list[float]:
     """:returns: seconds from asking to the console that has drawn the question."""
-    api, sight, taken = LocalApi(await make_operations(directory), owner()), Sight(), []
+    sight, taken = Sight(), []
     source = HomeSource(reactor, Registry(Home(directory / "home", directory / "run").registry), lambda path: api)
     console = Console(source, sight, reactor, "bench", environ={"TERM": "xterm-256color"})
     console.start()
@@ -236,8 +236,15 @@ async def on_a_console(directory: Path, calls: int) -> list[float]:
         asked, _ = json.loads((await reply).text)
         taken.append(seen - asked)
     console.stop()
-    await api.stop(1)
     return taken[2:]
+
+
+async def drawn_in_process(directory: Path, calls: int) -> list[float]:
+    """Owner and console are one process."""
+    api = LocalApi(await make_operations(directory), owner())
+    taken = await on_a_console(directory, api, calls)
+    await api.stop(1)
+    return taken
 
 
 def floor(calls: int) -> list[float]:
@@ -275,7 +282,7 @@ async def compare(calls: int) -> None:
         one, other, third = Path(name, "one"), Path(name, "other"), Path(name, "third")
         bare = floor(calls)
         alone = await in_process(one, calls)
-        drawn = await on_a_console(third, max(20, calls // 5))
+        drawn = await drawn_in_process(third, max(20, calls // 5))
         command = [sys.executable, __file__, "--owner", str(other)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
@@ -283,6 +290,8 @@ async def compare(calls: int) -> None:
             try:
                 waits = {"through the control API": await across(other, calls)}
                 waits["through the files"] = await through_files(other, calls)
+                client = ControlClient(reactor, str(other / "control.sock"))
+                drawn_across = await on_a_console(other, client, max(20, calls // 5))
             finally:
                 child.kill()
         bare += floor(calls)
@@ -290,6 +299,7 @@ async def compare(calls: int) -> None:
     print(f"{calls} calls each{'':<28} {'p50 ms':>9} {'p99 ms':>9} {'x floor':>9}")
     print(line("floor: a round trip between two processes", bare, least))
     print(line("in one process: asked to drawn on a console", drawn, least, SAME))
+    print(line("from another process: asked to drawn", drawn_across, least, ACROSS))
     table: tuple[tuple[str, Waits, float], ...] = (
         ("in one process", alone, SAME),
         *((way, taken, ACROSS) for way, taken in waits.items()),

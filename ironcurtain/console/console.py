@@ -30,10 +30,10 @@ TICK_SECONDS = 1.0
 LOOK_SECONDS = 5.0
 """How often everything is asked for although nothing was told to have changed."""
 
-REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.01, 0.1
+REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.005, 0.1
 """
 The time between two questions for everything: the least, when little happens, and the most, however fast escalations
-come. In between it doubles each time.
+come. In between it is three times as long each time.
 """
 
 WHEEL_ROWS = 3
@@ -268,7 +268,7 @@ class Console:
 
     def _refreshed(self, _: object) -> None:
         self._refreshing = None
-        self._rest = min(2 * self._rest, MOST_REFRESH_SECONDS) if self._again else REFRESH_SECONDS
+        self._rest = min(3 * self._rest, MOST_REFRESH_SECONDS) if self._again else REFRESH_SECONDS
         if self._again:
             self._refresh()
 

@@ -29,9 +29,6 @@ from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")
 
-GATHER_SECONDS = 0.005
-"""How long news are gathered before they are told: too short to be noticed; what follows is limited by the console."""
-
 PATIENCE = 2.0
 """Seconds that a process has to answer (our choice: it answers from memory)."""
 
@@ -254,8 +251,9 @@ class _Watch:
             self._tell()
 
     def _tell(self) -> None:
+        """Tell once of all that comes in one turn; how often is looked then, the console limits."""
         if self._watcher is not None and self._telling is None:
-            self._telling = self._reactor.callLater(GATHER_SECONDS, self._told)
+            self._telling = self._reactor.callLater(0, self._told)
 
     def _told(self) -> None:
         self._telling = None

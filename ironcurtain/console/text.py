@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 from ironcurtain.columns import Columns, Line, Span
 
@@ -16,6 +17,7 @@ _ALSO_WIDE = (
 """Wide since Unicode 16, or in some terminals, and not in the tables of every Python."""
 
 
+@lru_cache(4096)  # lines drawn with box characters are most of a frame
 def _width(character: str) -> int:
     if unicodedata.east_asian_width(character) in "WF":
         return 2

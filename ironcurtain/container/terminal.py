@@ -7,12 +7,13 @@ from importlib import resources
 from typing import Protocol
 
 from twisted.internet.defer import Deferred, TimeoutError
-from twisted.internet.interfaces import IPushProducer
+from twisted.internet.interfaces import IDelayedCall, IPushProducer
 from twisted.logger import Logger
 from zope.interface import implementer
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
+from ironcurtain.container.pace import REST_SECONDS, Pace
 from ironcurtain.container.shielding import shielded
 from ironcurtain.container.streams import Stream
 from ironcurtain.terminal.model import sane_size
@@ -59,6 +60,8 @@ class ContainerTerminal:
         self._container = ""
         self._stream: Stream | None = None
         self._taken: Deferred[None] | None = None
+        self._pace = Pace()
+        self._resting: IDelayedCall | None = None
         self._early = bytearray()
         self._marked: Deferred[bool] = Deferred()
         self._started = self._resizing = self._flows = False
@@ -163,6 +166,8 @@ class ContainerTerminal:
             await self._engine.resize(self._container, rows, columns)
 
     def _lost(self, _: None) -> None:
+        if self._resting is not None and self._resting.active():
+            self._resting.cancel()
         if not self._marked.called:
             self._marked.callback(False)
 
@@ -177,4 +182,11 @@ class ContainerTerminal:
                 self._marked.callback(True)
                 if rest:
                     self.owner.received(rest)
-        return self._taken
+        return self._taken or self._rest(len(data))
+
+    def _rest(self, size: int) -> Deferred[None] | None:
+        if self._flows or not self._pace.rest_after(size, self._engine.clock.seconds()):
+            return None
+        rested: Deferred[None] = Deferred()
+        self._resting = self._engine.clock.callLater(REST_SECONDS, rested.callback, None)
+        return rested

@@ -84,7 +84,7 @@ class SessionChannel(SSHChannel):
         self._environ: dict[str, str] = {}
         self._size: tuple[int, int] | None = None
         self._early: list[bytes] = []
-        self._queue: deque[tuple[bool, bytes]] = deque()
+        self._queue: deque[tuple[bool, memoryview]] = deque()
         self._queued = 0
         self._program: Program | None = None
         self._starting: Deferred[Program] | None = None
@@ -283,9 +283,10 @@ class SessionChannel(SSHChannel):
     def _put(self, to_error: bool, data: bytes) -> None:
         if self._over or self._status is not None:
             return
-        self._queued += len(data)
-        self._queue.extend((to_error, data[i : i + PIECE]) for i in range(0, len(data), PIECE))
-        self._send()
+        if data:
+            self._queued += len(data)
+            self._queue.append((to_error, memoryview(data)))
+            self._send()
         if self._queued > QUEUE_LIMIT:
             self.log.error("a program over SSH wrote on though the channel was blocked")
             self.hang_up("this connection is too slow")
@@ -293,16 +294,16 @@ class SessionChannel(SSHChannel):
     def _send(self) -> None:
         while self._queue and self.remoteWindowLeft > 0 and not self.conn.transport.blocked:
             to_error, data = self._queue.popleft()
-            room = min(self.remoteWindowLeft, self.remoteMaxPacket)
-            now, later = data[:room], data[room:]
-            if later:
-                self._queue.appendleft((to_error, later))
-            self.remoteWindowLeft -= len(now)
-            self._queued -= len(now)
+            room = min(self.remoteWindowLeft, self.remoteMaxPacket, PIECE)
+            if len(data) > room:
+                self._queue.appendleft((to_error, data[room:]))
+                data = data[:room]
+            self.remoteWindowLeft -= len(data)
+            self._queued -= len(data)
             if to_error:
-                self.conn.sendExtendedData(self, EXTENDED_DATA_STDERR, now)
+                self.conn.sendExtendedData(self, EXTENDED_DATA_STDERR, bytes(data))
             else:
-                self.conn.sendData(self, now)
+                self.conn.sendData(self, data)
 
     def _finish(self, status: int) -> None:
         self._over = True

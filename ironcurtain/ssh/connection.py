@@ -78,6 +78,19 @@ class Connection(connection.SSHConnection):
         channel.begin(self.transport.factory.programs, self.transport.key.principal)
         return channel
 
+    def packetReceived(self, messageNum: int, packet: bytes) -> None:
+        """Take a packet; what a person types by the shortest way."""
+        if messageNum == connection.MSG_CHANNEL_DATA:
+            self.ssh_CHANNEL_DATA(packet)
+        else:
+            super().packetReceived(messageNum, packet)
+
+    def sendData(self, channel: SessionChannel, data: bytes | memoryview) -> None:
+        """Send what a program writes."""
+        if not channel.localClosed:
+            head = struct.pack(">2L", self.channelsToRemoteChannel[channel], len(data))
+            self.transport.sendPacket(connection.MSG_CHANNEL_DATA, b"".join((head, data)))
+
     def adjustWindow(self, channel: SessionChannel, bytesToAdd: int) -> None:
         """Let the peer send more, unless the channel's program does not read now."""
         if not channel.held:  # it asks for all that is due when it goes on

@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.ssh.authorized_keys import SIGNATURES, AuthorizedKey
+from ironcurtain.ssh.gcm import GCM_CIPHERS, GcmCiphers
 
 KEY_EXCHANGES = (
     b"mlkem768x25519-sha256",
@@ -29,13 +30,19 @@ KEY_EXCHANGES = (
 """Of what conch has, without finite fields and SHA-1; the first one also holds against quantum computers."""
 
 CIPHERS = (b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
-"""Counter mode only: CBC of SSH is broken, and conch has no authenticated mode."""
+"""For clients that have no Galois/counter mode. Of conch's ciphers only these: CBC of SSH is broken."""
 
 MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
 """Without SHA-1 and MD5."""
 
+UNUSED_MACS = (*MACS, b"hmac-sha2-512-etm@openssh.com", b"hmac-sha2-256-etm@openssh.com", b"umac-128-etm@openssh.com")
+"""What goes with Galois/counter mode, which does without: so a client that takes only these gets in, too."""
+
 STRICT_SERVER, STRICT_CLIENT = b"kex-strict-s-v00@openssh.com", b"kex-strict-c-v00@openssh.com"
 """With both, packet numbers begin anew with the keys, so that nothing can be cut out (OpenSSH's PROTOCOL, 1.10)."""
+
+OFFER_SECONDS = 1.0
+"""How long the peer's algorithms are waited for before ours are named. All clients that we know begin by themselves."""
 
 LOGIN_SECONDS = 30.0
 """How long a login may take, from the TCP connection on (our choice: a passphrase and a touch fit in)."""
@@ -158,7 +165,12 @@ class Transport(transport.SSHServerTransport):
         if self._leaving:
             return
         try:
-            super().dataReceived(data)
+            if self.gotVersion:
+                self.buf += data
+                while (packet := self.getPacket()) is not None:
+                    self.dispatchMessage(packet[0], packet[1:])
+            else:
+                super().dataReceived(data)
             self._count(len(data))
         except Exception as e:
             # conch raises whatever comes of a malformed packet: struct.error, KeyError, ValueError ...
@@ -170,7 +182,17 @@ class Transport(transport.SSHServerTransport):
 
     def getPacket(self) -> Any:
         """:returns: the next packet; none once we leave, though there may be some."""
-        return None if self._leaving else super().getPacket()
+        if self._leaving:
+            return None
+        keys = self.currentEncryptions
+        if not isinstance(keys, GcmCiphers):
+            return super().getPacket()
+        size = keys.size(self.buf)
+        if len(self.buf) < size:
+            return None
+        packet, self.buf = self.buf[:size], self.buf[size:]
+        self.incomingPacketSequence += 1
+        return keys.open(packet)
 
     def dispatchMessage(self, messageNum: int, payload: bytes) -> None:
         """Take a packet, if it may come at this time."""
@@ -194,9 +216,22 @@ class Transport(transport.SSHServerTransport):
                 return
         self._exchanging = True
         self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
+        if self._keyExchangeState == self._KEY_EXCHANGE_NONE:
+            self._prefer(*(name.split(b",") for name in getNS(packet[16:], 4)[2:4]))
+            self.sendKexInit()
         super().ssh_KEXINIT(packet)
+        if self.nextEncryptions.outCipType in GCM_CIPHERS:
+            self.nextEncryptions = GcmCiphers(self.nextEncryptions.outCipType, self.nextEncryptions.inCipType, b"", b"")
         if self.kexAlg == STRICT_SERVER:
             self.sendDisconnect(transport.DISCONNECT_KEY_EXCHANGE_FAILED, b"that is no key exchange")
+
+    def sendKexInit(self) -> None:
+        """Name our algorithms; at first when the peer has named its own, or does not."""
+        if self.sessionID is None and not self._exchanging and "offer" not in self._timers:
+            self._later("offer", OFFER_SECONDS, self.sendKexInit)
+        else:
+            self._cancel("offer")
+            super().sendKexInit()
 
     def ssh_NEWKEYS(self, packet: bytes) -> None:
         """The peer uses the new keys from now on."""
@@ -222,7 +257,14 @@ class Transport(transport.SSHServerTransport):
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
         """Send a packet, or keep it until a key exchange is over."""
-        super().sendPacket(messageType, payload)
+        keys = self.currentEncryptions
+        if isinstance(keys, GcmCiphers) and (
+            self._keyExchangeState == self._KEY_EXCHANGE_NONE or self._allowedKeyExchangeMessageType(messageType)
+        ):
+            self.transport.write(keys.seal(b"%c%b" % (messageType, payload)))
+            self.outgoingPacketSequence += 1
+        else:
+            super().sendPacket(messageType, payload)
         if messageType == transport.MSG_NEWKEYS and self._strict:
             self.outgoingPacketSequence = 0
         self._count(len(payload))
@@ -244,6 +286,15 @@ class Transport(transport.SSHServerTransport):
     def stopProducing(self) -> None:
         """The connection ends; ``connectionLost`` follows."""
         self._paused = True
+
+    def _prefer(self, incoming: list[bytes], outgoing: list[bytes]) -> None:
+        """
+        Offer only Galois/counter mode to a client that has it in both directions.
+
+        The client's order counts, and OpenSSH before 10.0 has counter mode first.
+        """
+        if all(any(cipher in GCM_CIPHERS for cipher in named) for named in (incoming, outgoing)):
+            self.supportedCiphers, self.supportedMACs = list(GCM_CIPHERS), list(UNUSED_MACS)
 
     def _count(self, size: int) -> None:
         self._carried += size

@@ -178,9 +178,9 @@ class Hub:
         if by_a_person(pieces):
             self.active, self._driver = self._clock.seconds(), attachment
             self._want(attachment.size)
-        self._record(lambda recording, now: recording.typed(now, pieces))
         if self._driver in (None, attachment):
-            self._stream.write(data)
+            self._stream.write(data)  # first: a person waits for it
+        self._record(lambda recording, now: recording.typed(now, pieces))
 
     def sized(self, attachment: Attachment) -> None:
         """For attachments: a terminal has another size."""

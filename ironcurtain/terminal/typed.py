@@ -63,6 +63,8 @@ class TypedReader:
         :param read: what one read gave.
         :returns: pieces; all of them together are all that was read, but for a sequence that has not ended yet.
         """
+        if b"\x1b" not in read and not (self._rest or self._in_string or self._in_paste):
+            return [Piece(Kind.TYPED, read)] if read else []
         data, self._rest = self._rest + read, b""
         return [piece for piece in self._cut(data) if piece.data]
 

@@ -54,6 +54,7 @@ class Recorded(Transport):
         """Pretend that keys are there."""
         self.sent: list[tuple[int, bytes]] = []
         super().connectionMade()
+        self.sendKexInit()
         self._keyExchangeState = self._KEY_EXCHANGE_NONE
         self.sessionID = b"session"
 
@@ -179,6 +180,17 @@ class OrderTests(TransportTestCase):
         ):
             self.assertTrue(self.refused(*packets), packets)
         self.flushLoggedErrors()
+
+    def test_a_client_that_waits_for_our_algorithms(self) -> None:
+        made, wire = self.connect()
+        made.dataReceived(b"SSH-2.0-test\r\n")
+        self.assertNotIn(b"aes256-", wire.value())
+        self.clock.advance(transport.OFFER_SECONDS)
+        self.assertEqual(wire.value().count(b"aes256-ctr"), 2)
+        self.assertNotIn(b"gcm", wire.value())
+        made.dataReceived(self.kexinit())
+        self.assertEqual(wire.value().count(b"aes256-ctr"), 2)
+        self.assertFalse(wire.disconnecting or wire.aborted)
 
     def test_much_before_the_login_is_not_kept(self) -> None:
         made, wire = self.connect()
