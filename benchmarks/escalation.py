@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -276,24 +278,31 @@ def line(name: str, taken: list[float], least: float, goal: float | None = None)
     return f"{name:<44} {p50:9.3f} {p99:9.3f} {p50 / 1000 / least:9.1f}{verdict}"
 
 
+@contextmanager
+def owned(directory: Path) -> Iterator[None]:
+    """Another process with a new home."""
+    with subprocess.Popen([sys.executable, __file__, "--owner", str(directory)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            yield
+        finally:
+            child.kill()
+
+
 async def compare(calls: int) -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory(prefix="ic-") as name:
-        one, other, third = Path(name, "one"), Path(name, "other"), Path(name, "third")
+        one, other, third, fourth = (Path(name, place) for place in ("one", "other", "third", "fourth"))
         bare = floor(calls)
         alone = await in_process(one, calls)
         drawn = await drawn_in_process(third, max(20, calls // 5))
-        command = [sys.executable, __file__, "--owner", str(other)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
-            child.stdout.readline()
-            try:
-                waits = {"through the control API": await across(other, calls)}
-                waits["through the files"] = await through_files(other, calls)
-                client = ControlClient(reactor, str(other / "control.sock"))
-                drawn_across = await on_a_console(other, client, max(20, calls // 5))
-            finally:
-                child.kill()
+        with owned(other):
+            waits = {"through the control API": await across(other, calls)}
+            waits["through the files"] = await through_files(other, calls)
+        with owned(fourth):
+            client = ControlClient(reactor, str(fourth / "control.sock"))
+            drawn_across = await on_a_console(fourth, client, max(20, calls // 5))
         bare += floor(calls)
     least = statistics.median(bare)
     print(f"{calls} calls each{'':<28} {'p50 ms':>9} {'p99 ms':>9} {'x floor':>9}")

@@ -27,11 +27,12 @@ from twisted.internet import asyncioreactor
 
 asyncioreactor.install()
 
-from terminal_ends import Dropped, One, Source, Viewer  # noqa: E402
+from terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred, DeferredList  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 
+from ironcurtain.container.terminal import MARK, ContainerTerminal  # noqa: E402
 from ironcurtain.terminal import screen  # noqa: E402
 from ironcurtain.terminal.attachment import Attachment  # noqa: E402
 from ironcurtain.terminal.hub import Hub  # noqa: E402
@@ -123,13 +124,19 @@ def look(hub: Hub, mode: Mode = Mode.DRIVE) -> tuple[Viewer, Attachment]:
     return viewer, hub.attach(viewer, mode, COLUMNS, ROWS)
 
 
+def written(size: int, head: bytes = b"") -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """:returns: a socket over which so many bytes come, after these, and the process that writes them."""
+    ours, theirs = socket.socketpair()
+    with theirs, tempfile.TemporaryFile() as file:
+        file.write(head + (LINES * (size // len(LINES) + 1))[:size])
+        file.seek(0)
+        return ours, subprocess.Popen([sys.executable, "-S", "-c", WRITER], stdin=file, stdout=theirs.fileno())
+
+
 def begin(source: Source, size: int) -> subprocess.Popen[bytes]:
     """Let a process write so many bytes over a socket; nothing is read of it before the reactor's next turn."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs, tempfile.TemporaryFile() as file:
-        file.write((LINES * (size // len(LINES) + 1))[:size])
-        file.seek(0)
-        process = subprocess.Popen([sys.executable, "-S", "-c", WRITER], stdin=file, stdout=theirs.fileno())
+    ours, process = written(size)
+    with ours:
         ours.setblocking(False)
         reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, One(source))
     return process
@@ -219,31 +226,33 @@ async def keys(
     return taken
 
 
-def watched(source: Source, levels: list[float]) -> bool:
+def watched(container: OneContainer, levels: list[float]) -> bool:
     """
     :param levels: gets how much memory there is now.
     :returns: whether more comes.
     """
     levels.append(memory())
-    return not source.done.called
+    return not container.stream.ended.called
 
 
 async def stalled(rounds: int) -> None:
-    """A viewer that does not read, while output comes; somebody else in another session; another viewer of this one."""
+    """A viewer that does not read while a container floods; somebody in another session; another viewer of this one."""
     other, pty = await echoing()
     row("a viewer that does not read", "p50 ms", "p99 ms", "x idle", "memory MB")
     for name, stalls in (("all read", False), ("one does not", True)):
         idle, busy, grown = [], [], []
         for _ in range(rounds):
             idle += await keys(other, KEYS)
-            source = Source()
-            hub = await open_hub(source)
+            ours, process = written(4 * BULK, b"HTTP/1.1 101 UPGRADED\r\n\r\n" + MARK.encode() + b"\r\n")
+            container: Any = OneContainer(reactor, ours)
+            terminal = ContainerTerminal(container, COLUMNS, ROWS)
+            hub = await open_hub(terminal)
             (first, _), (second, _) = look(hub), look(hub)
             await DeferredList([first.drawn, second.drawn])
             first.stalled = stalls
             levels = [memory()]
-            process = begin(source, 4 * BULK)
-            busy += await keys(other, while_=partial(watched, source, levels))
+            await terminal.open("")
+            busy += await keys(other, while_=partial(watched, container, levels))
             grown.append(max(levels) - levels[0])
             assert second.size >= 4 * BULK
             hub.ended(Ended(0))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
 from twisted.python.failure import Failure
+
+from ironcurtain.container.streams import Receiver
+from ironcurtain.container.streams import Stream as EngineStream
+from ironcurtain.stream import adopt
 
 
 class Viewer:
@@ -64,6 +69,25 @@ class Source(Protocol):
 
     def close(self) -> None:
         """It ends by itself."""
+
+
+class OneContainer:
+    """
+    In place of an Engine: a container that is attached to is the other end of a socket.
+
+    :param connection: who has its other end says what the Engine would say.
+    """
+
+    stream: EngineStream
+
+    def __init__(self, reactor: Any, connection: socket.socket) -> None:
+        self.clock, self._connection = reactor, connection
+
+    async def attach(self, container: str, receive: Receiver) -> EngineStream:
+        """:returns: the connection."""
+        self.stream = EngineStream(b"", receive, "bench")
+        await adopt(self._connection, self.stream)
+        return self.stream
 
 
 class Dropped:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from typing import Any
 
 import urwid
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, FirstError, gatherResults
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
@@ -257,8 +258,11 @@ class Console:
         self._refreshing.addCallback(self._refreshed)
 
     async def _look(self) -> None:
-        sessions = await self._source.sessions()
-        escalations = await self._source.escalations(closed=True)
+        asked: list[Coroutine[Any, Any, Any]] = [self._source.sessions(), self._source.escalations(closed=True)]
+        try:
+            sessions, escalations = await gatherResults(map(Deferred.fromCoroutine, asked), consumeErrors=True)
+        except FirstError as e:
+            e.subFailure.raiseException()
         if self._state.permitted:
             self._become(replace(self._state, permissions=tuple(await self._source.permissions())))
         before = self._state

@@ -166,7 +166,7 @@ class ContainerTerminal:
             await self._engine.resize(self._container, rows, columns)
 
     def _lost(self, _: None) -> None:
-        if self._resting is not None and self._resting.active():
+        if self._resting is not None:
             self._resting.cancel()
         if not self._marked.called:
             self._marked.callback(False)
@@ -185,8 +185,13 @@ class ContainerTerminal:
         return self._taken or self._rest(len(data))
 
     def _rest(self, size: int) -> Deferred[None] | None:
-        if self._flows or not self._pace.rest_after(size, self._engine.clock.seconds()):
+        rests = self._pace.rest_after(size, self._engine.clock.seconds())
+        if not rests or self._flows or self._resting is not None:
             return None
         rested: Deferred[None] = Deferred()
-        self._resting = self._engine.clock.callLater(REST_SECONDS, rested.callback, None)
+        self._resting = self._engine.clock.callLater(REST_SECONDS, self._rested, rested)
         return rested
+
+    def _rested(self, rested: Deferred[None]) -> None:
+        self._resting = None
+        rested.callback(None)

@@ -10,7 +10,7 @@ import msgspec
 from treq.client import HTTPClient
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXClientEndpoint
-from twisted.internet.error import ConnectError, ConnectionClosed, ConnectionLost
+from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed, ConnectionLost
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
@@ -179,6 +179,8 @@ class ControlClient:
         data = None if body is None else msgspec.json.encode(body)
         try:
             return await self._http.request(method, f"http://ironcurtain{path}", data=data, headers=self._headers)
+        except ConnectingCancelledError:
+            raise CancelledError from None
         except (ConnectError, ConnectionClosed, ResponseFailed, RequestTransmissionFailed) as e:
             if any(reason.check(CancelledError) for reason in getattr(e, "reasons", ())):
                 raise CancelledError from None

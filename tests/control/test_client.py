@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.threads import deferToThread
@@ -75,6 +75,11 @@ class ClientTests(TestCase):
         self.assertEqual(await self.client.cancel(info.id), False)
         self.assertEqual([turn.answer for turn in await self.client.history(1)], ["you said hello"])
         self.assertEqual((await self.client.stop("1")).state, "closed")
+
+    async def test_a_call_is_given_up_before_there_is_a_connection(self) -> None:
+        asked = Deferred.fromCoroutine(self.client.sessions())
+        asked.cancel()
+        await self.assertFailure(asked, CancelledError)
 
     async def test_a_message_is_cancelled_from_elsewhere(self) -> None:
         await self.client.start(request())
