@@ -29,6 +29,12 @@ from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")
 
+GATHER_SECONDS = 0.02
+"""
+How long news are gathered before they are told, too short to be noticed (our choice). An escalation is told at once: a
+frame that is drawn right before it would delay it.
+"""
+
 PATIENCE = 2.0
 """Seconds that a process has to answer (our choice: it answers from memory)."""
 
@@ -248,12 +254,15 @@ class _Watch:
 
     def _heard(self, stamped: Stamped) -> None:
         if isinstance(stamped.event, NEWS):
-            self._tell()
+            self._tell(at_once=isinstance(stamped.event, EscalationRaised))
 
-    def _tell(self) -> None:
-        """Tell once of all that comes in one turn; how often is looked then, the console limits."""
-        if self._watcher is not None and self._telling is None:
-            self._telling = self._reactor.callLater(0, self._told)
+    def _tell(self, at_once: bool = False) -> None:
+        if self._watcher is None:
+            return
+        if self._telling is None:
+            self._telling = self._reactor.callLater(0 if at_once else GATHER_SECONDS, self._told)
+        elif at_once:
+            self._telling.reset(0)
 
     def _told(self) -> None:
         self._telling = None

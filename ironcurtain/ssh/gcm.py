@@ -33,13 +33,13 @@ class GcmCiphers(SSHCiphers):
         self._in = AESGCM(inKey[: _KEY_SIZES[self.inCipType]])
         self._out_nonce, self._in_nonce = _Nonce(outIV), _Nonce(inIV)
 
-    def seal(self, payload: bytes) -> bytes:
-        """:returns: the packet with this payload, as it is sent."""
-        padding = BLOCK - (1 + len(payload)) % BLOCK
+    def seal(self, kind: int, payload: bytes) -> bytes:
+        """:returns: the packet with a message of this kind, as it is sent."""
+        padding = BLOCK - (2 + len(payload)) % BLOCK
         if padding < SHORTEST_PADDING:
             padding += BLOCK
-        head = (1 + len(payload) + padding).to_bytes(4, "big")
-        content = b"%c%b%b" % (padding, payload, os.urandom(padding))
+        head = (2 + len(payload) + padding).to_bytes(4, "big")
+        content = b"".join((bytes((padding, kind)), payload, os.urandom(padding)))
         return head + self._out.encrypt(self._out_nonce.next(), content, head)
 
     def size(self, received: bytes) -> int:
@@ -58,7 +58,7 @@ class GcmCiphers(SSHCiphers):
     def open(self, packet: bytes) -> bytes:
         """
         :param packet: a whole one.
-        :returns: its payload.
+        :returns: the message: its kind, then its payload.
         :raises cryptography.exceptions.InvalidTag: it is not as the peer sent it, or not the next one.
         :raises ValueError: there is nothing in it.
         """

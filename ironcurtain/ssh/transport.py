@@ -261,7 +261,7 @@ class Transport(transport.SSHServerTransport):
         if isinstance(keys, GcmCiphers) and (
             self._keyExchangeState == self._KEY_EXCHANGE_NONE or self._allowedKeyExchangeMessageType(messageType)
         ):
-            self.transport.write(keys.seal(b"%c%b" % (messageType, payload)))
+            self.transport.write(keys.seal(messageType, payload))
             self.outgoingPacketSequence += 1
         else:
             super().sendPacket(messageType, payload)

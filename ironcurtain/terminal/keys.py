@@ -117,7 +117,8 @@ class Keys:
         :param read: what one read from the terminal gave.
         :returns: what it means; the data of all :class:`Forward` together is what was read, less the reserved keys.
         """
-        if not self._pasting and len(several := _STROKE.findall(read)) > 1 and self._all_reserved(read, several):
+        several = [] if self._pasting or len(read) < 2 else _STROKE.findall(read)
+        if len(several) > 1 and self._all_reserved(read, several):
             return [what for one in several for what in self.feed(one)]
         if len(read) == 2 and not self._pasting and tuple(map(_plain, read)) in self._names:
             return [*self.feed(read[:1]), *self.feed(read[1:])]

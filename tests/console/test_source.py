@@ -14,14 +14,14 @@ from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.console.source import PATIENCE, HomeSource
+from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, HomeSource
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.identity import identify
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.registry import Entry, Registry
-from ironcurtain.session.events import Stamped, StateChanged
+from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
 from ironcurtain.session.model import SessionInfo
 from tests.console.doubles import NOW, escalation, permission, session
 
@@ -179,3 +179,18 @@ class WatchTests(TestCase):
         self.assertEqual((second.readers, len(first.readers)), ([], 1))
         stop()
         self.assertEqual(first.readers, [])
+
+    def test_an_escalation_is_told_at_once_and_other_news_are_gathered(self) -> None:
+        owner, calls = Owner(1), Clock()
+        home = Home(reactor, owner)
+        self.addCleanup(home.remove)
+        self.patch(reactor, "callLater", calls.callLater)
+        changes: list[float] = []
+        self.addCleanup(home.source.watch(lambda: changes.append(calls.seconds())))
+        calls.advance(GATHER_SECONDS)
+        raised = EscalationRaised(1, "call", "git", "push", {}, "digest", "rule", "reason", NOW, NOW + 60)
+        for event in (StateChanged(state="running"), raised, StateChanged(state="ready"), StateChanged(state="closed")):
+            owner.readers[0](Stamped(1, NOW, event))
+            calls.advance(0)
+        calls.advance(GATHER_SECONDS)
+        self.assertEqual(changes, [GATHER_SECONDS, GATHER_SECONDS, 2 * GATHER_SECONDS])
