@@ -33,9 +33,12 @@ LOOK_SECONDS = 5.0
 
 REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.005, 0.1
 """
-The time between two questions for everything: the least, when little happens, and the most, however fast escalations
-come. In between it is three times as long each time.
+The time between two questions for everything: the least, and the most, however fast escalations come. It is three times
+as long each time that :data:`MANY` changes came meanwhile.
 """
+
+MANY = 4
+"""So many changes between two questions are more than a person raises, or decides (our choice)."""
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
@@ -89,7 +92,7 @@ class Console:
         self._ticking = LoopingCall(self._tick)
         self._ticking.clock = clock
         self._refreshing: Deferred[None] | None = None
-        self._again = False
+        self._missed = 0
         self._rest = REFRESH_SECONDS
         self._followed = 0
         self._unwatch: Callable[[], None] = lambda: None
@@ -250,9 +253,9 @@ class Console:
         if not self._running:
             return
         if self._refreshing is not None:
-            self._again = True
+            self._missed += 1
             return
-        self._again = False
+        self._missed = 0
         self._refreshing = Deferred.fromCoroutine(self._look())
         self._refreshing.addErrback(self._failed)
         self._refreshing.addCallback(self._refreshed)
@@ -272,8 +275,8 @@ class Console:
 
     def _refreshed(self, _: object) -> None:
         self._refreshing = None
-        self._rest = min(3 * self._rest, MOST_REFRESH_SECONDS) if self._again else REFRESH_SECONDS
-        if self._again:
+        self._rest = min(3 * self._rest, MOST_REFRESH_SECONDS) if self._missed >= MANY else REFRESH_SECONDS
+        if self._missed:
             self._refresh()
 
     def _failed(self, failure: Failure) -> None:
