@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succeed
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.loop_terminal import OUTPUT, LoopTerminal
@@ -17,6 +21,7 @@ from ironcurtain.cli.output import print_table
 from ironcurtain.cli.progress import Progress
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
+from ironcurtain.cli.stream_writer import StreamWriter
 from ironcurtain.display import one_line
 from ironcurtain.home import Home
 from ironcurtain.locks import is_held
@@ -33,6 +38,9 @@ from ironcurtain.terminal.local import LocalTerminal
 ERRORS = 2
 """Standard error."""
 
+INTERRUPTED_SECONDS = 1.0
+"""How long output that nobody reads is waited for once somebody has interrupted the loop (our choice)."""
+
 
 class Looping:
     """
@@ -47,6 +55,10 @@ class Looping:
         self._agent: LoopAgent | None = None
         self._signals: list[int] = []
         self._seen = 0
+        self._writers: dict[int, StreamWriter] = {}
+        self._full: set[int] = set()
+        self._hold: Callable[[bool], None] = lambda full: None
+        self._writing: Deferred[None] = succeed(None)
 
     def run(self) -> int:
         """:returns: the exit status."""
@@ -56,6 +68,7 @@ class Looping:
         if self._agent is None:
             return False
         self._signals.append(number)
+        self._writing.cancel()
         self._agent.interrupt(f"ended by {signal.Signals(number).name}", at_once=self._signals.count(number) > 1)
         return True
 
@@ -118,9 +131,13 @@ class Looping:
         if hub is not None:
             terminal = LoopTerminal(reactor, agent, listens=self._options.mode is Mode.INTERACTIVE)
             terminal.begin(hub)
+        for descriptor in (OUTPUT, ERRORS):
+            filled = partial(self._filled, descriptor)
+            self._writers[descriptor] = StreamWriter(reactor, descriptor, filled, self._refused)
         try:
             ending, reason = await agent.run(self)
         finally:
+            await self._all_written(reactor)
             if terminal is not None:
                 await terminal.left()
         self._summary(session, agent, reason)
@@ -145,22 +162,42 @@ class Looping:
         print_table(HEADER, rows(agent.state), err=True)
         self.say(f"session {session.number}: {sentence(agent.state, reason)}")
 
+    def begin(self, hold: Callable[[bool], None]) -> None:
+        """For the agent: what is called if no more output can be taken for now, or can again."""
+        self._hold = hold
+
     def output(self, data: bytes) -> None:
         """What a program without a terminal wrote."""
-        self._write(OUTPUT, data)
+        self._writers[OUTPUT].write(data)
 
     def complained(self, data: bytes) -> None:
         """What it wrote on its error output."""
-        self._write(ERRORS, data)
+        self._writers[ERRORS].write(data)
 
     def say(self, text: str) -> None:
         """A sentence of ours."""
-        click.echo(f"[loop] {one_line(text, 500)}", err=True)
+        line = f"[loop] {one_line(text, 500)}\n"
+        if self._writers:
+            self._writers[ERRORS].write(line.encode("utf-8", "replace"))
+        else:
+            click.echo(line, err=True, nl=False)
 
-    def _write(self, descriptor: int, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(descriptor, data) :]
-        except OSError as e:
-            if self._agent is not None:
-                self._agent.interrupt(f"its output can go nowhere: {e.strerror}")
+    async def _all_written(self, reactor: Any) -> None:
+        """Wait until all is written, but not long for somebody who has interrupted us, or does it now."""
+        writers, self._writers = self._writers, {}
+        for writer in writers.values():
+            self._writing = writer.written()
+            if self._signals:
+                self._writing.addTimeout(INTERRUPTED_SECONDS, reactor)
+            with suppress(CancelledError, TimeoutError):
+                await self._writing
+
+    def _filled(self, descriptor: int, full: bool) -> None:
+        before = bool(self._full)
+        (self._full.add if full else self._full.discard)(descriptor)
+        if bool(self._full) != before:
+            self._hold(bool(self._full))
+
+    def _refused(self, error: OSError) -> None:
+        if self._agent is not None:
+            self._agent.interrupt(f"its output can go nowhere: {error.strerror}")

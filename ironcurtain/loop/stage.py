@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from ironcurtain.display import one_line
@@ -22,6 +23,9 @@ SENTENCE_LIMIT = 500
 
 class Front(Protocol):
     """Who started the loop and looks at it."""
+
+    def begin(self, hold: Callable[[bool], None]) -> None:
+        """:param hold: to be told if no more output can be taken for now, or can again."""
 
     def output(self, data: bytes) -> None:
         """What a program without a terminal wrote."""
@@ -48,6 +52,7 @@ class Streams:
         self.reader: ScanProcess | None = None
         self.size = sane_size(0, 0)
         self.output, self.piped, self.complained, self.say = front.output, front.output, front.complained, front.say
+        front.begin(lambda full: (self.stream.pause if full else self.stream.resume)())
 
     def input_full(self, full: bool) -> None:
         """Nobody types."""

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,34 @@ class StartTests(LoopCase):
         for words, told in ((("-p", "do it"), "do it"), (("-P", "OTHER.md"), "another\n")):
             done = self.loop(*words, "-n", "1", "--", "cat", status=3)
             self.assertEqual(done.stdout, told)
+
+    def test_nobody_reads_its_output(self) -> None:
+        """A pager that was stopped holds up the program, and not us: nothing is lost, and Ctrl-C ends it."""
+        for ends in ("read on", "interrupted"):
+            process = self.product.start(
+                "loop", "-n", "1", "-p", "go on", "--", "sh", "-c", "seq 1000000; echo all >&2"
+            )
+            assert process.stdout is not None
+            until(process.stdout, "1000")
+            (pid,) = (int(path.stem.removeprefix("owner-")) for path in self.product.home.glob("run/owner-*.sock"))
+            self.wait_until_it_rests(pid)
+            if ends == "interrupted":
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.wait(20), 130)
+                process.communicate()
+            else:
+                told, complained = process.communicate(timeout=60)
+                self.assertTrue(told.endswith("\n999999\n1000000\n"))
+                self.assertIn("all\n", complained)
+                self.assertEqual(process.returncode, 3)
+
+    def wait_until_it_rests(self, pid: int) -> None:
+        """Wait until a process has used no processor time for a while."""
+        used, rested = -1.0, 0
+        while rested < 5:
+            time.sleep(0.1)  # whether a process does nothing cannot be awaited
+            now = time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3), as Linux does it
+            used, rested = now, rested + 1 if now - used < 0.02 else 0
 
     def test_another_workspace(self) -> None:
         other = self.product.person / "other"
