@@ -168,14 +168,18 @@ async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
     """
     Let a protocol speak over a connected stream socket.
 
-    :param connection: belongs to the transport from now on.
+    :param connection: belongs to the transport from now on, and is closed if this fails.
     """
     connection.setblocking(False)
 
     async def adopted() -> None:
         await asyncio.get_running_loop().create_connection(lambda: Stream(protocol), sock=connection)
 
-    await from_asyncio(adopted())
+    try:
+        await from_asyncio(adopted())
+    except BaseException:
+        connection.close()
+        raise
 
 
 async def connect(path: str, protocol: IProtocol) -> None:
@@ -195,8 +199,7 @@ async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.
     """
     Let clients in.
 
-    :param listening: a stream socket that is bound; belongs to the server from now on. If this is cancelled, it may
-        still be open, and nobody listens.
+    :param listening: a stream socket that is bound; belongs to the server from now on, and is closed if this fails.
     """
 
     def build() -> asyncio.BaseProtocol:
@@ -212,4 +215,8 @@ async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.
             raise
         return server
 
-    return await from_asyncio(served())
+    try:
+        return await from_asyncio(served())
+    except BaseException:
+        listening.close()
+        raise

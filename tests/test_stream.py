@@ -249,7 +249,7 @@ class ServerTests(TestCase):
         served.cancel()
         with self.assertRaises(CancelledError):
             await served
-        listening.close()
+        self.assertEqual(listening.fileno(), -1)
         protocol = Kept()
         mine, theirs = socket.socketpair()
         with theirs:
@@ -260,6 +260,18 @@ class ServerTests(TestCase):
             protocol.transport.loseConnection()
             with self.assertRaises(ConnectionDone):
                 await protocol.lost
+
+    async def test_what_is_cancelled_at_once_is_closed(self) -> None:
+        mine, theirs = socket.socketpair()
+        listening = socket.create_server(("127.0.0.1", 0))
+        with theirs:
+            for begun in (adopt(mine, Kept()), serve(listening, Factory())):
+                deferred = Deferred.fromCoroutine(begun)
+                deferred.cancel()
+                with self.assertRaises(CancelledError):
+                    await deferred
+            self.assertEqual((mine.fileno(), listening.fileno()), (-1, -1))
+            self.assertEqual(theirs.recv(1), b"")
 
     async def test_nobody_listens(self) -> None:
         with self.assertRaises(OSError):

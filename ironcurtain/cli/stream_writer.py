@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -65,12 +66,20 @@ class StreamWriter:
             size, error = len(data), None
             try:
                 while data:
-                    data = data[os.write(self._descriptor, data) :]
+                    data = self._write(data)
             except OSError as e:
                 error = e
             self._reactor.callFromThread(self._done, size, error)
             if error is not None:
                 return
+
+    def _write(self, data: bytes) -> bytes:
+        """:returns: what is left."""
+        try:
+            return data[os.write(self._descriptor, data) :]
+        except BlockingIOError:  # somebody else who has it wants it so
+            select.select((), (self._descriptor,), ())
+            return data
 
     def _done(self, size: int, error: OSError | None) -> None:
         self._size -= size

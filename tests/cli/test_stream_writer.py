@@ -19,11 +19,11 @@ class StreamWriterTests(TestCase):
     timeout = 20
 
     def setUp(self) -> None:
-        self.reading, writing = os.pipe()
-        self.addCleanup(os.close, writing)
+        self.reading, self.writing = os.pipe()
+        self.addCleanup(os.close, self.writing)
         self.full: list[bool] = []
         self.failed: Deferred[OSError] = Deferred()
-        self.writer = StreamWriter(reactor, writing, self.full.append, self.failed.callback)
+        self.writer = StreamWriter(reactor, self.writing, self.full.append, self.failed.callback)
 
     def read(self, size: int) -> bytes:
         """:returns: so many bytes."""
@@ -45,6 +45,14 @@ class StreamWriterTests(TestCase):
         await written
         self.assertEqual(self.full, [True, False])
         await self.writer.written()
+
+    async def test_somebody_else_made_it_non_blocking(self) -> None:
+        self.addCleanup(os.close, self.reading)
+        os.set_blocking(self.writing, False)
+        self.writer.write(b"x" * FULL_SIZE)
+        self.assertEqual(len(await deferToThread(self.read, FULL_SIZE)), FULL_SIZE)
+        await self.writer.written()
+        self.assertFalse(self.failed.called)
 
     async def test_nobody_is_there(self) -> None:
         os.close(self.reading)
