@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from ironcurtain.errors import IronCurtainError
 
 ErrorKind = Literal[
@@ -94,8 +96,7 @@ class ModelRequest:
     max_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens that were paid for. The three kinds of input do not overlap; their sum is the length of the prompt."""
 
     input_tokens: int = 0

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, Literal, NoReturn
 
-from ironcurtain.mitm_proxy.body_shapes import SHAPES, Shape, cut, fold
+from ironcurtain.mitm_proxy.body_shapes import KEY_LIMIT, SHAPES, Check, cut
 from ironcurtain.mitm_proxy.refusals import Dialect, Refusal
 
 BODY_LIMIT: Final = 32 * 1024 * 1024
@@ -29,6 +31,10 @@ _CALLS: Final = (
 )
 """How the paths of requests to a model end, whatever they say their content is."""
 
+KEYS_KEPT: Final = 1024
+"""How many keys are remembered with what they mean: those of one request are those of the one before (our choice)."""
+
+_RULES: Final = {dialect: lru_cache(KEYS_KEPT)(shape.rule) for dialect, shape in SHAPES.items()}
 _NESTED: Final = (dict, list)  # to write it as a union would make that union each time
 _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json(?: *; *charset=\"?utf-8\"?)?", re.IGNORECASE)
 
@@ -65,25 +71,23 @@ def refusal(dialect: Dialect, body: bytes) -> Refusal | None:
         return Refusal(400, "malformed-body", f"the request's body is not JSON that can be read in one way only: {why}")
     if not isinstance(value, dict):
         return Refusal(400, "malformed-body", "the request's body is no JSON object")
-    if (deed := _deed(SHAPES[dialect], value)) is None:
+    if (deed := _deed(_RULES[dialect], value)) is None:
         return None
     advice = "turn this off in the agent, or let it do so itself, by tools that are judged here"
     return Refusal(403, "provider-acts", f"the request asks the provider to {deed}, which is not allowed: {advice}")
 
 
-def _deed(shape: Shape, body: dict[str, Any]) -> str | None:
+def _deed(rule: Callable[[str], Check | Literal[False] | None], body: dict[str, Any]) -> str | None:
     pending: list[Any] = [body]
-    opaque, checks = shape.opaque, shape.checks
     while pending:
         value = pending.pop()
         if isinstance(value, list):
-            pending.extend(member for member in value if isinstance(member, _NESTED))
+            pending += [member for member in value if isinstance(member, _NESTED)]
             continue
         for key, member in value.items():
-            folded = fold(key)
-            if folded in opaque:
+            check = rule(key) if len(key) <= KEY_LIMIT else None
+            if check is False:
                 continue
-            check = checks.get(folded)
             if check is not None and (deed := check(member)) is not None:
                 return deed
             if isinstance(member, _NESTED):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ironcurtain.mitm_proxy.refusals import Dialect
 
@@ -37,6 +37,11 @@ class Shape:
 
     checks: Mapping[str, Check]
     opaque: frozenset[str]
+
+    def rule(self, key: str) -> Check | Literal[False] | None:
+        """:returns: what the value of a key has to pass; ``None``: nothing; ``False``: neither has what is in it."""
+        folded = fold(key)
+        return False if folded in self.opaque else self.checks.get(folded)
 
 
 def fold(key: str) -> str:

@@ -144,8 +144,13 @@ def _fields(response: ModelResponse) -> dict[str, Any]:
         "size": response.size,
     }
     if (usage := response.usage) is not None:
-        counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-        fields["usage"], fields["estimated"] = dict(zip(USAGE_MEMBERS, counts, strict=True)), response.estimated
+        fields["usage"] = {  # the USAGE_MEMBERS
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cacheRead": usage.cache_read_tokens,
+            "cacheWrite": usage.cache_write_tokens,
+        }
+        fields["estimated"] = response.estimated
     if response.model:
         fields["model"] = response.model
     if response.error:

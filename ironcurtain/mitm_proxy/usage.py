@@ -8,7 +8,6 @@ unfinished line is held, or all of one that is no stream of events, until it is 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Annotated, Final
 
 import msgspec
@@ -111,7 +110,7 @@ class UsageReader:
         if told is not None and self._complete:
             return told
         told = told or Usage(input_tokens=request_size // PROMPT_BYTES_A_TOKEN)
-        return replace(told, output_tokens=max(told.output_tokens, self._size // BYTES_A_TOKEN))
+        return msgspec.structs.replace(told, output_tokens=max(told.output_tokens, self._size // BYTES_A_TOKEN))
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the body, which must not be compressed."""
