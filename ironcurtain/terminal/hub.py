@@ -105,7 +105,7 @@ class Hub:
         if self._resizing is not None:
             self._resizing.cancel()
             self._resizing = None
-        self._record(lambda recording, now: recording.end(now))
+        self._record(lambda recording, now: recording.end())
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
@@ -174,12 +174,15 @@ class Hub:
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
         """For attachments: input for the program. Of several terminals, only the one in use answers its questions."""
+        drives = self._driver is attachment
+        if drives:  # first: a person waits for it
+            self._stream.write(data)
         pieces = self._readers[attachment].feed(data)
         if by_a_person(pieces):
             self.active, self._driver = self._clock.seconds(), attachment
             self._want(attachment.size)
-        if self._driver in (None, attachment):
-            self._stream.write(data)  # first: a person waits for it
+        if not drives and self._driver in (None, attachment):
+            self._stream.write(data)
         self._record(lambda recording, now: recording.typed(now, pieces))
 
     def sized(self, attachment: Attachment) -> None:

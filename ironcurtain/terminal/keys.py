@@ -97,7 +97,7 @@ class Keys:
     such keys or one pair (whoever reads late finds several), and outside a bracketed paste: a file that is pasted or
     dropped onto the terminal holds all bytes there are.
 
-    :param reserved: a pair may not begin with what is a key by itself.
+    :param reserved: each begins with Ctrl; a pair may not begin with what is a key by itself.
     """
 
     def __init__(self, reserved: Sequence[Key]) -> None:
@@ -117,6 +117,8 @@ class Keys:
         :param read: what one read from the terminal gave.
         :returns: what it means; the data of all :class:`Forward` together is what was read, less the reserved keys.
         """
+        if len(read) == 1 and read >= b" " and not self._held and b"\x1b" not in self._tail:
+            return [Forward(read)]  # a letter, as most of what is typed
         several = [] if self._pasting or len(read) < 2 else _STROKE.findall(read)
         if len(several) > 1 and self._all_reserved(read, several):
             return [what for one in several for what in self.feed(one)]

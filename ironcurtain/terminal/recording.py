@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -43,7 +43,8 @@ def _never() -> bool:
 
 class Recording:
     """
-    Lines of one recording. They are gathered for a while: call :meth:`flush` soon where :attr:`waits` says so.
+    The events of one recording. They are gathered for a while, so that nobody who types waits for them: call
+    :meth:`flush` soon where :attr:`waits` says so.
 
     :param sink: gets them; what it raises passes through every method.
     :param start: when the recording begins, in seconds of the clock that gives all other times.
@@ -67,27 +68,32 @@ class Recording:
         limit: int = RECORDING_LIMIT,
     ) -> None:
         self._sink, self._start, self._echoes = sink, start, echoes
-        self._left = limit
         self._shown = codecs.getincrementaldecoder("utf-8")("replace")
         self._open = True
         self._output: list[bytes] = []
-        self._output_size, self._output_time = 0, start
-        self._lines: list[bytes] = []
+        self._output_time, self._gathered = start, 0
+        self._events: list[tuple[float, str, str | bytes]] = []
         head = {"version": 2, "width": columns, "height": rows, "timestamp": int(timestamp), "title": title}
-        self._put(msgspec.json.encode(head), start)
-        self.flush()
+        line = msgspec.json.encode(head) + b"\n"
+        self._left = limit - len(line)
+        sink.write(line)
 
     @property
     def waits(self) -> bool:
         """Whether something is not written yet."""
-        return bool(self._output or self._lines)
+        return bool(self._output or self._events)
 
     def flush(self) -> None:
         """Write all that was gathered."""
         self._close_output()
-        lines, self._lines = self._lines, []
-        if lines:
-            self._sink.write(b"".join(lines))
+        events, self._events, self._gathered = self._events, [], 0
+        if not (events and self._open):
+            return
+        try:
+            self._sink.write(b"".join(self._lines(events)))
+        finally:
+            if self._left < 0:
+                self._close()
 
     def output(self, now: float, data: bytes) -> None:
         """What the program wrote; a character may be cut in two."""
@@ -98,8 +104,8 @@ class Recording:
         if not self._output:
             self._output_time = now
         self._output.append(data)
-        self._output_size += len(data)
-        if self._output_size >= GATHER_SIZE:
+        self._gathered += len(data)
+        if self._gathered >= GATHER_SIZE:
             self.flush()
 
     def typed(self, now: float, pieces: list[Piece]) -> None:
@@ -117,35 +123,37 @@ class Recording:
         self._event(now, "m", label)
         self.flush()
 
-    def end(self, now: float) -> None:
+    def end(self) -> None:
         """The program ended. Harmless the second time."""
+        try:
+            self.flush()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         if self._open:
-            try:
-                self.flush()
-            finally:
-                self._open = False
-                self._sink.close()
+            self._open = False
+            self._sink.close()
 
     def _close_output(self) -> None:
-        pieces, self._output, self._output_size = self._output, [], 0
-        if pieces and (text := self._shown.decode(b"".join(pieces))):
-            self._line(self._output_time, "o", text)
+        if self._output:
+            self._events.append((self._output_time, "o", b"".join(self._output)))
+            self._output = []
 
     def _event(self, now: float, kind: str, data: str) -> None:
-        self._close_output()
-        self._line(now, kind, data)
-
-    def _line(self, now: float, kind: str, data: str) -> None:
         if self._open:
-            self._put(msgspec.json.encode((self._seconds(now), kind, data)), now)
+            self._close_output()
+            self._events.append((now, kind, data))
 
-    def _put(self, line: bytes, now: float) -> None:
-        self._left -= len(line) + 1
-        if self._left < 0:
-            line = msgspec.json.encode((self._seconds(now), "m", "the recording ends here: it is long enough"))
-        self._lines.append(line + b"\n")
-        if self._left < 0:
-            self.end(now)
+    def _lines(self, events: list[tuple[float, str, str | bytes]]) -> Iterator[bytes]:
+        for now, kind, data in events:
+            text = self._shown.decode(data) if isinstance(data, bytes) else data
+            line = self._line(now, kind, text) if text else b""
+            self._left -= len(line)
+            if self._left < 0:
+                yield self._line(now, "m", "the recording ends here: it is long enough")
+                return
+            yield line
 
-    def _seconds(self, now: float) -> float:
-        return round(max(0.0, now - self._start), 6)
+    def _line(self, now: float, kind: str, text: str) -> bytes:
+        return msgspec.json.encode((round(max(0.0, now - self._start), 6), kind, text)) + b"\n"

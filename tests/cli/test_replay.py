@@ -37,7 +37,7 @@ class ReplayCase(SynchronousTestCase):
         recording.output(2.0 * times, b"\x1b[1msecond\x1b[0m " + "é".encode() + b"\r\n" + QUESTIONS)
         recording.marker(3.0 * times, "filesystem.write_file: deny")
         recording.output(4.0 * times, b"third\r\n" + QUESTIONS)
-        recording.end(5.0 * times)
+        recording.end()
 
 
 class TerminalTests(ReplayCase):

@@ -25,7 +25,7 @@ class CastTests(SynchronousTestCase):
         recording.output(11.5, b"hello")
         recording.marker(12.0, "filesystem.read_file allow")
         recording.resized(12.5, 80, 24)
-        recording.end(13.0)
+        recording.end()
         found = read_cast(memory.data)
         self.assertEqual(
             (found.size, found.title, found.torn, found.damaged), ((100, 30), "claude-code: look", False, 0)

@@ -110,7 +110,7 @@ class RecordingTests(SynchronousTestCase):
         self.assertLess(len(self.memory.data), 1100)
         self.assertEqual(self.lines()[-1][:2], [1.0, "m"])
         self.assertEqual(self.memory.closed, 1)
-        self.recording.end(102.0)
+        self.recording.end()
         self.assertEqual(self.memory.closed, 1)
 
     def test_time_never_goes_back(self) -> None:
@@ -135,7 +135,7 @@ class RecordingTests(SynchronousTestCase):
 
     def test_the_end_writes_what_waits(self) -> None:
         self.recording.output(101.0, b"x")
-        self.recording.end(102.0)
+        self.recording.end()
         self.assertEqual(self.memory.lines()[1:], [[1.0, "o", "x"]])
 
 
