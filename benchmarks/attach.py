@@ -211,20 +211,20 @@ def ssh(port: int, key: Path) -> tuple[str, ...]:
     return ("ssh", "-tt", "-F", "none", *words, "-i", str(key), "-p", str(port), "127.0.0.1", "attach 1")
 
 
-def key_times(terminal: Terminal, keys: int) -> list[float]:
-    """:returns: seconds from each key to its echo."""
-    taken = []
+def key_times(ways: dict[str, Terminal], keys: int) -> Iterator[tuple[str, float]]:
+    """:returns: ways, and seconds from a key to its echo; each key is pressed at all of them in turn."""
     for number in range(keys):
         key = b"%c" % (97 + number % 26)
-        start = time.perf_counter()
-        terminal.type(key)
-        terminal.until(key)
-        taken.append(time.perf_counter() - start)
-        time.sleep(0.002)
+        for way, terminal in ways.items():
+            start = time.perf_counter()
+            terminal.type(key)
+            terminal.until(key)
+            yield way, time.perf_counter() - start
+            time.sleep(0.002)
         if number % 50 == 49:
-            terminal.type(b"\x15")  # erases the line
-            terminal.quiet()
-    return taken
+            for terminal in ways.values():
+                terminal.type(b"\x15")  # erases the line
+                terminal.quiet()
 
 
 def bulk_rate(terminal: Terminal) -> float:
@@ -242,10 +242,11 @@ def measure(ways: dict[str, Terminal], keys: int, rounds: int) -> None:
     times: dict[str, list[float]] = {way: [] for way in ways}
     rates: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
+        for way, taken in key_times(ways, keys):
+            times[way].append(taken)
         for way, terminal in ways.items():
-            times[way] += key_times(terminal, keys)
             rates[way].append(bulk_rate(terminal))
-    floor_time, floor_rate = (statistics.median(taken["docker attach"]) for taken in (times, rates))
+    floor_time, floor_rate = (statistics.median(found["docker attach"]) for found in (times, rates))
     print(f"{'':22}{'p50 ms':>9}{'p99 ms':>9}{'ratio':>8}{'MB/s':>9}{'ratio':>8}")
     for way in ways:
         median, rate = statistics.median(times[way]), statistics.median(rates[way])

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from twisted.conch.ssh.channel import SSHChannel
 from twisted.conch.ssh.common import getNS
-from twisted.conch.ssh.connection import EXTENDED_DATA_STDERR
 from twisted.conch.ssh.session import parseRequest_pty_req, parseRequest_window_change
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -26,6 +25,9 @@ WINDOW = 65536
 
 PIECE = 32768
 """Most bytes of one packet; what every client takes (RFC 4253, section 6.1)."""
+
+PIECES = 4
+"""Most packets that are sent together (our choice: then the TCP buffer is looked at again)."""
 
 QUEUE_LIMIT = 4 * 1024 * 1024
 """Most bytes that wait for the peer. A good program stops when the channel is blocked, long before."""
@@ -108,7 +110,7 @@ class SessionChannel(SSHChannel):
     @property
     def blocked(self) -> bool:
         """Whether what is written now has to wait."""
-        return bool(self._queue) or self._over or self.remoteWindowLeft <= 0 or self.conn.transport.blocked
+        return bool(self._queue) or self._over or self._room() <= 0
 
     def size(self) -> tuple[int, int]:
         """:returns: columns and rows of the person's terminal."""
@@ -283,7 +285,10 @@ class SessionChannel(SSHChannel):
     def _put(self, to_error: bool, data: bytes) -> None:
         if self._over or self._status is not None:
             return
-        if data:
+        if data and not self._queue and len(data) <= self._room():
+            self.remoteWindowLeft -= len(data)
+            self.conn.send_pieces(self, to_error, [data])
+        elif data:
             self._queued += len(data)
             self._queue.append((to_error, memoryview(data)))
             self._send()
@@ -291,19 +296,22 @@ class SessionChannel(SSHChannel):
             self.log.error("a program over SSH wrote on though the channel was blocked")
             self.hang_up("this connection is too slow")
 
+    def _room(self) -> int:
+        """:returns: how many bytes one packet may have now."""
+        return 0 if self.conn.transport.blocked else min(self.remoteWindowLeft, self.remoteMaxPacket, PIECE)
+
     def _send(self) -> None:
-        while self._queue and self.remoteWindowLeft > 0 and not self.conn.transport.blocked:
+        while self._queue and self._room() > 0:
             to_error, data = self._queue.popleft()
-            room = min(self.remoteWindowLeft, self.remoteMaxPacket, PIECE)
-            if len(data) > room:
-                self._queue.appendleft((to_error, data[room:]))
-                data = data[:room]
-            self.remoteWindowLeft -= len(data)
-            self._queued -= len(data)
-            if to_error:
-                self.conn.sendExtendedData(self, EXTENDED_DATA_STDERR, bytes(data))
-            else:
-                self.conn.sendData(self, data)
+            pieces: list[memoryview] = []
+            while data and len(pieces) < PIECES and (room := self._room()) > 0:
+                pieces.append(data[:room])
+                self.remoteWindowLeft -= len(pieces[-1])
+                data = data[room:]
+            if data:
+                self._queue.appendleft((to_error, data))
+            self._queued -= sum(map(len, pieces))
+            self.conn.send_pieces(self, to_error, pieces)
 
     def _finish(self, status: int) -> None:
         self._over = True

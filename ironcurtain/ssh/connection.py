@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from twisted.conch.ssh import connection
@@ -85,11 +86,15 @@ class Connection(connection.SSHConnection):
         else:
             super().packetReceived(messageNum, packet)
 
-    def sendData(self, channel: SessionChannel, data: bytes | memoryview) -> None:
-        """Send what a program writes."""
-        if not channel.localClosed:
-            head = struct.pack(">2L", self.channelsToRemoteChannel[channel], len(data))
-            self.transport.sendPacket(connection.MSG_CHANNEL_DATA, b"".join((head, data)))
+    def send_pieces(self, channel: SessionChannel, to_error: bool, pieces: Sequence[bytes | memoryview]) -> None:
+        """Send what a program writes, each piece in a packet of its own."""
+        if channel.localClosed:
+            return
+        number = self.channelsToRemoteChannel[channel]
+        kind = connection.MSG_CHANNEL_EXTENDED_DATA if to_error else connection.MSG_CHANNEL_DATA
+        head = struct.pack(">2L", number, connection.EXTENDED_DATA_STDERR) if to_error else struct.pack(">L", number)
+        payloads = [b"".join((head, struct.pack(">L", len(piece)), piece)) for piece in pieces]
+        self.transport.send_packets(kind, payloads)
 
     def adjustWindow(self, channel: SessionChannel, bytesToAdd: int) -> None:
         """Let the peer send more, unless the channel's program does not read now."""

@@ -6,6 +6,7 @@ conch leaves these to its user. Where a number or order comes from an RFC or fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from twisted.conch.ssh import transport
@@ -257,17 +258,22 @@ class Transport(transport.SSHServerTransport):
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
         """Send a packet, or keep it until a key exchange is over."""
+        self.send_packets(messageType, (payload,))
+
+    def send_packets(self, kind: int, payloads: Sequence[bytes]) -> None:
+        """Send packets, with one write, or keep them until a key exchange is over."""
         keys = self.currentEncryptions
         if isinstance(keys, GcmCiphers) and (
-            self._keyExchangeState == self._KEY_EXCHANGE_NONE or self._allowedKeyExchangeMessageType(messageType)
+            self._keyExchangeState == self._KEY_EXCHANGE_NONE or self._allowedKeyExchangeMessageType(kind)
         ):
-            self.transport.write(keys.seal(messageType, payload))
-            self.outgoingPacketSequence += 1
+            self.transport.write(b"".join([keys.seal(kind, payload) for payload in payloads]))
+            self.outgoingPacketSequence += len(payloads)
         else:
-            super().sendPacket(messageType, payload)
-        if messageType == transport.MSG_NEWKEYS and self._strict:
+            for payload in payloads:
+                super().sendPacket(kind, payload)
+        if kind == transport.MSG_NEWKEYS and self._strict:
             self.outgoingPacketSequence = 0
-        self._count(len(payload))
+        self._count(sum(map(len, payloads)))
 
     def sendExtInfo(self, extensions: Any) -> None:
         """Name all signatures that we take; conch names those of the host key, which keeps RSA keys out (RFC 8308)."""

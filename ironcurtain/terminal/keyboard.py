@@ -24,7 +24,8 @@ class Keyboard:
 
     def received(self, read: bytes) -> None:
         """:param read: what one read from the terminal gave; cut or joined reads would hide reserved keys."""
-        self._cancel()
+        if self._timer is not None:
+            self._cancel()
         self._pass_on(self._keys.feed(read))
         if self._keys.holding and not self._stopped:
             self._timer = self._clock.callLater(HOLD_SECONDS, self._release)

@@ -24,7 +24,7 @@ class RecordingTests(SynchronousTestCase):
         """:returns: the recording, to be ended in the end."""
         made = open_recording(self.paths, services or self.services, (90, 30), "Agent")
         if made is not None:
-            self.addCleanup(made.end, 0.0)
+            self.addCleanup(made.end)
         return made
 
     def test_what_it_says_of_itself(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,7 +27,7 @@ from ironcurtain.home import Home
 from ironcurtain.operations import Principal, Role
 from ironcurtain.ssh import transport
 from ironcurtain.ssh.authorized_keys import AuthorizedKey
-from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.ssh.channel import PIECES, Program, SessionChannel
 from ironcurtain.ssh.connection import CHANNELS, Connection
 from ironcurtain.ssh.connections import UNKNOWN, Connections
 from ironcurtain.ssh.key_files import KeyFile, host_key
@@ -53,14 +54,16 @@ class Recorded(Transport):
     def connectionMade(self) -> None:
         """Pretend that keys are there."""
         self.sent: list[tuple[int, bytes]] = []
+        self.writes = 0
         super().connectionMade()
         self.sendKexInit()
         self._keyExchangeState = self._KEY_EXCHANGE_NONE
         self.sessionID = b"session"
 
-    def sendPacket(self, messageType: int, payload: bytes) -> None:
-        """Keep it."""
-        self.sent.append((messageType, payload))
+    def send_packets(self, kind: int, payloads: Sequence[bytes]) -> None:
+        """Keep them."""
+        self.writes += 1
+        self.sent += ((kind, payload) for payload in payloads)
 
     def kinds(self) -> list[int]:
         """:returns: what was sent since the last time."""
@@ -318,6 +321,17 @@ class ConnectionTests(TransportTestCase):
         made.service.ssh_CHANNEL_WINDOW_ADJUST(struct.pack(">2L", 0, 32768))
         self.assertEqual(self.sizes(made), 32768)
         self.assertLess(bulk.channel._queued, 40_000)
+
+    def test_a_few_packets_are_sent_with_one_write(self) -> None:
+        made, _ = self.login()
+        self.open(made, largest=4096)
+        self.run_it(made, b"speak")
+        (speaker,) = self.programs.speakers
+        before = made.writes
+        made.kinds()
+        speaker.channel.write(b"x" * 4096 * (2 * PIECES - 1))
+        self.assertEqual(made.kinds(), [MSG_CHANNEL_DATA] * (2 * PIECES - 1))
+        self.assertEqual(made.writes - before, 2)
 
     def test_a_full_tcp_buffer_stops_everything(self) -> None:
         made, _ = self.login()

@@ -71,6 +71,7 @@ class ReadTests(SynchronousTestCase):
 
     def test_marks_of_a_paste_may_be_cut(self) -> None:
         self.assertEqual(forwarded(meant(b"x\x1b[20", b"0~y", b"\x1c")), b"x\x1b[200~y\x1c")
+        self.assertEqual(forwarded(meant(b"\x1b[20", b"0", b"~y", b"\x1c")), b"\x1b[200~y\x1c")
         self.assertEqual(meant(b"\x1b[200~y\x1b[2", b"01~", b"\x1c")[-1], Reserved("quit"))
 
     @given(
