@@ -51,11 +51,6 @@ class Stream(asyncio.BufferedProtocol):
         self._producer: Any = None
         self._blocked = self._over = False
 
-    @property
-    def waiting(self) -> int:
-        """How many bytes wait for the other side to read."""
-        return int(self._transport.get_write_buffer_size())
-
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now."""
         self._transport.write(data)

@@ -136,7 +136,6 @@ class StreamTests(TestCase):
         stream.registerProducer(producer, True)
         stream.write(b"x" * MUCH)
         self.assertEqual(producer.said, ["pause"])
-        self.assertGreater(stream.waiting, 0)
         got = 0
         while got < MUCH:
             try:
@@ -144,7 +143,7 @@ class StreamTests(TestCase):
             except BlockingIOError:
                 await deferLater(reactor, 0)
         await producer.resumed
-        self.assertEqual((producer.said, stream.waiting), (["pause", "resume"], 0))
+        self.assertEqual(producer.said, ["pause", "resume"])
         stream.unregisterProducer()
         await self.ended(protocol)
 
