@@ -39,7 +39,7 @@ from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.console.source import HomeSource  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
 from ironcurtain.control.server import listen, owner  # noqa: E402
-from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest  # noqa: E402
+from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest, closing_numbers  # noqa: E402
 from ironcurtain.escalation.grant import Binding  # noqa: E402
 from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
 from ironcurtain.home import Home  # noqa: E402
@@ -111,6 +111,7 @@ async def make_operations(directory: Path) -> Operations:
         settings=Settings(),
         clock=reactor,
         now=time.time,
+        next_closing=closing_numbers(time.time()),
         in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
         listen=unix_socket.listen,
         watcher=DirectoryWatcher(reactor),
@@ -300,6 +301,9 @@ async def compare(calls: int) -> None:
         with owned(other):
             waits = {"through the control API": await across(other, calls)}
             waits["through the files"] = await through_files(other, calls)
+            client = ControlClient(reactor, str(other / "control.sock"))
+            decided = len(await client.escalations(closed=True))
+            drawn_late = await on_a_console(other, client, max(20, calls // 5))
         with owned(fourth):
             client = ControlClient(reactor, str(fourth / "control.sock"))
             drawn_across = await on_a_console(fourth, client, max(20, calls // 5))
@@ -309,6 +313,7 @@ async def compare(calls: int) -> None:
     print(line("floor: a round trip between two processes", bare, least))
     print(line("in one process: asked to drawn on a console", drawn, least, SAME))
     print(line("from another process: asked to drawn", drawn_across, least, ACROSS))
+    print(line(f"  the same with {decided} that are decided", drawn_late, least, ACROSS))
     table: tuple[tuple[str, Waits, float], ...] = (
         ("in one process", alone, SAME),
         *((way, taken, ACROSS) for way, taken in waits.items()),

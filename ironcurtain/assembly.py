@@ -22,6 +22,7 @@ from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.control import server as control
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import ConfigurationError, NotFound, SessionError
+from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home, person_home, read_configuration
 from ironcurtain.identity import hide_memory, identify
@@ -86,6 +87,7 @@ class Application:
             settings=self._read_settings(),
             clock=reactor,
             now=time.time,
+            next_closing=closing_numbers(time.time()),
             in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
             listen=unix_socket.listen,
             watcher=self._watcher,

@@ -38,6 +38,9 @@ frame that is drawn right before it would delay it.
 PATIENCE = 2.0
 """Seconds that a process has to answer (our choice: it answers from memory)."""
 
+REMEMBERED = 1000
+"""How many escalations of a process are kept that have their outcome (our choice; a session keeps as many)."""
+
 NEWS = (StateChanged, EscalationRaised, EscalationClosed, PermissionRevoked, Missed)
 """Events after which the lists look different."""
 
@@ -91,6 +94,7 @@ class HomeSource:
         self._reactor, self._registry, self._connect = reactor, registry, connect
         self._apis: dict[str, SessionApi] = {}
         self._owners: dict[int, SessionApi] = {}
+        self._closed: dict[SessionApi, _Closed] = {}
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all processes, by number."""
@@ -100,8 +104,12 @@ class HomeSource:
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         """:returns: the escalations of all processes, by number."""
-        answers = await self._all(lambda api: api.escalations(closed))
+        known = self._closed
+        answers = await self._all(lambda api: api.escalations(closed, known[api].last if api in known else 0))
         self._owners |= {view.number: api for api, views in answers for view in views}
+        if closed:
+            self._closed = {api: known.get(api) or _Closed() for api, _ in answers}
+            answers = [(api, self._closed[api].joined(views)) for api, views in answers]
         return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
 
     async def decide(
@@ -197,6 +205,30 @@ class HomeSource:
                 following.cancel()
 
         return stop
+
+
+class _Closed:
+    """
+    What has its outcome in one process, as far as it was asked for: nothing of it changes any more.
+
+    :ivar last: the greatest number of closing among them.
+    """
+
+    def __init__(self) -> None:
+        self._views: dict[int, EscalationView] = {}
+        self.last = 0
+
+    def joined(self, views: Sequence[EscalationView]) -> list[EscalationView]:
+        """
+        :param views: what waits, and what got its outcome after :attr:`last`.
+        :returns: what waits, and all that has its outcome.
+        """
+        for view in sorted(views, key=lambda view: view.closing):
+            if view.outcome:
+                self._views[view.number], self.last = view, max(self.last, view.closing)
+        for number in list(self._views)[:-REMEMBERED]:
+            del self._views[number]
+        return [*(view for view in views if not view.outcome), *self._views.values()]
 
 
 class _Watch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from ironcurtain.display import one_line
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
+
+Row = TypeVar("Row")
 
 REMEMBERED = 300
 """How many decided escalations are kept (our choice)."""
@@ -137,9 +139,9 @@ class State:
     def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
         """:returns: the rows of a list that the filter lets through."""
         if section is Section.SESSIONS:
-            return tuple(info for info in self.sessions if self._matches(_words_of_session(info)))
+            return tuple(info for info in self.sessions if self._matches(info, _words_of_session))
         rows = self.pending if section is Section.WAITING else self.history
-        return tuple(row for row in rows if self._matches(_words_of_escalation(row)))
+        return tuple(row for row in rows if self._matches(row, _words_of_escalation))
 
     def number(self, section: Section) -> int:
         """:returns: number of the chosen row of a list; 0 if there is none."""
@@ -256,8 +258,8 @@ class State:
                 return f"too late: escalation {number} {outcome_words(record)}"
         return f"there is no escalation {number}"
 
-    def _matches(self, words: str) -> bool:
-        return not self.filter or self.filter.casefold() in words.casefold()
+    def _matches(self, row: Row, words: Callable[[Row], str]) -> bool:
+        return not self.filter or self.filter.casefold() in words(row).casefold()
 
 
 _WORDS: Mapping[str, Callable[[str], str]] = {

@@ -115,9 +115,9 @@ class ControlClient:
         """:returns: the turns so far."""
         return await self._call("GET", f"{_session(name)}/history", list[Turn])
 
-    async def escalations(self, closed: bool = False) -> list[EscalationView]:
-        """:returns: what waits for a person there; with ``closed`` also what waited before."""
-        return await self._call("GET", f"/v1/escalations?closed={int(closed)}", list[EscalationView])
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
+        """:returns: what waits for a person there; with ``closed`` also what was closed after that."""
+        return await self._call("GET", f"/v1/escalations?closed={int(closed)}&after={after}", list[EscalationView])
 
     async def decide(
         self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False

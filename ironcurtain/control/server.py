@@ -203,7 +203,7 @@ async def _let_go(operations: Operations, who: Principal, name: str) -> None:
 
 
 async def _escalations(operations: Operations, who: Principal, request: Request) -> object:
-    return operations.escalations(who, closed=bool(_number(request, b"closed")))
+    return operations.escalations(who, bool(_number(request, b"closed")), _number(request, b"after"))
 
 
 async def _decide(operations: Operations, who: Principal, request: Request, number: str) -> object:

@@ -3,7 +3,7 @@
 from ironcurtain.escalation.grant import Grant, arguments_digest
 from ironcurtain.escalation.model import Answer, Closed, Escalation, EscalationRequest, Outcome, Raised, Revoked
 from ironcurtain.escalation.permission import Permission, Scope
-from ironcurtain.escalation.queue import EscalationQueue
+from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 
 __all__ = [
     "Answer",
@@ -18,4 +18,5 @@ __all__ = [
     "Revoked",
     "Scope",
     "arguments_digest",
+    "closing_numbers",
 ]

@@ -57,6 +57,7 @@ class Escalation:
     :param outcome: ``None`` while it is pending.
     :param by: who decided; empty if nobody did.
     :param closed_at: seconds since the epoch; 0 while it is pending.
+    :param closing: greater than that of all that got their outcome before; 0 while it is pending.
     :param kept: whether the approval stands for more calls than this one.
     """
 
@@ -68,6 +69,7 @@ class Escalation:
     outcome: Outcome | None = None
     by: str = ""
     closed_at: float = 0.0
+    closing: int = 0
     kept: bool = False
 
 

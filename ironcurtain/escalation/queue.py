@@ -7,6 +7,7 @@ all later ones are told who was first.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -34,6 +35,16 @@ HISTORY = 1000
 """How many closed escalations a session remembers, for views and for late answers (our choice)."""
 
 
+def closing_numbers(now: float) -> Callable[[], int]:
+    """
+    Number what gets its outcome, in that order.
+
+    :param now: seconds since the epoch, with which the numbers begin: so they are greater than those of a process that
+        had our socket before.
+    """
+    return itertools.count(int(now * 1000) + 1).__next__
+
+
 @dataclass(slots=True)
 class _Pending:
     escalation: Escalation
@@ -49,6 +60,7 @@ class EscalationQueue:
     :param new_id: gives unguessable ids.
     :param clock: for expiry.
     :param now: seconds since the epoch.
+    :param next_closing: gives numbers that grow, to all queues of the process (:func:`closing_numbers`).
     :param timeout: how long a person has, in seconds.
     :param attended: whether anybody could answer at all; asked for each escalation as it is raised.
     """
@@ -62,11 +74,13 @@ class EscalationQueue:
         new_id: Callable[[], str],
         clock: IReactorTime,
         now: Callable[[], float],
+        next_closing: Callable[[], int],
         timeout: float,
         attended: Callable[[], bool],
     ) -> None:
         self._next_number, self._new_id, self._clock, self._now = next_number, new_id, clock, now
         self._timeout, self._attended = timeout, attended
+        self._next_closing = next_closing
         self._numbering = DeferredLock()
         self._unnumbered: list[Deferred[Answer]] = []
         self._pending: dict[int, _Pending] = {}
@@ -227,8 +241,14 @@ class EscalationQueue:
         pending = self._pending.pop(number)
         if pending.timer.active():
             pending.timer.cancel()
-        kept = permission is not None
-        escalation = replace(pending.escalation, outcome=outcome, by=by, closed_at=self._now(), kept=kept)
+        escalation = replace(
+            pending.escalation,
+            outcome=outcome,
+            by=by,
+            closed_at=self._now(),
+            closing=self._next_closing(),
+            kept=permission is not None,
+        )
         self._closed.append(escalation)
         if permission is not None:
             self._permissions[number] = permission

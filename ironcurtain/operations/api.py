@@ -45,8 +45,12 @@ class SessionApi(Protocol):
     async def history(self, name: Name) -> list[Turn]:
         """:returns: the turns so far."""
 
-    async def escalations(self, closed: bool = False) -> list[EscalationView]:
-        """:returns: what waits for a person; with ``closed`` also what waited before."""
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
+        """
+        :param closed: also those that have their outcome.
+        :param after: of these, only those with a greater number of closing.
+        :returns: the escalations of the process behind this, by number.
+        """
 
     async def decide(
         self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
@@ -107,9 +111,9 @@ class LocalApi:
         """:returns: the turns so far."""
         return self._operations.history(self._who, name)
 
-    async def escalations(self, closed: bool = False) -> list[EscalationView]:
-        """:returns: what waits for a person; with ``closed`` also what waited before."""
-        return self._operations.escalations(self._who, closed)
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
+        """:returns: what waits for a person; with ``closed`` also what was closed after that."""
+        return self._operations.escalations(self._who, closed, after)
 
     async def decide(
         self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False

@@ -18,6 +18,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     :param session: number of its session.
     :param outcome: empty while it is pending.
     :param raised_at: seconds since the epoch, as are ``expires_at`` and ``closed_at``; the last is 0 while pending.
+    :param closing: greater than that of all that got their outcome before in its process; 0 while pending.
     :param scope: the calls for which an approval can be kept; empty if it cannot.
     :param kept: whether it was approved and that was kept.
     """
@@ -38,6 +39,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     by: str = ""
     closed_at: float = 0.0
+    closing: int = 0
     scope: str = ""
     kept: bool = False
 
@@ -62,6 +64,7 @@ def view(escalation: Escalation, session: int, label: str) -> EscalationView:
         outcome=str(escalation.outcome or ""),
         by=escalation.by,
         closed_at=escalation.closed_at,
+        closing=escalation.closing,
         scope=request.scope.words if request.scope is not None else "",
         kept=escalation.kept,
     )

@@ -119,15 +119,18 @@ class Operations:
 
         return session.events.watch(wake_safely)
 
-    def escalations(self, who: Principal, closed: bool = False) -> list[EscalationView]:
+    def escalations(self, who: Principal, closed: bool = False, after: int = 0) -> list[EscalationView]:
         """
         :param closed: also those that have their outcome.
+        :param after: of these, only those with a greater number of closing.
         :returns: the escalations of all sessions, oldest first.
         """
         who.require(Role.VIEW)
         views = []
         for session in self._manager.all():
-            found = session.escalations.pending() + (session.escalations.history() if closed else [])
+            found = session.escalations.pending()
+            if closed:
+                found += [escalation for escalation in session.escalations.history() if escalation.closing > after]
             views += [view(escalation, session.number, session.label) for escalation in found]
         return sorted(views, key=lambda escalation: escalation.number)
 

@@ -36,6 +36,7 @@ class Services:
     What all sessions of a process share, all of it handed in.
 
     :param now: seconds since the epoch.
+    :param next_closing: numbers escalations as they get their outcome.
     :param in_thread: runs a blocking function elsewhere.
     :param listen: listens on a UNIX socket that only we may use, for protocols that a factory makes.
     :param control_socket: where this process serves its control API; empty if it does not.
@@ -47,6 +48,7 @@ class Services:
     settings: Settings
     clock: IReactorTime
     now: Callable[[], float]
+    next_closing: Callable[[], int]
     in_thread: InThread
     listen: Callable[[Path, IProtocolFactory], Awaitable[Listener]]
     watcher: DirectoryWatcher

@@ -69,6 +69,7 @@ class Session:
             new_id=lambda: uuid.uuid4().hex,
             clock=services.clock,
             now=services.now,
+            next_closing=services.next_closing,
             timeout=services.settings.escalation.timeout_seconds,
             attended=lambda: self.state is not State.CLOSED and attended(),
         )

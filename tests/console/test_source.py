@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, HomeSource
+from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, REMEMBERED, HomeSource
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.identity import identify
@@ -33,6 +33,9 @@ class Owner:
         self.number, self.hangs, self.dead = number, hangs, dead
         self.decided: list[tuple[int, Outcome, str | None]] = []
         self.revoked: list[int] = []
+        self.asked: list[tuple[bool, int]] = []
+        self.past: list[EscalationView] = []
+        self.gone: set[int] = set()
         self.readers: list[OnEvent] = []
 
     async def answer(self) -> None:
@@ -45,9 +48,11 @@ class Owner:
         await self.answer()
         return [session(self.number), session(self.number + 100, state="closed")]
 
-    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
+        self.asked.append((closed, after))
         await self.answer()
-        return [escalation(self.number * 10)]
+        past = [view for view in self.past if closed and view.closing > after]
+        return [*past, *(view for view in [escalation(self.number * 10)] if view.number not in self.gone)]
 
     async def permissions(self) -> list[PermissionView]:
         await self.answer()
@@ -125,6 +130,47 @@ class AskingTests(SynchronousTestCase):
 
     def test_what_nobody_has_cannot_be_decided(self) -> None:
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(99, Outcome.DENIED, "")), NotFound)
+
+    def closes(self, owner: Owner, number: int, closing: int) -> None:
+        owner.gone.add(number)
+        owner.past.append(escalation(number, outcome="denied", by="ada", closing=closing))
+
+    def all(self) -> list[tuple[int, str]]:
+        return [(view.number, view.outcome) for view in self.ask(self.home.source.escalations(closed=True))]
+
+    def test_what_has_its_outcome_is_asked_for_once(self) -> None:
+        self.closes(self.good, 7, 500)
+        self.closes(self.good, 3, 501)
+        for _ in range(2):
+            self.assertEqual(self.all(), [(3, "denied"), (7, "denied"), (10, ""), (20, "")])
+        self.closes(self.good, 20, 502)
+        for _ in range(2):
+            self.assertEqual(self.all(), [(3, "denied"), (7, "denied"), (10, ""), (20, "denied")])
+        self.assertEqual(self.good.asked, [(True, 0), (True, 501), (True, 501), (True, 502)])
+        self.assertEqual({after for _, after in self.also_good.asked}, {0})
+
+    def test_an_answer_that_did_not_come_is_asked_for_again(self) -> None:
+        self.closes(self.good, 7, 500)
+        self.all()
+        self.closes(self.good, 8, 501)
+        self.good.dead = True
+        self.assertEqual(self.all(), [(10, "")])
+        self.good.dead = False
+        self.assertEqual(self.all(), [(7, "denied"), (8, "denied"), (10, ""), (20, "")])
+
+    def test_those_that_wait_are_asked_for_alone(self) -> None:
+        self.closes(self.good, 7, 500)
+        self.assertEqual([view.number for view in self.ask(self.home.source.escalations())], [10, 20])
+        self.assertEqual(self.good.asked, [(False, 0)])
+        self.assertIn((7, "denied"), self.all())
+
+    def test_only_so_many_are_kept(self) -> None:
+        for number in range(1000, 1000 + REMEMBERED + 1):
+            self.closes(self.good, number, number)
+        self.all()
+        self.good.past.clear()
+        found = self.all()
+        self.assertEqual((found[2][0], len(found)), (1001, REMEMBERED + 2))
 
     def test_a_permission_is_revoked_by_its_owner(self) -> None:
         self.assertEqual([view.number for view in self.ask(self.home.source.permissions())], [10, 20])

@@ -22,6 +22,7 @@ from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutc
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home
 from ironcurtain.secrets import Redactor
@@ -93,6 +94,7 @@ class World:
             settings=settings,
             clock=reactor,
             now=time.time,
+            next_closing=closing_numbers(time.time()),
             in_thread=lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
             listen=unix_socket.listen,
             watcher=self.watcher,

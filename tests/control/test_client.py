@@ -109,7 +109,9 @@ class ClientTests(TestCase):
         with self.assertRaises(RemoteError) as caught:
             await self.client.decide(view.number, Outcome.DENIED)
         self.assertEqual(caught.exception.code, "STALE_DECISION")
-        self.assertEqual(len(await self.client.escalations(closed=True)), 1)
+        (known,) = await self.client.escalations(closed=True)
+        self.assertEqual(await self.client.escalations(closed=True, after=known.closing - 1), [known])
+        self.assertEqual(await self.client.escalations(closed=True, after=known.closing), [])
         stop()
 
     async def test_an_approval_is_kept_listed_and_revoked(self) -> None:

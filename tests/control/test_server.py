@@ -213,7 +213,8 @@ class HostileTests(ServerTestCase):
     async def test_queries_that_are_no_numbers(self) -> None:
         for query in ("after=x", "after=-1", "after=1.5", "after=", "after=" + "9" * 5000, "after=%00", "after=%C2%B2"):
             self.assertRefused(await self.ask("GET", f"{SESSION}/events?{query}"), 400, "USAGE", query[:20])
-        self.assertRefused(await self.ask("GET", "/v1/escalations?closed=yes"), 400, "USAGE")
+        for query in ("closed=yes", "closed=1&after=x"):
+            self.assertRefused(await self.ask("GET", f"/v1/escalations?{query}"), 400, "USAGE", query)
 
     async def test_several_requests_at_once_are_answered_in_their_order(self) -> None:
         one = b"GET /v1/sessions HTTP/1.1\r\nHost: x\r\n\r\n"

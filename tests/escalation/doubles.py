@@ -11,7 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from ironcurtain.escalation import EscalationQueue, EscalationRequest, Scope, arguments_digest
+from ironcurtain.escalation import EscalationQueue, EscalationRequest, Scope, arguments_digest, closing_numbers
 from ironcurtain.escalation.permission import Place
 
 TIMEOUT = 300.0
@@ -41,6 +41,7 @@ def make_queue(
         new_id=lambda: f"{next(ids):032x}",
         clock=clock,
         now=lambda: now + clock.seconds(),
+        next_closing=closing_numbers(now),
         timeout=TIMEOUT,
         attended=attended,
     )

@@ -14,7 +14,7 @@ from ironcurtain.errors import NotFound, StaleDecision
 from ironcurtain.escalation import Answer, Closed, Escalation, Outcome, Raised, Revoked
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding
 from ironcurtain.escalation.model import Change
-from ironcurtain.escalation.queue import HISTORY
+from ironcurtain.escalation.queue import HISTORY, closing_numbers
 from tests.audit.doubles import scratch
 from tests.escalation.doubles import TIMEOUT, make_queue, make_request
 
@@ -42,6 +42,13 @@ class AnswerTests(QueueTestCase):
         self.assertEqual(self.successResultOf(asked), Answer(Outcome.DENIED, 1, "ada", None))
         self.assertEqual(self.queue.history(), [decided])
         self.assertIdle()
+
+    def test_closings_are_numbered_in_their_order(self) -> None:
+        for _ in range(3):
+            self.queue.ask(make_request())
+        closings = [self.queue.decide(number, Outcome.DENIED, "ada").closing for number in (2, 3, 1)]
+        self.assertEqual(closings, sorted(set(closings)))
+        self.assertGreater(closing_numbers(1.5e9 + 1)(), closings[-1])  # a process that comes later
 
     def test_an_approval_gives_a_grant_for_this_call(self) -> None:
         asked = self.queue.ask(make_request())

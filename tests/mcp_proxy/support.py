@@ -22,7 +22,7 @@ from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.escalation import Escalation, EscalationQueue, Outcome
+from ironcurtain.escalation import Escalation, EscalationQueue, Outcome, closing_numbers
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import Limits
@@ -184,6 +184,7 @@ class Bench:
             new_id=lambda: os.urandom(8).hex(),
             clock=the_reactor,
             now=time.time,
+            next_closing=closing_numbers(time.time()),
             timeout=timeout,
             attended=lambda: attended,
         )

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.escalation import EscalationQueue
+from ironcurtain.escalation import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import Admission, OpenCall
 from ironcurtain.mcp_proxy.calls import CallEvent, CallFinished, CallRaised
 from ironcurtain.policy import Decision, Verdict
@@ -37,6 +37,7 @@ class OutcomeTests(SynchronousTestCase):
                 new_id=lambda: "escalation",
                 clock=self.clock,
                 now=self.clock.seconds,
+                next_closing=closing_numbers(0.0),
                 timeout=300.0,
                 attended=lambda: True,
             ),

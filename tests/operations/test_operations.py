@@ -184,6 +184,19 @@ class DecideTests(OperationsTestCase):
             [(view.number, view.outcome) for view in everything], [(numbers[0], "denied"), (numbers[1], "")]
         )
 
+    def test_what_was_closed_after_something(self) -> None:
+        first, third = self.ask(), self.ask()
+        second = self.ask(session=self.create())
+        for number in (first, second, third):  # another order than that of their numbers, in two sessions
+            self.operations.decide(OWNER, number, Outcome.DENIED)
+        closings = {view.number: view.closing for view in self.operations.escalations(OWNER, closed=True)}
+        for after, left in ((first, {second, third}), (second, {third}), (third, set())):
+            found = self.operations.escalations(OWNER, closed=True, after=closings[after])
+            self.assertEqual({view.number for view in found}, left)
+        waits = self.ask()
+        (found_waiting,) = self.operations.escalations(OWNER, closed=True, after=closings[third])
+        self.assertEqual((found_waiting.number, found_waiting.closing), (waits, 0))
+
     def test_only_what_was_shown_is_decided_when_more_arrive(self) -> None:
         first = [self.ask() for _ in range(5)]
         shown = self.operations.escalations(OWNER)

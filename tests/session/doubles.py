@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IProtocolFactory
 from twisted.internet.task import Clock
 
 from ironcurtain.errors import SessionError
-from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest
+from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest, closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home
 from ironcurtain.secrets import Redactor
@@ -123,6 +123,7 @@ class World:
             settings=Settings(),
             clock=reactor or self.clock,
             now=lambda: NOW + self.clock.seconds(),
+            next_closing=closing_numbers(NOW),
             in_thread=at_once,
             listen=self._listen,
             watcher=self.watcher,

@@ -131,7 +131,7 @@ class PlayedSession:
     async def history(self, name: int | str) -> list[Turn]:
         return list(self.turns)
 
-    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
         return list(self.pending.values())
 
     async def permissions(self) -> list[PermissionView]:
