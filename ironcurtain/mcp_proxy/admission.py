@@ -16,6 +16,7 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.bridge import soon
+from ironcurtain.display import json_line
 from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
 from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, Scope, arguments_digest
 from ironcurtain.escalation.grant import Binding
@@ -37,6 +38,13 @@ _REFUSALS = {
     Outcome.WITHDRAWN: ("withdrawn", "ESCALATION WITHDRAWN: this call is no longer waiting for a decision"),
     Outcome.UNATTENDED: ("nobody-to-ask", "ESCALATION DENIED: this call needs a person, and nobody is there to ask"),
 }
+
+
+LINKS = 10
+"""Most links that are told of one by one (our choice); the arguments hold all paths."""
+
+PATH_LIMIT, ASKED_LIMIT = 1000, 200
+"""Most characters of where a link leads, and of what was asked for (our choice: where it leads is what counts)."""
 
 
 class Refused(IronCurtainError):
@@ -289,5 +297,16 @@ def _outcome(end: _Over) -> dict[str, object]:
 def _told(verdict: Verdict) -> str:
     """:returns: why a person is asked, with what the arguments do not say themselves, such as a remote's address."""
     written = codec.encode(verdict.arguments).decode()
-    meant = [f"{r.argument or r.role} means {r.value}" for r in verdict.resources if r.value not in written]
-    return "; ".join([verdict.reason, *meant])
+    others = [r for r in verdict.resources if not r.written]
+    meant = [f"{r.argument or r.role} means {r.value}" for r in others if r.value not in written]
+    return "; ".join([verdict.reason, *_links(verdict), *meant])
+
+
+def _links(verdict: Verdict) -> list[str]:
+    """:returns: of paths that lead elsewhere by a link, what they lead to, first, and what was asked for."""
+    found = dict.fromkeys((r.argument, r.value, r.written) for r in verdict.resources if r.written)
+    told = [
+        f"{name} leads by a link to {json_line(real, PATH_LIMIT)} (asked for as {json_line(asked, ASKED_LIMIT)})"
+        for name, real, asked in list(found)[:LINKS]
+    ]
+    return told if len(found) <= LINKS else [*told, f"{len(found) - LINKS} more paths lead elsewhere by links"]

@@ -9,7 +9,7 @@ from ironcurtain.display import ago, json_line, one_line
 from ironcurtain.operations.model import EscalationView, PermissionView
 
 ARGUMENT_LIMIT = 2000
-"""Most characters of one argument that are shown; the digest covers all of it."""
+"""Most characters of one argument, or of the reason, that are shown; the digest covers all arguments."""
 
 NAME_LIMIT = 64
 """Most characters of a name."""
@@ -26,7 +26,7 @@ def escalation_lines(view: EscalationView, now: float) -> Iterator[str]:
     yield f"{view.number}  {_tool(view)}  ({state})"
     for name, value in view.arguments.items():
         yield f"   {one_line(name, NAME_LIMIT)} = {_argument(value)}"
-    yield f"   why: {one_line(view.reason, 400)} [{one_line(view.rule, NAME_LIMIT)}]"
+    yield f"   why: {one_line(view.reason, ARGUMENT_LIMIT)} [{one_line(view.rule, NAME_LIMIT)}]"
     if view.scope and not view.outcome:
         yield f"   an approval can be kept for: {scope_words(view.scope)}"
     yield f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"

@@ -84,10 +84,12 @@ class Judgement:
         resources = []
         for role, values in self.values.items():
             for value in values:
-                texts = [target.text for target in value.targets] or [value.text]
                 if role in PATH_ROLES:
-                    texts = [value.path]
-                resources += [Resource(role, value.argument, text) for text in texts]
+                    linked = ruling.decision is Decision.ESCALATE and self._is_linked(value)
+                    resources.append(Resource(role, value.argument, value.path, value.written if linked else ""))
+                else:
+                    texts = [target.text for target in value.targets] or [value.text]
+                    resources += [Resource(role, value.argument, text) for text in texts]
         asking = tuple(self.asking)
         return Verdict(ruling.decision, ruling.rule, ruling.reason, self.arguments, tuple(resources), asking)
 
@@ -116,6 +118,9 @@ class Judgement:
             for role in argument.roles:
                 self.values.setdefault(role, []).extend(values)
 
+    def _is_linked(self, value: Value) -> bool:
+        return bool(value.written) and self._places.named(value.written) != value.path
+
     def _value(self, argument: ArgumentPlan, item: Any) -> Value:
         if not isinstance(item, str):
             if argument.is_resource:
@@ -123,7 +128,7 @@ class Judgement:
             return Value(argument.name, repr(item), readable=False)
         if argument.is_path:
             real = self._real_path(argument.name, item)
-            return Value(argument.name, real if argument.forwards_path else item, real)
+            return Value(argument.name, real if argument.forwards_path else item, real, item)
         if argument.is_url and not argument.is_remote:
             return Value(argument.name, item, targets=(web_target(item),))
         return Value(argument.name, item)

@@ -21,6 +21,7 @@ class Value:
     :param argument: the argument's name.
     :param text: as judged, for people.
     :param path: the real path, if a role of the argument is one of paths.
+    :param written: the path as the call has it, if it has one.
     :param targets: where it leads, if a role of the argument is one of addresses.
     :param implied: not named by the call, but found to be used by it.
     :param readable: ``False`` for what is no text, which no list has.
@@ -29,6 +30,7 @@ class Value:
     argument: str
     text: str
     path: str = ""
+    written: str = ""
     targets: tuple[Target, ...] = ()
     readable: bool = True
     implied: bool = False

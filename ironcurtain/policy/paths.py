@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from errno import ENOENT, ENOTDIR
+from os.path import normpath
 from stat import S_ISLNK
 
 from ironcurtain.errors import IronCurtainError
@@ -138,6 +139,18 @@ class Places:
         except UnicodeEncodeError:
             raise NoPath("it has characters that cannot be passed on") from None
         return real
+
+    def named(self, written: str) -> str:
+        """
+        :param written: a path that has a real one.
+        :returns: what that would be if there were no links.
+        """
+        path = self._paths.to_host(written)
+        if f"{path}/".startswith(self._named):
+            path = self.workspace.path + path[len(self._named) - 1 :]
+        elif path.startswith("~"):
+            path = self.home + path[1:]
+        return normpath(f"/{path.lstrip('/')}")
 
     def _resolved(self, path: str, plain: set[str] | None) -> str:
         if path.startswith(self._named):

@@ -41,11 +41,13 @@ class Resource(msgspec.Struct, frozen=True):
     :param role: what the tool does with it.
     :param argument: the argument that named it.
     :param value: what was judged: a real path, an address, or the text as written.
+    :param written: the path that was asked for, where a link leads from it to another one; only if a person decides.
     """
 
     role: str
     argument: str
     value: str
+    written: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -173,6 +173,31 @@ class EscalationTests(Base):
         self.assertEqual(code(await answer), "changed-meanwhile")
         self.assertNotIn("tools/call", [message["method"] for message in self.top.seen_by_server()])
 
+    async def test_where_a_link_leads_and_what_was_asked_for(self) -> None:
+        annotate = {"file": {"path": ("read-path",)}}
+        agent = await self.agent(escalate=["file"], annotate=annotate)
+        place = self.top.workspace.parent / "outside"
+        place.mkdir()
+        outside = str(place.resolve())
+        (self.top.workspace / "root").symlink_to("/")
+        (self.top.workspace / "a\x1b]2;b").symlink_to(outside)
+        leads = f'path leads by a link to "{outside}/f" (asked for as '
+        asked = {
+            "/workspace/a\x1b]2;b/f": f'{leads}"/workspace/a',
+            f"root{outside}/f": f'{leads}"root{outside}/f")',
+            f"root/{'./' * 1000}{outside}/f": f'{leads}"root/./',
+            f"{outside}/./f": "",
+        }
+        for written, told in asked.items():
+            answer = Deferred.fromCoroutine(agent.call("fake__file", {"path": written}))
+            reason = (await self.top.pending()).request.reason
+            self.assertEqual("by a link" in reason, bool(told), reason)
+            self.assertLess(len(reason), 600)
+            self.assertTrue(reason.isprintable())
+            self.assertIn(told, reason)
+            await self.top.decide(Outcome.DENIED)
+            await answer
+
     async def test_each_way_to_be_refused_has_its_code(self) -> None:
         agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"])
         answer = Deferred.fromCoroutine(agent.call("fake__echo"))

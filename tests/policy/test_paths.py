@@ -31,6 +31,20 @@ TREE = {
 NAMES = ["", ".", "..", "a", "b", "f", "out", "up", "gone", "abs", "slash", "far", "back", "f-link", "new", "home", "g"]
 
 
+class NamedTests(SynchronousTestCase):
+    """What a path would be without links."""
+
+    def test_it_differs_from_the_real_one_by_links_only(self) -> None:
+        world = World.make(TREE)
+        self.addCleanup(world.remove)
+        places = Places(PathMap(world.workspace), f"{world.root}/home")
+        same = ("f", "/workspace/a/./b/../b/f", "/workspace", "", f"/{world.workspace}/f", "~/h", "~", "a//b/")
+        for written in same:
+            self.assertEqual(places.named(written), places.real(written), written)
+        for written in ("out/g", "/workspace/f-link", "a/up", "a/gone", "a/up/f", "slash", f"{world.workspace}/out"):
+            self.assertNotEqual(places.named(written), places.real(written), written)
+
+
 class RealPathTests(SynchronousTestCase):
     """:func:`real_path` over a tree with every kind of link."""
 
