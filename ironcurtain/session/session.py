@@ -76,8 +76,7 @@ class Session:
         self._kind, self._services, self._resumed = kind, services, earlier is not None
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
-        self._life = Lifecycle(services.clock)
-        self._started_at = timestamp(services.now())
+        self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
         self._agent: Agent | None = None
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
