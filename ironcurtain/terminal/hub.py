@@ -174,6 +174,7 @@ class Hub:
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
         """For attachments: input for the program. Of several terminals, only the one in use answers its questions."""
+        echoed = self._recording is not None and self._recording.echoes()  # now: the program may change that
         drives = self._driver is attachment
         if drives:  # first: a person waits for it
             self._stream.write(data)
@@ -183,7 +184,7 @@ class Hub:
             self._want(attachment.size)
         if not drives and self._driver in (None, attachment):
             self._stream.write(data)
-        self._record(lambda recording, now: recording.typed(now, pieces))
+        self._record(lambda recording, now: recording.typed(now, pieces, echoed))
 
     def sized(self, attachment: Attachment) -> None:
         """For attachments: a terminal has another size."""

@@ -67,7 +67,7 @@ class Recording:
         echoes: Callable[[], bool] = _never,
         limit: int = RECORDING_LIMIT,
     ) -> None:
-        self._sink, self._start, self._echoes = sink, start, echoes
+        self._sink, self._start, self.echoes = sink, start, echoes
         self._shown = codecs.getincrementaldecoder("utf-8")("replace")
         self._open = True
         self._output: list[bytes] = []
@@ -108,11 +108,15 @@ class Recording:
         if self._gathered >= GATHER_SIZE:
             self.flush()
 
-    def typed(self, now: float, pieces: list[Piece]) -> None:
-        """What a person typed; what the terminal sends by itself is left out."""
+    def typed(self, now: float, pieces: list[Piece], echoed: bool) -> None:
+        """
+        What a person typed; what the terminal sends by itself is left out.
+
+        :param echoed: what :attr:`echoes` said before the program had it.
+        """
         data = b"".join(piece.data for piece in pieces if piece.kind in (Kind.TYPED, Kind.PASTED))
         if data:
-            self._event(now, "i", data.decode("utf-8", "replace") if self._echoes() else MASK)
+            self._event(now, "i", data.decode("utf-8", "replace") if echoed else MASK)
 
     def resized(self, now: float, columns: int, rows: int) -> None:
         """The terminal has another size."""

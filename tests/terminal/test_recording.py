@@ -52,7 +52,7 @@ class RecordingTests(SynchronousTestCase):
         return Recording(self.memory, 100.0, 80, 24, timestamp=1_700_000_000.5, title="claude-code: x", **options)
 
     def type(self, data: bytes, now: float = 100.0) -> None:
-        self.recording.typed(now, TypedReader().feed(data))
+        self.recording.typed(now, TypedReader().feed(data), self.recording.echoes())
 
     def lines(self) -> list[Any]:
         """:returns: all that was recorded so far."""
@@ -139,6 +139,16 @@ class RecordingTests(SynchronousTestCase):
         self.assertEqual(self.memory.lines()[1:], [[1.0, "o", "x"]])
 
 
+class Asking(Program):
+    """Shows what is typed again when it has a whole line, as what asks for a password does."""
+
+    shows = False
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.shows = data.endswith(b"\r")
+
+
 class HubRecordingTests(SynchronousTestCase):
     """What a hub records."""
 
@@ -156,6 +166,15 @@ class HubRecordingTests(SynchronousTestCase):
         events = [event[1:] for event in self.memory.lines()[1:]]
         self.assertEqual(events, [["r", "90x30"], ["o", "out"], ["i", "in"], ["m", "files__write_file"]])
         self.assertEqual(self.memory.closed, 1)
+
+    def test_what_counts_is_whether_it_was_shown_when_it_was_typed(self) -> None:
+        program = Asking()
+        recording = Recording(self.memory, 0.0, 80, 24, timestamp=0, echoes=lambda: program.shows)
+        hub = Hub(program, self.clock, Screen(), (80, 24), recording=recording)
+        hub.attach(Eye(), Mode.DRIVE, 80, 24).typed(b"hunter2\r")
+        hub.ended(Ended(0))
+        self.assertEqual(program.typed, b"hunter2\r")
+        self.assertNotIn(b"hunter2", self.memory.data)
 
     def test_it_is_written_soon(self) -> None:
         self.hub.received(b"out")
