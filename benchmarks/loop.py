@@ -21,7 +21,6 @@ import statistics
 import subprocess
 import termios
 import time
-import tty
 from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
@@ -48,7 +47,6 @@ class Seat:
     def __init__(self, product: Product, line: list[str]) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, pack("4H", 24, 80, 0, 0))
-        tty.setraw(slave)
         environ = {**product.environ, "TERM": "xterm-256color"}
         self._process = subprocess.Popen(
             line, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=environ, cwd=product.project,
