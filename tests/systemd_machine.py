@@ -64,7 +64,7 @@ class SystemdMachine:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in it, to its end."""
         environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-        line = ["nsenter", "--target", str(self._pid), "--all", *words]
+        line = ["nsenter", "--target", str(self._pid), "--all", "--root", *words]
         return subprocess.run(line, env=environ, text=True, capture_output=True, timeout=PATIENCE, check=False)
 
     def install(self, name: str, text: str) -> None:
