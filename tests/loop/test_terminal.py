@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -274,9 +275,13 @@ class EndTests(TerminalCase):
 
     def gone(self, pid: int) -> None:
         """Wait until a process has ended; a zombie has no command line."""
+        self.until(lambda: not command_line(pid))
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Wait for something that nobody tells."""
         end = time.monotonic() + PATIENCE
-        while command_line(pid):
-            self.assertLess(time.monotonic(), end, command_line(pid))
+        while not true():
+            self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
 
     def test_sigterm(self) -> None:
@@ -289,7 +294,9 @@ class EndTests(TerminalCase):
         before = set(children())
         self.loop("--pty", "raw", "alternate")
         agent = self.ready()
-        os.kill(self.pid(), signal.SIGKILL)
+        loop = self.pid()
+        os.kill(loop, signal.SIGKILL)
+        self.until(lambda: not Path(f"/proc/{loop}").exists())  # from then on what it started is ours
         self.gone(agent)
         for pid in set(children()) - before:
             if b"tmux" not in command_line(pid):

@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from typing import Any
 
+from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
-from twisted.internet.task import Clock
+from twisted.internet.task import Clock, deferLater
 
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.ending import GRACE_SECONDS
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import NoPty
 from tests.terminal.ptys import ENVIRON, PtyCase
+
+reactor: Any = _reactor
 
 
 class PtyTests(PtyCase):
@@ -150,7 +154,7 @@ class StoppingTests(PtyCase):
         self.pty.stop()
         self.clock.advance(GRACE_SECONDS)
         await self.pty.done
-        self.assertIn(_state(child), ("", "Z"))
+        await _gone(child)
 
     async def test_nor_do_children_outlive_a_polite_one(self) -> None:
         self.shell("trap 'exit 0' TERM; sh -c 'trap \"\" TERM HUP; echo child $$; while :; do sleep 0.05; done' & wait")
@@ -159,7 +163,7 @@ class StoppingTests(PtyCase):
         child = int(self.watcher.seen.split()[1])
         self.pty.stop()
         await self.pty.done
-        self.assertIn(_state(child), ("", "Z"))
+        await _gone(child)
 
     async def test_the_job_of_a_shell_gets_it_too(self) -> None:
         self.spawn("bash", "--norc", "--noprofile", "-i")
@@ -202,6 +206,12 @@ class FailureTests(PtyCase):
         self.patch(os, "fork", fork)
         self.assertRaises(NoPty, self.spawn, "true")
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+
+async def _gone(pid: int) -> None:
+    """Wait until a process has ended: after it was killed it takes a moment."""
+    while _state(pid) not in ("", "Z"):
+        await deferLater(reactor, 0.01)
 
 
 def _state(pid: int) -> str:
