@@ -30,7 +30,7 @@ mount -t cgroup2 none /sys/fs/cgroup
 own=/sys/fs/cgroup/ironcurtain-test-$$
 mkdir "$own"
 echo $$ >"$own/cgroup.procs"
-unshare --mount --pid --fork --cgroup --uts --ipc sh -c '
+unshare --mount --pid --fork --kill-child --cgroup --uts --ipc sh -c '
   mount -t proc none /proc
   mount --bind /proc/sys /proc/sys
   mount -o remount,bind,ro /proc/sys
@@ -54,8 +54,9 @@ class SystemdMachine:
     def __init__(self, environ: dict[str, str]) -> None:
         line = ["unshare", "--mount", "sh", "-c", BOOT, "sh", SYSTEMD, UNITS]
         self._outer = subprocess.Popen(
-            line, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            line, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            process_group=0,
+        )  # fmt: skip
         self._end = time.monotonic() + PATIENCE
         self._pid = self._first_process()
         while self.run("systemctl", "is-system-running").stdout.strip() not in ("running", "degraded"):
@@ -103,7 +104,7 @@ class SystemdMachine:
         if self._outer.poll() is not None:
             raise AssertionError(f"{what}: {self._outer.communicate()[0]}")
         if time.monotonic() > self._end:
-            self._outer.kill()
+            os.killpg(self._outer.pid, signal.SIGKILL)  # what it started ends with it
             raise AssertionError(what)
         time.sleep(0.02)  # of its state nothing can be awaited
 

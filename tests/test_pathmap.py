@@ -14,19 +14,19 @@ NAMES = st.text(string.ascii_letters + string.digits + " ._-%+#?()[]$\\äß", mi
 RELATIVE = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 HOSTS = st.lists(NAMES, min_size=1, max_size=4).map(lambda names: "/" + "/".join(names))
 
-PATHS = PathMap("/home/me/work")
+PATHS = PathMap("/home/me/code")
 
 
 class PathTests(SynchronousTestCase):
     def test_what_counts_as_the_workspace(self) -> None:
         for agent, host in (
-            ("/workspace", "/home/me/work"),
-            ("/workspace/", "/home/me/work/"),
-            ("/workspace/a b", "/home/me/work/a b"),
-            ("a/b", "/home/me/work/a/b"),
-            ("../a", "/home/me/work/../a"),
-            ("", "/home/me/work"),
-            (".", "/home/me/work/."),
+            ("/workspace", "/home/me/code"),
+            ("/workspace/", "/home/me/code/"),
+            ("/workspace/a b", "/home/me/code/a b"),
+            ("a/b", "/home/me/code/a/b"),
+            ("../a", "/home/me/code/../a"),
+            ("", "/home/me/code"),
+            (".", "/home/me/code/."),
             ("/workspace-evil/a", "/workspace-evil/a"),
             ("/workspacea", "/workspacea"),
             ("/etc/passwd", "/etc/passwd"),
@@ -53,17 +53,17 @@ class PathTests(SynchronousTestCase):
 class TextTests(SynchronousTestCase):
     def test_where_a_path_begins_and_ends(self) -> None:
         for text, mapped in (
-            ("/home/me/work", "/workspace"),
-            ("in /home/me/work/a.c:12: error", "in /workspace/a.c:12: error"),
-            ('{"path": "/home/me/work/a"}', '{"path": "/workspace/a"}'),
-            ("'/home/me/work','/home/me/work/b'", "'/workspace','/workspace/b'"),
-            ("(/home/me/work)", "(/workspace)"),
-            ("--root=/home/me/work\n", "--root=/workspace\n"),
-            ("file:///home/me/work/a", "file:///workspace/a"),
-            ("/home/me/work-old/a", "/home/me/work-old/a"),
-            ("/home/me/work.old", "/home/me/work.old"),
-            ("/home/me/workshop", "/home/me/workshop"),
-            ("/mnt/home/me/work", "/mnt/home/me/work"),
+            ("/home/me/code", "/workspace"),
+            ("in /home/me/code/a.c:12: error", "in /workspace/a.c:12: error"),
+            ('{"path": "/home/me/code/a"}', '{"path": "/workspace/a"}'),
+            ("'/home/me/code','/home/me/code/b'", "'/workspace','/workspace/b'"),
+            ("(/home/me/code)", "(/workspace)"),
+            ("--root=/home/me/code\n", "--root=/workspace\n"),
+            ("file:///home/me/code/a", "file:///workspace/a"),
+            ("/home/me/code-old/a", "/home/me/code-old/a"),
+            ("/home/me/code.old", "/home/me/code.old"),
+            ("/home/me/codeshop", "/home/me/codeshop"),
+            ("/mnt/home/me/code", "/mnt/home/me/code"),
             ("/home/me", "/home/me"),
         ):
             self.assertEqual(PATHS.to_agent_text(text), mapped)

@@ -1,4 +1,4 @@
-"""Answer the calls that a program makes: of tools, through the policy, and of the library. asyncio's world."""
+"""Answer the calls that a program makes: of tools, through the policy, and of the prelude. asyncio's world."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
 from ironcurtain.bridge import to_asyncio
-from ironcurtain.codemode import library
+from ironcurtain.codemode import prelude
 from ironcurtain.codemode.binding import bind
 from ironcurtain.codemode.bounded import bounded
 from ironcurtain.codemode.functions import Function, Module
@@ -35,7 +35,7 @@ class Calls:
         self._tools = {
             f"{module.identifier}.{each.identifier}": each for module in modules for each in module.functions
         }
-        self._library = library.functions(modules)
+        self._prelude = prelude.functions(modules)
 
     async def answer(self, name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> ExternalResult:
         """
@@ -47,7 +47,7 @@ class Calls:
         try:
             if (tool := self._tools.get(name)) is not None:
                 return self._result(await self._reply(tool, bind(tool, positional, named)))
-            if (function := self._library.get(name)) is not None:
+            if (function := self._prelude.get(name)) is not None:
                 return {"return_value": await asyncio.to_thread(function, *positional, **named)}
         except (TypeError, ValueError) as e:
             return {"exception": type(e)(bounded(str(e), self._limits.result_bytes))}

@@ -28,7 +28,7 @@ from twisted.internet.task import deferLater
 
 from ironcurtain.accounts import Account
 from ironcurtain.bridge import to_asyncio
-from ironcurtain.codemode import diagnostics, library
+from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, kept, shown
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module
@@ -99,7 +99,7 @@ class Guest:
         :raises Unavailable: it cannot be started.
         """
         guest = cls(await shared.checkout(_external(modules), limits, account), modules, calls, clock, limits)
-        names = [*(module.identifier for module in modules), *library.STUBS]
+        names = [*(module.identifier for module in modules), *prelude.STUBS]
         ran = await guest.run(f"import {', '.join(names)}", Bounded(0))
         if ran.error is not None:
             await guest.close()
@@ -175,8 +175,8 @@ def _external(modules: Sequence[Module]) -> dict[str, ExternalModule]:
         )
         for module in modules
     }
-    named = library.functions(modules)
-    for name, stubs in library.STUBS.items():
+    named = prelude.functions(modules)
+    for name, stubs in prelude.STUBS.items():
         attributes = {each.partition(".")[2]: _answered_by_the_loop for each in named if each.startswith(f"{name}.")}
         made[name] = ExternalModule(attributes, stubs=stubs)
     return made

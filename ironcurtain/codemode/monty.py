@@ -15,7 +15,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.accounts import Account
 from ironcurtain.bridge import from_asyncio
-from ironcurtain.codemode import library
+from ironcurtain.codemode import prelude
 from ironcurtain.codemode.bounded import Bounded
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module, modules
@@ -51,7 +51,7 @@ class MontyInterpreters:
 
 def offered(tools: Sequence[Tool]) -> tuple[Module, ...]:
     """The modules by which programs know these tools; for the text that the model is given (``prompt``)."""
-    return modules(tools, library.STUBS)
+    return modules(tools, prelude.STUBS)
 
 
 class MontyInterpreter:

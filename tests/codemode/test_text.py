@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.codemode import diagnostics, library, prompt
+from ironcurtain.codemode import diagnostics, prelude, prompt
 from ironcurtain.codemode.bounded import Bounded, bounded, shown
 from ironcurtain.codemode.functions import modules
 from ironcurtain.codemode.limits import Limits
@@ -124,13 +124,13 @@ class PromptTests(SynchronousTestCase):
         text = prompt.language(Limits(run_seconds=3.5))
         self.assertIn("3.5 s", text)
         self.assertIn("yield", text)
-        for name in library.functions(()):
+        for name in prelude.functions(()):
             self.assertIn(f"{name}(", text)
 
 
 class LibraryTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.functions = library.functions(MODULES)
+        self.functions = prelude.functions(MODULES)
 
     def test_text(self) -> None:
         self.assertIn("-a\n+b\n", self.functions["text.diff"]("a\n", "b\n"))
