@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
@@ -159,9 +160,12 @@ class ProcessTests(Base):
         self.assertLess(time.monotonic() - started, child.POLITE_SECONDS)
 
     async def test_stopping_while_servers_start(self) -> None:
-        bench = await self.bench(fake_server(SLOW="60"), fake_server("crashing", EXIT="1"))
-        await sleep(0.3)
-        await bench.proxy.stop()
+        with open(self.mktemp(), "w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            slow = fake_server(HELD_BY=os.path.abspath(held.name))
+            bench = await self.bench(slow, fake_server("crashing", EXIT="1"))
+            await sleep(0.3)
+            await bench.proxy.stop()
 
     async def test_a_sandboxed_server_is_alone(self) -> None:
         if (problem := bubblewrap.available()) is not None:
