@@ -15,14 +15,23 @@ from pyghostty.core import check, ffi, init_sized, lib, union_fn  # type: ignore
 
 from ironcurtain.terminal.restore import ABORT
 
-HISTORY_BYTES = 16 * 1024 * 1024
-"""Most memory that they may take (our choice)."""
+HISTORY_BYTES = 2_000_000
+"""
+Most memory for lines that have scrolled off: some 700 of 200 columns, 1800 of 80 (our choice).
+
+The library could count lines too, but beyond a number of them it gives memory back and takes it again with every few
+lines, which makes all output cost three to four times as much; beyond this it uses the oldest memory anew.
+"""
+
+HISTORY_LINES = 2**63 - 1
+"""Most lines: more than there are ever."""
 
 CONTINUATION_BYTES = 1024 * 1024
 """Most bytes that are kept of a sequence that has not ended: pictures are the longest (our choice)."""
 
 _SETTINGS: tuple[tuple[int, str, int], ...] = (
     (lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_BYTES, "size_t*", HISTORY_BYTES),
+    (lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_LINES, "size_t*", HISTORY_LINES),
     (lib.GHOSTTY_TERMINAL_OPT_CONTINUATION_MAX_BYTES, "size_t*", CONTINUATION_BYTES),
     # Pictures are neither kept nor fetched: a program could name any of our files as one.
     (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_STORAGE_LIMIT, "uint64_t*", 0),
@@ -58,12 +67,11 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
 
     Its answers to a program's questions go nowhere.
 
-    :param history: most lines that are kept once they have scrolled off, about: whole pages of memory are dropped.
     :raises pyghostty.GhosttyError: no memory, or a size of zero.
     """
 
-    def __init__(self, columns: int, rows: int, history: int) -> None:
-        super().__init__(columns, rows, history)
+    def __init__(self, columns: int, rows: int) -> None:
+        super().__init__(columns, rows)
         for option, kind, value in _SETTINGS:
             check(lib.ghostty_terminal_set(self._t[0], option, ffi.new(kind, value)), "set")
 

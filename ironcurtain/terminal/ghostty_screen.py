@@ -27,12 +27,11 @@ class GhosttyScreen:
     """
     What one sees who was there all the time, for those who come late.
 
-    :param history: most lines that are kept once they have scrolled off.
     :raises pyghostty.GhosttyError: from any method, if the library fails.
     """
 
-    def __init__(self, columns: int, rows: int, history: int) -> None:
-        self._emulator = Emulator(*sane_size(columns, rows), history)
+    def __init__(self, columns: int, rows: int) -> None:
+        self._emulator = Emulator(*sane_size(columns, rows))
         self._rest = b""
 
     @property

@@ -18,17 +18,13 @@ the last output; what a program set in the gap, such as modes, it does not know.
 
 
 class ModelledScreen:
-    """
-    Feeds a model in the process, and remembers the last output for when it does not answer.
+    """Feeds a model in the process, and remembers the last output for when it does not answer."""
 
-    :param history: most lines that are kept once they have scrolled off.
-    """
-
-    def __init__(self, process: ScreenProcess, columns: int, rows: int, history: int) -> None:
+    def __init__(self, process: ScreenProcess, columns: int, rows: int) -> None:
         self._ring = RingScreen()
         self._process: ScreenProcess | None = process
         self._number = process.number()
-        self.outbox = Outbox(Open(self._number, columns, rows, history))
+        self.outbox = Outbox(Open(self._number, columns, rows))
         process.add(self._number, self)
 
     @property

@@ -12,22 +12,17 @@ from ironcurtain.terminal.ring import RingScreen
 from ironcurtain.terminal.screen_process import ScreenProcess
 from ironcurtain.terminal.worker import WorkerReactor
 
-HISTORY_LINES = 1000
-"""Most lines that are usually kept once they have scrolled off (our choice: a redraw takes a few milliseconds then)."""
-
 _log = Logger()
 _processes: dict[WorkerReactor, ScreenProcess] = {}
 """One for each reactor, of which there is one."""
 
 
-def open_screen(columns: int, rows: int, reactor: WorkerReactor, history: int = HISTORY_LINES) -> ScreenModel:
+def open_screen(columns: int, rows: int, reactor: WorkerReactor) -> ScreenModel:
     """
     Make the exact model where its library is installed and works, else the one that only remembers.
 
     The exact ones live in a process of their own, which is started with the first and ends with the last of them: each
     must be closed.
-
-    :param history: most lines that are kept once they have scrolled off.
     """
     if find_spec("pyghostty") is None:
         return RingScreen()
@@ -38,4 +33,4 @@ def open_screen(columns: int, rows: int, reactor: WorkerReactor, history: int = 
         except OSError as e:
             _log.warn("the process of the screen models does not start: {error}", error=e)
             return RingScreen()
-    return ModelledScreen(process, columns, rows, history)
+    return ModelledScreen(process, columns, rows)

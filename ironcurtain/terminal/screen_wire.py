@@ -12,7 +12,7 @@ import msgspec
 from ironcurtain.terminal.frames import MessageReader
 
 MESSAGE_LIMIT = 32 * 1024 * 1024
-"""Most bytes of one message (our choice; a redraw usually has some 70 KB)."""
+"""Most bytes of one message (our choice; a redraw usually has some 100 KB)."""
 
 
 class Open(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -20,13 +20,11 @@ class Open(msgspec.Struct, frozen=True, array_like=True, tag=1):
     Make a screen.
 
     :param screen: its number from now on, which no other one had before.
-    :param history: most lines that are kept once they have scrolled off.
     """
 
     screen: int
     columns: int
     rows: int
-    history: int
 
 
 class Feed(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -61,7 +61,7 @@ class Screens:
 
     def _handle(self, order: Order) -> Reply | None:
         if isinstance(order, Open):
-            self._screens[order.screen] = GhosttyScreen(order.columns, order.rows, order.history)
+            self._screens[order.screen] = GhosttyScreen(order.columns, order.rows)
         elif isinstance(order, Close):
             self._screens.pop(order.screen, None)
             self._failed.pop(order.screen, None)
@@ -91,7 +91,7 @@ def _answer(screen: GhosttyScreen, request: Request) -> Reply:
 
 def try_it() -> None:
     """Load what the library and Python load only when they need it, since later nothing can be loaded."""
-    screen = GhosttyScreen(80, 24, 10)
+    screen = GhosttyScreen(80, 24)
     screen.feed("\x1b[31mé\x1b[?1049h\x1b]8;;x\x1b\\y".encode())
     screen.redraw(80, 24, True)
     screen.text()

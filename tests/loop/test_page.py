@@ -68,7 +68,7 @@ class EmulatorTests(SynchronousTestCase):
     def emulated(self, pieces: Sequence[bytes]) -> str:
         from ironcurtain.terminal.ghostty import Emulator
 
-        emulator = Emulator(12, 5, 1000)
+        emulator = Emulator(12, 5)
         for piece in pieces:
             emulator.feed(piece)
         return "\n".join(line.rstrip() for line in str(emulator.contents()).split("\n"))

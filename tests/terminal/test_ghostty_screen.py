@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
@@ -19,7 +21,7 @@ except (ImportError, OSError) as e:
 
 MODES = (1, 5, 6, 7, 9, 25, 45, 66, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048)
 
-PLAIN_STYLE = Emulator(2, 1, 0).style(0, 0)
+PLAIN_STYLE = Emulator(2, 1).style(0, 0)
 
 pieces = st.lists(st.sampled_from(PIECES), max_size=40)
 outputs = st.one_of(
@@ -85,10 +87,10 @@ class RedrawTests(SynchronousTestCase):
     """A viewer's terminal after a redraw, and the one that saw everything."""
 
     def setUp(self) -> None:
-        self.screen = GhosttyScreen(20, 8, 100)
+        self.screen = GhosttyScreen(20, 8)
 
     def redrawn(self, before: bytes = b"", size: tuple[int, int] = (20, 8), history: bool = False) -> Emulator:
-        viewer = Emulator(*size, 100)
+        viewer = Emulator(*size)
         viewer.feed(before)
         viewer.feed(self.screen.redraw(*size, history))
         return viewer
@@ -103,7 +105,7 @@ class RedrawTests(SynchronousTestCase):
 
     @given(outputs, pieces)
     def test_it_looks_the_same(self, output: list[bytes], before: list[bytes]) -> None:
-        self.screen = GhosttyScreen(20, 8, 100)
+        self.screen = GhosttyScreen(20, 8)
         for piece in output:
             self.screen.feed(piece)
         assume(not self.at_an_empty_margin())
@@ -114,7 +116,7 @@ class RedrawTests(SynchronousTestCase):
 
     @given(outputs, st.sampled_from((b"Q", b"\x1b8Q", b"\r\nQ", b"\x1b[?1049lQ", b"\x1b[?47lQ", b"\tQ")))
     def test_and_goes_on_the_same(self, output: list[bytes], more: bytes) -> None:
-        self.screen = GhosttyScreen(20, 8, 100)
+        self.screen = GhosttyScreen(20, 8)
         for piece in output:
             self.screen.feed(piece)
         assume(not self.at_an_empty_margin())
@@ -126,13 +128,13 @@ class RedrawTests(SynchronousTestCase):
 
     def test_long_lines_stay_one_line_for_who_copies_or_resizes_them(self) -> None:
         for text in ("x" * 50, "x" * 19 + "中" + "y" * 30, "x" * 18 + "中" + "y" * 30, "x" * 20 + " " * 15 + "y" * 10):
-            self.screen = GhosttyScreen(20, 8, 100)
+            self.screen = GhosttyScreen(20, 8)
             self.screen.feed(text.encode())
             self.assertEqual(self.redrawn().contents(), text)
 
     def test_each_screen_has_a_saved_cursor(self) -> None:
         for switch in (47, 1047, 1049):
-            self.screen = GhosttyScreen(20, 8, 100)
+            self.screen = GhosttyScreen(20, 8)
             self.screen.feed(b"\x1b[3;3H\x1b7\x1b[Hbelow\x1b[?%dh\x1b[5;5H\x1b7\x1b[Habove" % switch)
             viewer = self.redrawn()
             for more in (b"\x1b8x", b"\x1b[?%dl\x1b8y" % switch):
@@ -143,7 +145,7 @@ class RedrawTests(SynchronousTestCase):
     def test_a_sequence_or_character_may_be_under_way(self) -> None:
         for whole in (b"\x1b[31mx", b"\x1b]0;title\x07x", "中x".encode(), b"\x1bPq#0\x1b\\x", b"\x1b_Ga=T\x1b\\x"):
             for cut in range(len(whole)):
-                self.screen = GhosttyScreen(20, 8, 100)
+                self.screen = GhosttyScreen(20, 8)
                 self.screen.feed(b"a" + whole[:cut])
                 self.assertEqual(self.screen.between, cut in (0, len(whole) - 1), (whole, cut))
                 viewer = self.redrawn()
@@ -157,6 +159,17 @@ class RedrawTests(SynchronousTestCase):
         self.assertEqual(look(viewer), look(self.the_emulator()))
         self.assertEqual(viewer.contents().splitlines()[:22], [f"line {i}" for i in range(22)])
         self.assertNotIn("line 3\n", self.redrawn().contents())
+
+    def test_so_many_of_them_and_no_new_memory_for_more(self) -> None:
+        self.screen = GhosttyScreen(200, 50)
+        lines = b"".join(b"\x1b[3%dm%6d\x1b[0m a line of a build\r\n" % (i % 8, i) for i in range(5000))
+        self.screen.feed(lines)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        self.screen.feed(lines)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, 500)  # 3700 if lines are counted
+        kept = self.redrawn(size=(200, 50), history=True).contents().splitlines()
+        self.assertEqual(kept[-1], "  4999 a line of a build")
+        self.assertTrue(500 < len(kept) < 1000, len(kept))
 
     def test_under_an_alternate_screen_too(self) -> None:
         self.screen.feed(b"".join(b"line %d\r\n" % i for i in range(30)) + b"$ vi\r\n\x1b[?1049h\x1b[Hfile")
@@ -181,7 +194,7 @@ class RedrawTests(SynchronousTestCase):
         answers: list[bytes] = []
         for query in QUERIES:
             self.screen.feed(b"a" + query + b"\x1b[?1049h" + query + b"b")
-        viewer = Emulator(20, 8, 100)
+        viewer = Emulator(20, 8)
         viewer.on_reply(answers.append)
         viewer.feed(self.screen.redraw(20, 8, True))
         self.assertEqual(answers, [])
@@ -200,7 +213,7 @@ class RedrawTests(SynchronousTestCase):
 
     @given(st.lists(st.binary(max_size=40)), st.tuples(st.integers(-5, 2000), st.integers(-5, 2000)))
     def test_no_bytes_and_no_size_break_it(self, output: list[bytes], size: tuple[int, int]) -> None:
-        screen = GhosttyScreen(20, 8, 100)
+        screen = GhosttyScreen(20, 8)
         for data in output:
             screen.feed(data)
             screen.resize(*size)
@@ -212,17 +225,17 @@ class TextTests(SynchronousTestCase):
     """What is found by who searches the screen."""
 
     def test_wrapped_and_coloured(self) -> None:
-        screen = GhosttyScreen(10, 4, 100)
+        screen = GhosttyScreen(10, 4)
         screen.feed(b"12345\x1b[31m67LOOP\x1b[0m_COMPLETE\r\n")
         self.assertIn("LOOP_COMPLETE", screen.text())
 
     def test_scrolled_off(self) -> None:
-        screen = GhosttyScreen(20, 4, 100)
+        screen = GhosttyScreen(20, 4)
         screen.feed(b"LOOP_COMPLETE\r\n" + b"x\r\n" * 50)
         self.assertIn("LOOP_COMPLETE", screen.text())
 
     def test_on_either_screen(self) -> None:
-        screen = GhosttyScreen(10, 4, 100)
+        screen = GhosttyScreen(10, 4)
         screen.feed(b"below\x1b[?1049h\x1b[H12345LOOP_COMPLETE")
         self.assertIn("LOOP_COMPLETE", screen.text())
         self.assertIn("below", screen.text())

@@ -47,7 +47,7 @@ class ScreenTests(SynchronousTestCase):
         self.found: list[str] = []
 
     def make_screen(self) -> ModelledScreen:
-        return ModelledScreen(self.process, 80, 24, 10)
+        return ModelledScreen(self.process, 80, 24)
 
     def start(self) -> None:
         self.worker.start()
@@ -72,7 +72,7 @@ class FeedingTests(ScreenTests):
         self.assertEqual(self.worker.read(), [])
         self.worker.start()
         number = 1
-        self.assertEqual(self.worker.read(), [Open(number, 80, 24, 10), Feed(number, b"a" * 2 * BATCH_SIZE)])
+        self.assertEqual(self.worker.read(), [Open(number, 80, 24), Feed(number, b"a" * 2 * BATCH_SIZE)])
 
     def test_small_output_is_sent_together(self) -> None:
         self.start()
@@ -304,7 +304,7 @@ class OrderTests(SynchronousTestCase):
     def test_a_redraw_and_what_follows_are_the_whole_output(self, done: list[str], ready: bool, end: str) -> None:
         reactor: Any = WorkerReactor()
         process = ScreenProcess(reactor)
-        hub = Hub(Program(), reactor, ModelledScreen(process, 80, 24, 10), (80, 24), queue_limit=200)
+        hub = Hub(Program(), reactor, ModelledScreen(process, 80, 24), (80, 24), queue_limit=200)
         viewers: list[tuple[Eye, Attachment]] = []
         whole = b""
         if ready:
@@ -347,7 +347,7 @@ class OrderTests(SynchronousTestCase):
 
     def test_a_program_that_ends_while_a_redraw_is_awaited(self) -> None:
         reactor: Any = WorkerReactor()
-        hub = Hub(Program(), reactor, ModelledScreen(ScreenProcess(reactor), 80, 24, 10), (80, 24))
+        hub = Hub(Program(), reactor, ModelledScreen(ScreenProcess(reactor), 80, 24), (80, 24))
         reactor.worker.start()
         eye = Eye()
         hub.received(b"before ")

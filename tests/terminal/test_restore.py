@@ -39,19 +39,19 @@ class RestoreTests(SynchronousTestCase):
 
     @given(st.lists(st.sampled_from(PIECES), max_size=40))
     def test_every_mode_is_as_before(self, pieces: list[bytes]) -> None:
-        terminal, fresh = Emulator(20, 8, 10), Emulator(20, 8, 10)
+        terminal, fresh = Emulator(20, 8), Emulator(20, 8)
         terminal.feed(b"".join(pieces) + RESTORE)
         self.assertEqual(modes(terminal), modes(fresh))
 
     @given(st.lists(st.sampled_from(PIECES), max_size=40))
     def test_what_is_written_next_is_plain(self, pieces: list[bytes]) -> None:
-        terminal, fresh = Emulator(20, 8, 10), Emulator(20, 8, 10)
+        terminal, fresh = Emulator(20, 8), Emulator(20, 8)
         terminal.feed(b"".join(pieces) + RESTORE + CLEAR + b"lqk\r\n" * 9 + b"x")
         fresh.feed(b"lqk\r\n" * 9 + b"x")
         self.assertEqual(_drawn(terminal), _drawn(fresh))
 
     def test_text_and_cursor_stay(self) -> None:
-        terminal = Emulator(20, 8, 10)
+        terminal = Emulator(20, 8)
         terminal.feed(b"one\r\n\x1b[31mtwo\x1b[3;5r\x1b[2;3H\x1b[?1000h\x1b[?25l")
         before = terminal.text(), terminal.cursor
         terminal.feed(RESTORE)
@@ -59,7 +59,7 @@ class RestoreTests(SynchronousTestCase):
 
     def test_the_screen_below_the_alternate_one_comes_back(self) -> None:
         for mode in (47, 1047, 1049):
-            terminal = Emulator(20, 8, 10)
+            terminal = Emulator(20, 8)
             terminal.feed(b"shell$ agent\r\n\x1b[?%dh\x1b[2J\x1b[Hfull screen\x1b[>1u\x1b[?1003h" % mode)
             terminal.feed(RESTORE)
             self.assertEqual(terminal.text(), "shell$ agent", mode)
@@ -67,7 +67,7 @@ class RestoreTests(SynchronousTestCase):
 
     def test_a_sequence_under_way_is_ended(self) -> None:
         for begun in (b"\x1b[3", b"\x1b]0;title", b"\x1bPq#0", b"\x1b_G", b"\x1b", b"\xe4\xb8"):
-            terminal = Emulator(20, 8, 10)
+            terminal = Emulator(20, 8)
             terminal.feed(b"a" + begun + RESTORE + b"b")
             self.assertEqual(terminal.text().replace("�", ""), "ab", begun)
 
@@ -83,7 +83,7 @@ class RestoreTests(SynchronousTestCase):
 
     def test_nothing_in_it_is_a_question(self) -> None:
         answers: list[bytes] = []
-        terminal = Emulator(20, 8, 10)
+        terminal = Emulator(20, 8)
         terminal.on_reply(answers.append)
         terminal.feed(RESTORE + CLEAR)
         self.assertEqual(answers, [])

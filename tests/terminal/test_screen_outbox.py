@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.terminal.screen_outbox import GAP, Outbox
 from ironcurtain.terminal.screen_wire import Feed, Open, Order, Redraw, Resize, Text, order_reader
 
-OPEN = Open(5, 80, 24, 10)
+OPEN = Open(5, 80, 24)
 Step = bytes | Resize | Text
 outputs = st.binary(min_size=1, max_size=20)
 steps = st.lists(

@@ -104,7 +104,7 @@ class WorkingTests(ProcessTests):
 
     async def test_a_late_viewer_sees_what_one_sees_who_was_there_all_the_time(self) -> None:
         hub = await self.ready(self.make_hub(80, 24))
-        always, late, eye = Emulator(80, 24, 100), Emulator(80, 24, 100), Waiting()
+        always, late, eye = Emulator(80, 24), Emulator(80, 24), Waiting()
         first, second = b"".join(PIECES) + FLOOD[:5000] + b"\x1b[?1049h\x1b[Hfull", b" screen\x1b[?1049l\r\nand on"
         hub.received(first)
         hub.attach(eye, Mode.OBSERVE, 80, 24)
@@ -250,7 +250,7 @@ class FailingTests(ProcessTests):
             "raise SystemExit('no library')",
         ):
             process = ScreenProcess(self.reactor, (sys.executable, "-I", "-c", script))
-            model = ModelledScreen(process, 80, 24, 10)
+            model = ModelledScreen(process, 80, 24)
             hub = Hub(Program(), self.reactor, model, (80, 24))
             hub.received(b"last")
             self.assertEqual(await hub.text(), "last")

@@ -43,9 +43,9 @@ class ScreensTests(SynchronousTestCase):
 
     @given(st.lists(st.sampled_from(PIECES), max_size=30), st.booleans())
     def test_a_redraw_is_the_screens_own(self, output: list[bytes], history: bool) -> None:
-        alone = GhosttyScreen(20, 8, 100)
+        alone = GhosttyScreen(20, 8)
         screens = Screens()
-        screens.handle(Open(3, 20, 8, 100))
+        screens.handle(Open(3, 20, 8))
         for data in output:
             alone.feed(data)
             screens.handle(Feed(3, data))
@@ -54,17 +54,17 @@ class ScreensTests(SynchronousTestCase):
         self.assertEqual(screens.handle(Redraw(3, 1, 30, 9, history)), Answer(1, alone.redraw(30, 9, history)))
 
     def test_screens_do_not_mix(self) -> None:
-        self.give(Open(1, 80, 24, 10), Open(2, 80, 24, 10), Feed(1, b"one"), Feed(2, b"two"))
+        self.give(Open(1, 80, 24), Open(2, 80, 24), Feed(1, b"one"), Feed(2, b"two"))
         self.assertEqual(self.give(Text(1, 8), Text(2, 9)), [Answer(8, b"one"), Answer(9, b"two")])
 
     def test_a_screen_that_is_closed_or_was_never_there(self) -> None:
-        self.assertEqual(self.give(Open(1, 80, 24, 10), Close(1), Feed(1, b"x"), Resize(1, 1, 1), Close(1)), [])
+        self.assertEqual(self.give(Open(1, 80, 24), Close(1), Feed(1, b"x"), Resize(1, 1, 1), Close(1)), [])
         (reply,) = self.give(Text(1, 8))
         assert isinstance(reply, Refusal)
         self.assertEqual(reply.request, 8)
 
     def test_one_that_fails_says_why_and_harms_no_other(self) -> None:
-        self.give(Open(1, 80, 24, 10), Open(2, 80, 24, 10), Feed(2, b"two"))
+        self.give(Open(1, 80, 24), Open(2, 80, 24), Feed(2, b"two"))
         self.patch(GhosttyScreen, "feed", lambda screen, data: 1 / 0)
         self.give(Feed(1, b"x"), Feed(1, b"y"))
         self.assertEqual(
@@ -77,7 +77,7 @@ class ScreensTests(SynchronousTestCase):
         )
 
     def test_an_answer_that_is_too_long(self) -> None:
-        self.give(Open(1, 80, 24, 10))
+        self.give(Open(1, 80, 24))
         self.patch(GhosttyScreen, "redraw", lambda screen, *size: bytes(33 * 1024 * 1024))
         (reply,) = self.give(Redraw(1, 9, 80, 24, True))
         assert isinstance(reply, Refusal)
@@ -91,7 +91,7 @@ class ServeTests(SynchronousTestCase):
         ours, theirs = socket.socketpair()
         with ours, theirs:
             ours.sendall(
-                b"".join([packed(Open(1, 80, 24, 10)), packed(Feed(1, b"x")), packed(Text(1, 5)), packed(Text(9, 6))])
+                b"".join([packed(Open(1, 80, 24)), packed(Feed(1, b"x")), packed(Text(1, 5)), packed(Text(9, 6))])
             )
             ours.shutdown(socket.SHUT_WR)
             serve(theirs)
