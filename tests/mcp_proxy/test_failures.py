@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from tempfile import NamedTemporaryFile
 from typing import Any
 from unittest import SkipTest
 
@@ -160,9 +161,9 @@ class ProcessTests(Base):
         self.assertLess(time.monotonic() - started, child.POLITE_SECONDS)
 
     async def test_stopping_while_servers_start(self) -> None:
-        with open(self.mktemp(), "w") as held:
+        with NamedTemporaryFile() as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            slow = fake_server(HELD_BY=os.path.abspath(held.name))
+            slow = fake_server(HELD_BY=held.name)
             bench = await self.bench(slow, fake_server("crashing", EXIT="1"))
             await sleep(0.3)
             await bench.proxy.stop()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import stat
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from twisted.internet.defer import gatherResults
@@ -186,9 +186,9 @@ class LifecycleTests(Base):
 
     async def test_a_slow_server_is_not_waited_for(self) -> None:
         self.patch(router, "START_SECONDS", 0.5)
-        with open(self.mktemp(), "w") as held:
+        with NamedTemporaryFile() as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            bench = await self.bench(fake_server("slow", HELD_BY=os.path.abspath(held.name)), fake_server("fast"))
+            bench = await self.bench(fake_server("slow", HELD_BY=held.name), fake_server("fast"))
             agent = await bench.agent(hello=False)
             hello = await agent.hello()
             self.assertIn("resources", hello["capabilities"])
