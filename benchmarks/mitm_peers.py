@@ -1,6 +1,9 @@
 """
 Who stands between the agent and the provider in ``mitm.py``, each with the same job: one method and path are allowed,
-the key is checked and replaced, the provider's certificate is verified, and nothing waits until a message is whole.
+the key is checked and replaced, the provider's certificate is verified, and no answer waits until it is whole.
+
+nginx does no more than that. Ours and mitmproxy also look for tools that the provider would run itself, count tokens,
+keep the real key out of answers, and write a chained record of each request and of each answer.
 """
 
 from __future__ import annotations
@@ -53,18 +56,47 @@ http {{
 """
 
 ADDON = """
+import hashlib, json, time
 from mitmproxy import http
 
-def requestheaders(flow):
-    request = flow.request
+log, before = open("{log}", "ab", buffering=0), ""
+
+def record(**members):
+    global before
+    line = json.dumps({{"at": time.time(), "before": before, **members}})
+    before = hashlib.sha256(line.encode()).hexdigest()
+    log.write((line + "\\n").encode())
+
+def refused(request):
     if (request.method, request.path) != ("POST", "/v1/messages") or request.headers.get("x-api-key") != "{fake}":
+        return "rule"
+    body = json.loads(request.raw_content)
+    if body.get("mcp_servers") or any("input_schema" not in tool for tool in body.get("tools", ())):
+        return "provider-acts"
+    return ""
+
+def request(flow):
+    why = refused(flow.request)
+    record(kind="request", id=flow.id, path=flow.request.path, decision="deny" if why else "allow", rule=why)
+    if why:
         flow.response = http.Response.make(403)
-        return
-    request.headers["x-api-key"] = "{real}"
-    request.stream = True
+    else:
+        flow.request.headers["x-api-key"] = "{real}"
 
 def responseheaders(flow):
-    flow.response.stream = True
+    usage = flow.metadata["usage"] = {{}}
+
+    def passed(piece):
+        for line in piece.splitlines():
+            if b'"usage"' in line:
+                answer = json.loads(line.removeprefix(b"data: "))
+                usage.update(answer.get("message", answer)["usage"])
+        return piece.replace(b"{real}", b"*")
+
+    flow.response.stream = passed
+
+def response(flow):
+    record(kind="response", id=flow.id, status=flow.response.status_code, usage=flow.metadata.get("usage"))
 """
 
 
@@ -179,7 +211,7 @@ def _nginx(running: contextlib.ExitStack, top: Path, provider: int) -> Peer | No
 def _mitmproxy(running: contextlib.ExitStack, top: Path, provider: int, program: str) -> Peer:
     port, own = _free_port(), top / "mitmproxy"
     own.mkdir()
-    (own / "addon.py").write_text(ADDON.format(fake=FAKE_KEY, real=REAL_KEY))
+    (own / "addon.py").write_text(ADDON.format(fake=FAKE_KEY, real=REAL_KEY, log=own / "log.jsonl"))
     options = {"confdir": own, "ssl_verify_upstream_trusted_ca": top / "ca.pem"}
     settings = [part for name, value in options.items() for part in ("--set", f"{name}={value}")]
     command = [program, "-q", "--mode", f"regular@127.0.0.1:{port}", "-s", own / "addon.py", *settings]
