@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,9 +14,17 @@ from twisted.internet.error import ReactorAlreadyInstalledError
 try:
     asyncioreactor.install()
 except ReactorAlreadyInstalledError:
-    from twisted.internet import reactor
+    pass
 
-    assert isinstance(reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
+from twisted.internet import reactor as _reactor  # noqa: E402  (it is installed above)
+
+reactor: Any = _reactor
+assert isinstance(reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
+
+# Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had
+# already ended by then, that is used up at once, and in the next test nobody would hear that processes end.
+_crash = reactor.crash
+reactor.crash = lambda: reactor.callFromThread(_crash)
 
 settings.register_profile("untimed", parent=settings.default, deadline=None)  # no test measures time
 settings.load_profile("untimed")
