@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,15 +12,13 @@ from hypothesis import settings
 from twisted.internet import asyncioreactor
 from twisted.internet.error import ReactorAlreadyInstalledError
 
-try:
+with suppress(ReactorAlreadyInstalledError):
     asyncioreactor.install()
-except ReactorAlreadyInstalledError:
-    pass
 
-from twisted.internet import reactor as _reactor  # noqa: E402  (it is installed above)
+from twisted.internet import reactor as _reactor
 
+assert isinstance(_reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
 reactor: Any = _reactor
-assert isinstance(reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
 
 # Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had
 # already ended by then, that is used up at once, and in the next test nobody would hear that processes end.

@@ -52,7 +52,7 @@ class CommandTests(TestCase):
 
     async def gone(self, pid: int) -> None:
         """Wait until a process is gone, or a zombie, which whoever adopted it will take away."""
-        for _ in range(1000):
+        for _ in range(6000):
             try:
                 if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
                     return
