@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, fail, succeed
@@ -22,7 +23,10 @@ TOOLS = [
     Tool("files", "write", "Write a file.", READ),
     Tool("time", "get-now", "Tell the time.", ODD),
 ]
-QUICK = Limits(run_seconds=0.3, memory_bytes=20_000_000, calls=200, tool_result_bytes=1_000_000)
+SMALL = Limits(run_seconds=15.0, memory_bytes=20_000_000, calls=200, tool_result_bytes=1_000_000)
+SHORT = replace(SMALL, run_seconds=2.0)
+"""For programs that do not end by themselves."""
+
 DAY = 86_400.0
 
 
@@ -52,7 +56,7 @@ class InterpreterCase(TestCase):
         self.backend = Backend(ToolReply("contents"))
         self.addCleanup(lambda: Deferred.fromCoroutine(close_pool()))
 
-    async def interpreter(self, limits: Limits = QUICK, backend: Backend | None = None) -> MontyInterpreter:
+    async def interpreter(self, limits: Limits = SMALL, backend: Backend | None = None) -> MontyInterpreter:
         made = await MontyInterpreters(self.clock, limits)(TOOLS, backend or self.backend)
         self.addCleanup(lambda: Deferred.fromCoroutine(made.close()))
         return made
@@ -80,7 +84,7 @@ class CallTests(InterpreterCase):
 
     async def test_a_program_waits_days_for_an_answer_and_its_clock_stands_still(self) -> None:
         backend = Backend()
-        interpreter = await self.interpreter(Limits(run_seconds=0.2), backend)
+        interpreter = await self.interpreter(backend=backend)
         running = self.start(interpreter, 'value = files.read("a")\nvalue + "!"')
         await backend.called
         self.clock.callLater(3 * DAY, backend.waiting[0].callback, ToolReply("late"))
@@ -205,7 +209,7 @@ class CheckTests(InterpreterCase):
 
 class LimitTests(InterpreterCase):
     async def test_bombs_are_contained_and_the_next_program_runs(self) -> None:
-        interpreter = await self.interpreter()
+        interpreter = await self.interpreter(SHORT)
         for bomb, reason in [
             ("while True:\n    pass", "TimeoutError"),
             ("try:\n    while True:\n        pass\nexcept TimeoutError:\n    pass", "TimeoutError"),
@@ -237,10 +241,10 @@ class LimitTests(InterpreterCase):
         interpreter = await self.interpreter()
         result = await interpreter.run("print('first')\nprint('x' * 3_000_000)\nprint('last')\n'y' * 1_000_000")
         for text in (result.output, str(result.value)):
-            self.assertLess(len(text), QUICK.result_bytes + 100)
+            self.assertLess(len(text), SMALL.result_bytes + 100)
             self.assertIn("bytes left out", text)
         self.assertTrue(result.output.startswith("first\n") and result.output.endswith("last\n"))
-        self.assertEqual(result.left_out, 3_000_012 + 1_000_000 - 2 * QUICK.result_bytes)
+        self.assertEqual(result.left_out, 3_000_012 + 1_000_000 - 2 * SMALL.result_bytes)
         self.assertGreater((await interpreter.run("raise ValueError('z' * 1_000_000)")).left_out, 0)
         self.assertEqual((await interpreter.run("'y'")).left_out, 0)
 
@@ -325,7 +329,7 @@ class EndTests(InterpreterCase):
 
     async def test_two_sessions_share_nothing(self) -> None:
         other = Backend(ToolReply("of the other"))
-        one, two = await self.interpreter(), await self.interpreter(backend=other)
+        one, two = await self.interpreter(SHORT), await self.interpreter(backend=other)
         await one.run("mine = 1")
         self.assertIn("`mine`", str((await two.run("mine")).error))
         self.assertEqual((await two.run('files.read("x")')).value, "of the other")

@@ -130,7 +130,7 @@ class OtherAccountTests(TestCase):
             Path(top).chmod(0o755)
             script = Path(top, "script")
             script.write_text(pool.wrapper(str(program), account))
-            done = subprocess.run(["/bin/sh", script, "x"], env={}, capture_output=True, timeout=20, check=True)
+            done = subprocess.run(["/bin/sh", script, "x"], env={}, capture_output=True, timeout=60, check=True)
         self.assertEqual(done.stdout, b"4244\n4245\nx\n")
 
 
