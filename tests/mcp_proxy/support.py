@@ -58,7 +58,7 @@ def sleep(seconds: float) -> Deferred[None]:
     return deferLater(the_reactor, seconds)
 
 
-async def until(condition: Callable[[], bool], what: str = "it", seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], what: str = "it", seconds: float = 60.0) -> None:
     """Wait for something that other processes do."""
     for _ in range(int(seconds / 0.02)):
         if condition():
@@ -114,7 +114,7 @@ class RawAgent(Protocol):
                 return succeed(message)
         waiter: Deferred[dict[str, Any]] = Deferred()
         self._waiting.append((fits, waiter))
-        return waiter.addTimeout(30, the_reactor)
+        return waiter.addTimeout(250, the_reactor)
 
     def answer_to(self, identifier: Any) -> Deferred[dict[str, Any]]:
         """:returns: fires with the answer to a request."""

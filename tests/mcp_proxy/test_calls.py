@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import StaleDecision
 from ironcurtain.escalation import Outcome
-from ironcurtain.mcp_proxy import admission
+from ironcurtain.mcp_proxy import admission, connection
 from ironcurtain.mcp_proxy.calls import CallDecided, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.secrets import Redactor
@@ -121,7 +121,7 @@ class PolicyTests(Base):
 
     async def test_code_mode_calls_the_same_gate(self) -> None:
         bench = await self.bench(deny=["crash"])
-        await bench.proxy.gate.settled(10)
+        await bench.proxy.gate.settled(60)
         tools = {tool.public_name: tool for tool in bench.proxy.gate.tools()}
         self.assertEqual(tools["fake__echo"].name, "echo")
         result = await bench.proxy.gate.call("fake", "echo", {"a": 1})
@@ -344,13 +344,14 @@ class CancelTests(Base):
         self.assertEqual(self.top.escalations.pending(), [])
 
     async def test_what_waits_for_a_person_ends_with_the_agents_input(self) -> None:
+        self.patch(connection, "LAST_SECONDS", 600.0)
         agent = await self.agent(escalate=["file"])
         for number, tool in enumerate(("file", "silent")):
             params = {"name": f"fake__{tool}"}
             agent.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
         await self.top.pending()
         agent.transport.loseWriteConnection()  # type: ignore[union-attr]
-        await until(lambda: not self.top.escalations.pending(), "the withdrawal", 2)
+        await until(lambda: not self.top.escalations.pending(), "the withdrawal")
         self.assertEqual(agent.messages, [])
 
 

@@ -36,7 +36,7 @@ class LaunchCase(SynchronousTestCase):
 
     def run_launch(self, launch: Launch) -> list[str]:
         done = subprocess.run(
-            launch.argv, env=dict(launch.environment), cwd=launch.cwd, capture_output=True, text=True, timeout=20
+            launch.argv, env=dict(launch.environment), cwd=launch.cwd, capture_output=True, text=True, timeout=60
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.splitlines()

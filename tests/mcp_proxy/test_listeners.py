@@ -61,7 +61,7 @@ class StdioTests(Base):
 
     async def test_an_agent_at_two_pipes(self) -> None:
         bench = await self.bench()
-        await bench.proxy.gate.settled(10)
+        await bench.proxy.gate.settled(60)
         (their_input, our_output), (our_input, their_output) = os.pipe(), os.pipe()
         got = bytearray()
         served = bench.proxy.serve_stdio(our_input, our_output)

@@ -19,6 +19,8 @@ from tests.mcp_proxy.support import HELLO, Bench, RawAgent, fake_server, memory,
 class Base(TestCase):
     """A proxy for each test."""
 
+    timeout = 300
+
     async def bench(self, *servers: Any, **options: Any) -> Bench:
         """:returns: a proxy that is stopped after the test."""
         self.top = Bench(servers or [fake_server()], **options)

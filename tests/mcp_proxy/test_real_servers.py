@@ -108,6 +108,7 @@ class RealTests(Base):
         environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
         server = ServerConfig("filesystem", sys.executable, ("-m", "ironcurtain.servers.files", "."), environment)
         bench = await self.bench(server, annotate=annotate)
+        await bench.proxy.gate.settled(60)
         (bench.workspace / "notes.txt").write_text("remember")
         agent = await bench.agent()
         answer = await agent.call("filesystem__read_text_file", {"path": "/workspace/notes.txt"})

@@ -1,6 +1,6 @@
 // Ask a model through the proxy, twice over one connection where it is kept:
 //   node node_client.mjs SOCKET HOST KEY fetch|https BODY
-// Prints for each answer one line of JSON: status, body, and the sizes of the pieces in which it came.
+// Prints for each answer one line of JSON: status and body.
 import http from "node:http";
 import https from "node:https";
 import tls from "node:tls";
@@ -51,8 +51,7 @@ async function withHttps() {
 }
 
 function tell(status, pieces) {
-  const sizes = pieces.map((piece) => piece.length);
-  console.log(JSON.stringify({ status, body: Buffer.concat(pieces).toString(), sizes }));
+  console.log(JSON.stringify({ status, body: Buffer.concat(pieces).toString() }));
 }
 
 await (how === "fetch" ? withFetch() : withHttps());

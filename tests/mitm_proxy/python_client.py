@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 proxy, host, key, ca_file, body = sys.argv[1:]
 context = ssl.create_default_context(cafile=ca_file)
 context.verify_flags |= ssl.VERIFY_X509_STRICT  # as Python 3.13 does by itself
-connection = http.client.HTTPSConnection(urlsplit(proxy).netloc, context=context, timeout=20)
+connection = http.client.HTTPSConnection(urlsplit(proxy).netloc, context=context, timeout=60)
 connection.set_tunnel(host, 443)
 headers = {"content-type": "application/json", "anthropic-version": "2023-06-01", "x-api-key": key}
 for _ in range(2):

@@ -55,7 +55,7 @@ class Shifted:
 class Base(TestCase):
     """Tests that have benches of their own."""
 
-    timeout = 60
+    timeout = 120
 
     async def bench(self, limits: Limits | None = None, names: str = "localhost", **table: Any) -> Bench:
         """:returns: a running bench; ``table`` holds further settings of the provider."""

@@ -17,7 +17,7 @@ def sleep(seconds: float) -> Deferred[None]:
     return deferLater(the_reactor, seconds)
 
 
-async def until(condition: Callable[[], object], what: str = "it", seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], what: str = "it", seconds: float = 60.0) -> None:
     """Wait for something that other processes do."""
     for _ in range(int(seconds / 0.01)):
         if condition():
