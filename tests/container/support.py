@@ -74,7 +74,7 @@ class Until:
 class EngineCase(TestCase):
     """A test with a real Engine; its containers carry its own label and are removed in the end."""
 
-    timeout = 120
+    timeout = 300
 
     def setUp(self) -> None:
         """Find or start the Engine."""

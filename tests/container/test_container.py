@@ -15,6 +15,8 @@ from ironcurtain.container.spec import ContainerSpec
 from tests import engine as test_engine
 from tests.container.support import UID, EngineCase
 
+LOOP = "while :; do sleep 0.1; done"
+
 
 def nothing(data: bytes) -> None:
     """A sink for output that does not matter."""
@@ -111,16 +113,20 @@ class LifeTests(ContainerCase):
 
 class DeathTests(ContainerCase):
     async def test_it_is_told_with_the_reason(self) -> None:
-        container = self.container(self.spec(command=("sh", "-c", "echo hello; sleep 1; exit 9")))
+        container = self.container(self.spec(command=("sh", "-c", f"trap 'exit 9' TERM; echo hello; {LOOP}")))
         await container.start()
+        test_engine.call("POST", f"/containers/{container.id}/kill?signal=TERM")
         await self.died
         self.assertEqual(self.deaths, ["the container ended: exit status 9, saying: hello"])
         await container.stop()
         self.assertEqual(self.containers(), [])
 
     async def test_memory_that_is_used_up_by_the_main_program(self) -> None:
-        container = self.container(self.spec(memory_mb=96, command=("sh", "-c", "sleep 1; tail /dev/zero")))
+        container = self.container(
+            self.spec(memory_mb=96, command=("sh", "-c", f"trap 'exec tail /dev/zero' TERM; {LOOP}"))
+        )
         await container.start()
+        test_engine.call("POST", f"/containers/{container.id}/kill?signal=TERM")
         await self.died
         self.assertIn("memory", self.deaths[0])
         await container.stop()

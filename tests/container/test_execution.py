@@ -114,12 +114,14 @@ class CancelTests(EngineCase):
 
     async def test_everything_it_started_is_gone_and_the_rest_lives(self) -> None:
         self.patch(execution, "GRACE_SECONDS", 1)
+        self.patch(execution, "END_SECONDS", 60.0)
         container = await self.running()
         await self.cancelled(container, ESCAPES)
         left = [line for line in (await self.sh(container, PROCESSES)).out.splitlines() if "sleep" in line]
         self.assertEqual([line for line in left if "init" not in line], ["sleep 88888 ", "sleep 77777 "])
 
     async def test_a_polite_program_has_time_to_finish(self) -> None:
+        self.patch(execution, "GRACE_SECONDS", 60)
         container = await self.running()
         await self.cancelled(container, POLITE)
         self.assertEqual((await self.sh(container, "cat /tmp/saved")).out, "saved\n")
@@ -137,6 +139,7 @@ class CancelTests(EngineCase):
 
     async def test_a_second_cancellation_does_not_stop_the_first(self) -> None:
         self.patch(execution, "GRACE_SECONDS", 1)
+        self.patch(execution, "END_SECONDS", 60.0)
         container = await self.running()
         up = Until("up")
         running = self.start_sh(container, "trap '' TERM; echo up; while :; do sleep 1000; done", up, up)

@@ -58,7 +58,7 @@ class Peers(Factory):
 
 
 class EngineHttpTests(TestCase):
-    timeout = 30
+    timeout = 120
 
     def setUp(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
@@ -119,11 +119,13 @@ class EngineHttpTests(TestCase):
         for answer in (None, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"):
             self.fresh()
             peers = await self.serve(PONG.format("1.41"), answer)
+            await self.http.negotiate()
             await self.unavailable(0.2)
             await peers.over
 
     async def test_it_falls_silent(self) -> None:
         peers = await self.serve(PONG.format("1.41"), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        await self.http.negotiate()
         self.assertIn("silent", await self.unavailable(0.2))
         await peers.over
 

@@ -8,7 +8,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
-from ironcurtain.container import screened
+from ironcurtain.container import screened, terminal
 from ironcurtain.container.errors import ContainerDied, NotReady, ProbeFailed
 from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.terminal import ContainerTerminal, waiting
@@ -40,6 +40,8 @@ class Owner:
 class ScreenedCase(ContainerCase):
     def setUp(self) -> None:
         super().setUp()
+        self.patch(screened, "READY_SECONDS", 60.0)
+        self.patch(terminal, "DRAIN_SECONDS", 60.0)
         self.owner = Owner()
         self.terminal = ContainerTerminal(self.engine, 80, 24)
         self.terminal.owner = self.owner
@@ -119,11 +121,11 @@ class ReadinessTests(ScreenedCase):
         self.assertEqual((self.owner.got, self.ends, self.containers()), (b"", [], []))
 
     async def test_one_that_is_not_ready_in_time(self) -> None:
-        self.patch(screened, "READY_SECONDS", 1.0)
+        self.patch(screened, "READY_SECONDS", 5.0)
         container = self.made(command=("sh", "-c", "echo one; echo two; sleep 100"))
         with self.assertRaises(NotReady) as caught:
             await container.start()
-        said = "the container was not ready to be attached to within 1 s, saying: one | two"
+        said = "the container was not ready to be attached to within 5 s, saying: one | two"
         self.assertEqual((str(caught.exception), self.ends, self.containers()), (said, [], []))
 
     async def test_one_that_ends_before(self) -> None:
@@ -185,10 +187,9 @@ class TerminalTests(ScreenedCase):
         await container.start()
         await self.until(b"many words")
         self.terminal.pause()
-        await deferLater(reactor, 0.2)  # what was on its way still comes
-        held = len(self.owner.got)
-        await deferLater(reactor, 0.3)
-        self.assertEqual(len(self.owner.got), held)
+        held = 0
+        while held != (held := len(self.owner.got)):  # what was on its way still comes
+            await deferLater(reactor, 0.5)
         self.terminal.resume()
         while len(self.owner.got) == held:
             await self.turn()

@@ -23,6 +23,10 @@ from tests.terminal.doubles import Eye
 
 
 class ScreenCase(ContainerTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(screened, "READY_SECONDS", 60.0)
+
     async def begin(self, world: World | None = None, **request: Any) -> Session:
         """Start a session with a terminal, and attach to it."""
         session = await self.start(world, terminal=(80, 24), **request)

@@ -126,7 +126,7 @@ class World:
 class ContainerTestCase(TestCase):
     """Real containers; each test may take its time."""
 
-    timeout = 120
+    timeout = 300
     settings = Settings(resources=Resources(memory_mb=256, pids=64))
 
     def setUp(self) -> None:
