@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 PR_SET_CHILD_SUBREAPER = 36
 """prctl(2): processes whose parent died become our children, so that whatever a command leaves behind is found."""
 
-LIMIT = 60.0
+LIMIT = 180.0
 """Seconds after which a command that hangs is killed and its test fails."""
 
 T = TypeVar("T")

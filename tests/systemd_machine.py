@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 SYSTEMD = "/lib/systemd/systemd"
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds for systemd to be up, and for whatever is waited for."""
 
 UNITS = "/run/units"

@@ -36,7 +36,7 @@ class SandboxTests(SynchronousTestCase):
 
     def run_inside(self, script: str, sandbox: Sandbox | None = None) -> tuple[int, str]:
         command = (sandbox or self.sandbox).command(["sh", "-c", script, "sh", str(self.directory)])
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
         return done.returncode, done.stdout + done.stderr
 
     def test_what_it_was_given(self) -> None:
@@ -78,7 +78,7 @@ class SandboxTests(SynchronousTestCase):
         script = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}"
         for network, connected in ((False, False), (True, True)):
             command = Sandbox(network=network, account=self.account).command(["bash", "-c", script])
-            done = subprocess.run(command, capture_output=True, timeout=20)
+            done = subprocess.run(command, capture_output=True, timeout=60)
             self.assertEqual(done.returncode == 0, connected, done.stderr)
 
     def test_status_and_words_pass_unchanged(self) -> None:
@@ -92,14 +92,14 @@ class SandboxTests(SynchronousTestCase):
 
     def test_it_ends_with_the_one_who_started_it(self) -> None:
         start = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
-        command = self.sandbox.command(["sh", "-c", "echo up; exec sleep 60"])
+        command = self.sandbox.command(["sh", "-c", "echo up; exec sleep 600"])
         starter = subprocess.Popen(
             [sys.executable, "-c", start, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert starter.stdout is not None
         self.assertEqual(starter.stdout.readline(), b"up\n")
         starter.kill()
-        rest, _ = starter.communicate(timeout=20)  # comes once nobody holds the other end
+        rest, _ = starter.communicate(timeout=60)  # comes once nobody holds the other end
         self.assertEqual(rest, b"")
 
 

@@ -20,7 +20,7 @@ OUTSIDE = {
     "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
 }
 DONE = {"text": "All done."}
-PATIENCE = 30.0
+PATIENCE = 120.0
 STUBBORN = """
 import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests import docs_commands
 from tests.docs_commands import Block, WrongCommand
 
-RUN_LIMIT = 120
+RUN_LIMIT = 300
 """Seconds that one shown command may take (our choice; the demo is the longest, with about ten)."""
 
 SHELLS = frozenset(("bash", "fish", "sh", "shell", "zsh"))

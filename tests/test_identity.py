@@ -85,6 +85,6 @@ class HideMemoryTests(SynchronousTestCase):
     def test_processes_of_the_same_user_cannot_read_ours(self) -> None:
         environ = {**os.environ, "SECRET_FOR_THE_TEST": "x"}
         done = subprocess.run(
-            [sys.executable, "-c", HIDE], capture_output=True, text=True, cwd=TOP, env=environ, timeout=20
+            [sys.executable, "-c", HIDE], capture_output=True, text=True, cwd=TOP, env=environ, timeout=60
         )
         self.assertEqual(done.stdout.splitlines(), ["1", "0 (0, 0)", "b''", r"b'Permission denied\n'"], done.stderr)

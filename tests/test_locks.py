@@ -125,6 +125,6 @@ class FileLockTests(SynchronousTestCase):
     def test_a_lock_that_cannot_be_written_is_free_again(self) -> None:
         """Or the next section of the same process would wait for itself, for ever."""
         done = subprocess.run(
-            [sys.executable, "-c", FULL_DISK, str(self.path)], capture_output=True, text=True, cwd=TOP, timeout=20
+            [sys.executable, "-c", FULL_DISK, str(self.path)], capture_output=True, text=True, cwd=TOP, timeout=60
         )
         self.assertEqual(done.stdout.splitlines()[-1:], ["free"], done.stderr)

@@ -35,7 +35,7 @@ class CounterTests(SynchronousTestCase):
     def test_processes_never_get_the_same_number(self) -> None:
         command = [sys.executable, "-c", TAKE, str(self.path)]
         processes = [subprocess.Popen(command, cwd=TOP, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-        numbers = [int(n) for process in processes for n in process.communicate(timeout=30)[0].split()]
+        numbers = [int(n) for process in processes for n in process.communicate(timeout=60)[0].split()]
         self.assertEqual(sorted(numbers), list(range(1, 101)))
 
     def test_a_damaged_file_is_never_taken_for_a_fresh_one(self) -> None:

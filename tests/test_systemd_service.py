@@ -71,7 +71,7 @@ class ServiceTests(SynchronousTestCase):
         self.machine.until(UNIT, ActiveState="active", SubState="running", NRestarts="1")
 
     def test_it_comes_back_when_it_is_stuck(self) -> None:
-        self.install(f"{UNIT}.d/watchdog.conf", "[Service]\nWatchdogSec=2\n")
+        self.install(f"{UNIT}.d/watchdog.conf", "[Service]\nWatchdogSec=10\n")
         self.do("start", UNIT)
         self.do("kill", "--kill-who=main", "--signal=STOP", UNIT)
         self.machine.until(UNIT, ActiveState="active", SubState="running", NRestarts="1")

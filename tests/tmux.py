@@ -13,7 +13,7 @@ import pyte
 
 from tests.product import Product
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds for whatever is waited for, unless a test says otherwise."""
 
 
@@ -40,7 +40,7 @@ class Tmux:
     def run(self, *words: str) -> str:
         """:returns: what tmux prints."""
         return subprocess.run(
-            ["tmux", "-L", "test", *words], env=self._environ, text=True, capture_output=True, check=True, timeout=30
+            ["tmux", "-L", "test", *words], env=self._environ, text=True, capture_output=True, check=True, timeout=60
         ).stdout
 
     def keys(self, *keys: str) -> None:

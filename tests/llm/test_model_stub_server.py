@@ -58,7 +58,7 @@ class Client:
         self, method: str, path: str, sent: str = "", headers: dict[str, str] | None = None
     ) -> tuple[http.client.HTTPResponse, bytes]:
         connection = http.client.HTTPSConnection(
-            "localhost", urlsplit(self.stub.url).port, timeout=9, context=self.trust
+            "localhost", urlsplit(self.stub.url).port, timeout=60, context=self.trust
         )
         try:
             connection.request(method, path, sent, headers or {})
@@ -225,7 +225,7 @@ class ServerTests(SynchronousTestCase):
 class CommandTests(SynchronousTestCase):
     def run_it(self, *words: str) -> subprocess.CompletedProcess[str]:
         line = [sys.executable, "-m", "tests.model_stub", *words]
-        return subprocess.run(line, cwd=ROOT, text=True, capture_output=True, timeout=30, check=False)
+        return subprocess.run(line, cwd=ROOT, text=True, capture_output=True, timeout=60, check=False)
 
     def test_its_help_says_how_to_write_a_script(self) -> None:
         done = self.run_it("--help")

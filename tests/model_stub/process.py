@@ -14,7 +14,7 @@ from typing import Any
 
 TOP = Path(__file__).parents[2]
 
-LIMIT = 30.0
+LIMIT = 60.0
 """Seconds for the stub to start, to answer, or to end."""
 
 
