@@ -17,7 +17,7 @@ from ironcurtain.container.state import State
 from ironcurtain.container.terminal import ContainerTerminal
 from ironcurtain.terminal.model import Ended
 
-READY_SECONDS = 5.0
+READY_SECONDS = 30.0
 """How long it may take from the container's start until its program may start: with the look at it, 0.5 s on an idle
 machine."""
 
