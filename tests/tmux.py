@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 
 import pyte
 
@@ -79,12 +80,26 @@ class Tmux:
 
     def wait(self, pattern: str) -> str:
         """:returns: the screen, as soon as the pattern is on it."""
+        found: list[str] = []
+
+        def shown() -> bool:
+            found.append(self.text)
+            return re.search(pattern, found[-1], re.MULTILINE) is not None
+
+        self.until(shown, f"{pattern!r} is not on the screen")
+        return found[-1]
+
+    def until(self, holds: Callable[[], bool], failure: str = "it did not happen") -> None:
+        """
+        Wait for something of which nobody tells.
+
+        :param failure: what is said if it never comes.
+        """
         end = time.monotonic() + self._patience
-        while not re.search(pattern, text := self.text, re.MULTILINE):
+        while not holds():
             if time.monotonic() > end:
-                raise AssertionError(f"{pattern!r} is not on the screen:\n{text}")
-            time.sleep(0.02)  # of the terminal nothing can be awaited
-        return text
+                raise AssertionError(f"{failure}:\n{self.text}")
+            time.sleep(0.02)
 
     def close(self) -> None:
         """End it and all that runs in it."""

@@ -14,7 +14,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
-from tests.product import Product, until
+from tests.product import LIMIT, Product, until
 
 NTH = "$IRONCURTAIN_LOOP_ITERATION"
 EVENTS = '"$IRONCURTAIN_LOOP_EVENTS"'
@@ -88,7 +88,7 @@ class EndingTests(LoopCase):
             process = self.product.start("loop", "--", "sh", "-c", "echo here; exec sleep 60")
             until(process.stdout, "here")
             process.send_signal(number)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=LIMIT)
             self.assertEqual(process.returncode, status, said)
 
     def test_what_a_stubborn_program_started_ends_with_it(self) -> None:
@@ -96,14 +96,14 @@ class EndingTests(LoopCase):
         until(process.stdout, "here")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130, said)
 
     def test_nobody_reads_what_it_shows(self) -> None:
         line = " ".join(self.product.command("loop", "-n", "3", "--", "echo", "hello"))
         done = subprocess.run(
             ["/bin/sh", "-c", f"{line} 2>errors | true"], env=self.product.environ, cwd=self.product.project,
-            timeout=60, check=False,
+            timeout=LIMIT, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 0)
 
@@ -154,7 +154,7 @@ class StartTests(LoopCase):
         rights = () if os.geteuid() == 0 else ("--user", "--map-root-user")
         done = subprocess.run(
             ["unshare", "--mount", *rights, "sh", "-c", line], env=self.product.environ, cwd=self.product.project,
-            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
+            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=LIMIT, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("no terminal can be opened (No space left on device), falling back to headless", done.stdout)
@@ -178,10 +178,10 @@ class StartTests(LoopCase):
             self.wait_until_it_rests(pid)
             if ends == "interrupted":
                 process.send_signal(signal.SIGINT)
-                self.assertEqual(process.wait(20), 130)
+                self.assertEqual(process.wait(LIMIT), 130)
                 process.communicate()
             else:
-                told, complained = process.communicate(timeout=60)
+                told, complained = process.communicate(timeout=LIMIT)
                 self.assertTrue(told.endswith("\n999999\n1000000\n"))
                 self.assertIn("all\n", complained)
                 self.assertEqual(process.returncode, 3)
@@ -234,7 +234,7 @@ class SessionTests(LoopCase):
         (found,) = self.product.json("sessions")
         self.assertEqual((found["kind"], found["number"], found["terminal"]), ("loop", 1, False))
         self.assertEqual(self.product.run("stop", "1").returncode, 0)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130, said)
 
     def test_everything_is_recorded(self) -> None:

@@ -62,7 +62,7 @@ class ScreenTests(ScreenCase, LoopingCase):
         self.play(CLAUDE, text("All mended.\n\nLOOP_COMPLETE"))
         self.prompt()
         terminal = self.terminal()
-        self.run_in(terminal, "ironcurtain loop --pty --agent claude-code --idle-timeout 8 -n 3", "loop")
+        self.run_in(terminal, "ironcurtain loop --pty --agent claude-code --idle-timeout 30 -n 3", "loop")
         terminal.wait("All mended")
         self.assertEqual(self.ended(terminal, "loop"), 0)
         self.assertEqual(self.outcomes(), ["promise"])

@@ -57,7 +57,7 @@ class Watcher:
 class PtyCase(TestCase):
     """One command a test."""
 
-    timeout = 30
+    timeout = 120
 
     def setUp(self) -> None:
         from twisted.internet import reactor
