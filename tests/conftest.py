@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from twisted.internet import asyncioreactor
 from twisted.internet.error import ReactorAlreadyInstalledError
 
@@ -25,7 +25,10 @@ reactor: Any = _reactor
 _crash = reactor.crash
 reactor.crash = lambda: reactor.callFromThread(_crash)
 
-settings.register_profile("untimed", parent=settings.default, deadline=None)  # no test measures time
+# No test measures time.
+settings.register_profile(
+    "untimed", parent=settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("untimed")
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,9 @@ PR_SET_CHILD_SUBREAPER = 36
 
 LIMIT = 180.0
 """Seconds after which a command that hangs is killed and its test fails."""
+
+ENDING_SECONDS = 10.0
+"""How long what a command started may take to notice that the command is gone; what stays longer was left behind."""
 
 T = TypeVar("T")
 
@@ -95,16 +99,20 @@ class Product:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-        left = []
+        end = time.monotonic() + ENDING_SECONDS
+        while (left := self._running()) and time.monotonic() < end:
+            time.sleep(0.02)
+        for pid in left:
+            os.kill(pid, 9)
         for pid in set(children()) - self._before:
-            line = Path(f"/proc/{pid}/cmdline")
-            text = line.read_bytes().replace(b"\0", b" ").decode() if line.exists() else ""
-            if text:  # a zombie has none
-                left.append(text)
-                os.kill(pid, 9)
             os.waitpid(pid, 0)
         shutil.rmtree(self.person)
-        return left
+        return list(left.values())
+
+    def _running(self) -> dict[int, str]:
+        """:returns: the command lines of processes that commands left behind; a zombie has none."""
+        lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in set(children()) - self._before}
+        return {pid: line.replace(b"\0", b" ").decode() for pid, line in lines.items() if line}
 
 
 def children() -> Iterator[int]:

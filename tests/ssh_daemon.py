@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from unittest import TestCase
 
 from tests.product import Product
+
+
+def free_port() -> int:
+    """:returns: a port that nobody uses, below those that the kernel gives to whoever asks for any."""
+    while True:
+        port = 20000 + secrets.randbelow(10000)
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 class SshDaemon:
@@ -26,9 +37,7 @@ class SshDaemon:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", role], check=True)
             added = product.run("ssh", "add-key", f"{key}.pub", "--roles", role)
             case.assertEqual(added.returncode, 0, added.stderr)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        self._port = free_port()
         done = product.twistd("ironcurtain", "--ssh-port", str(self._port))
         case.assertEqual(done.returncode, 0, done.stderr)
         pid = int((product.home / "twistd.pid").read_text())

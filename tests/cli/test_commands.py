@@ -15,6 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS, commands
 from ironcurtain.errors import ConfigurationError
+from tests.product import LIMIT
 
 EMPTY = "No sessions. Start one with: ironcurtain start\n"
 """What ``sessions`` says in an empty home."""
@@ -79,7 +80,7 @@ class StreamTests(CommandCase):
             ["/bin/sh", "-c", f'exec "$0" "$@" {streams}', str(Path(sys.executable).parent / "ironcurtain"), *words],
             env={**os.environ, **self.environ},
             input=stdin,
-            timeout=60,
+            timeout=LIMIT,
             stdout=subprocess.PIPE if stdout is None else stdout,
             stderr=subprocess.PIPE,
             text=True,

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.product import LIMIT
+
 KEY = "sk-ant-api03-CANARY-real-key-of-the-command"
 
 
@@ -47,7 +49,7 @@ class CommandTests(SynchronousTestCase):
             self.assertTrue(told["keys"]["anthropic"].startswith("sk-ant-api03-"))
             self.assertIn("BEGIN CERTIFICATE", Path(told["certificate"]).read_text())
             process.send_signal(number)
-            output, errors = process.communicate(timeout=20)
+            output, errors = process.communicate(timeout=LIMIT)
             self.assertEqual(process.returncode, status, errors)
             self.assertFalse(self.socket.exists())
             written = Path(told["audit"]).read_text() + json.dumps(told) + output + errors
@@ -63,7 +65,7 @@ class CommandTests(SynchronousTestCase):
         assert process.stdout is not None
         lines = dict(process.stdout.readline().strip().split("=", 1) for _ in range(4))
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=LIMIT)
         self.assertEqual(list(lines), ["ANTHROPIC_API_KEY", "CORP_API_KEY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"])
         self.assertTrue(lines["CORP_API_KEY"].startswith("corp-"))
 
@@ -72,7 +74,7 @@ class CommandTests(SynchronousTestCase):
         empty.touch()
         for more, words in (((), "set ANTHROPIC_API_KEY"), (("--providers", str(empty)), "names no provider")):
             process = self.start(*more)
-            output, errors = process.communicate(timeout=20)
+            output, errors = process.communicate(timeout=LIMIT)
             self.assertEqual((process.returncode, output), (78, ""))
             self.assertIn(words, errors)
             self.assertFalse(self.socket.exists())

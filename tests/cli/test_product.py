@@ -7,11 +7,13 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.product import Product, until
+from tests.ssh_daemon import free_port
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
 OUTSIDE = {
@@ -213,6 +215,7 @@ class DaemonTests(ProductCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.pid = int((self.product.home / "twistd.pid").read_text())
         self.addCleanup(self.end)
+        self.serving()
 
     def end(self) -> None:
         os.kill(self.pid, signal.SIGTERM)
@@ -223,12 +226,9 @@ class DaemonTests(ProductCase):
 
     def test_its_files_are_the_owner_s_alone(self) -> None:
         for path in ("twistd.pid", "logs/ironcurtain.log", "run/daemon.sock", "daemon.lock"):
-            while not (self.product.home / path).exists():
-                pass
             self.assertEqual((self.product.home / path).lstat().st_mode & 0o777, 0o600, path)
 
     def test_a_session_runs_in_the_daemon_and_ends_with_its_client(self) -> None:
-        self.serving()
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
         while not self.product.json("escalations"):
             pass
@@ -236,12 +236,11 @@ class DaemonTests(ProductCase):
         self.assertIn(f'"pid":{self.pid}', entry.read_text())
         process.kill()
         process.communicate()
-        while self.product.json("sessions"):
-            pass
-        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+        while self.product.audit()[-1]["kind"] != "end":
+            time.sleep(0.02)
+        self.assertEqual(self.product.json("sessions"), [])
 
     def test_a_single_shot_without_terminal_waits_for_a_person_there(self) -> None:
-        self.serving()
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
         while not self.product.json("escalations"):
             pass
@@ -250,7 +249,6 @@ class DaemonTests(ProductCase):
         self.assertEqual((process.returncode, out), (0, "All done.\n"), err)
 
     def test_what_takes_long_is_shown_and_can_be_given_up(self) -> None:
-        self.serving()
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = f"https://127.0.0.1:{silent.getsockname()[1]}/project.git"
             process = self.product.start("start", "--repo", address, "do it")
@@ -260,21 +258,22 @@ class DaemonTests(ProductCase):
             _, err = process.communicate()
             self.assertEqual((process.returncode, err), (130, ""))
             (directory,) = (self.product.home / "sessions").iterdir()
-            while not (directory / "session.json").exists():
-                pass
-        described = json.loads((directory / "session.json").read_text())
-        self.assertEqual((described["state"], described["reason"]), ("closed", "cancelled while starting"))
+            while (described := json.loads((directory / "session.json").read_text()))["state"] != "closed":
+                time.sleep(0.02)
+        self.assertEqual(described["reason"], "cancelled while starting")
 
     def test_a_second_daemon_in_the_same_home_says_so(self) -> None:
-        self.serving()
         done = self.product.twistd("--pidfile", "other.pid", "-n", "ironcurtain")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("daemon.lock is held by process", done.stdout + done.stderr)
 
     def serving(self) -> None:
-        """Wait until the daemon serves."""
-        while not (self.product.home / "run" / "daemon.sock").exists():
-            pass
+        """Wait until the daemon answers; from then on it handles signals, too."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            while asking.connect_ex(str(self.product.home / "run" / "daemon.sock")):
+                time.sleep(0.02)
+            asking.sendall(b"GET /v1/sessions HTTP/1.0\r\n\r\n")
+            self.assertTrue(asking.recv(1))
 
 
 class SshTests(ProductCase):
@@ -283,9 +282,7 @@ class SshTests(ProductCase):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", "ada@laptop"], check=True)
         added = self.product.run("ssh", "add-key", f"{key}.pub", "--roles", "view,approve")
         self.assertEqual(added.returncode, 0, added.stderr)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         done = self.product.twistd("ironcurtain", "--ssh-port", str(port))
         self.assertEqual(done.returncode, 0, done.stderr)
         pid = int((self.product.home / "twistd.pid").read_text())

@@ -16,7 +16,7 @@ reactor: Any = _reactor
 
 
 class StreamWriterTests(TestCase):
-    timeout = 20
+    timeout = 120
 
     def setUp(self) -> None:
         self.reading, self.writing = os.pipe()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.product import Product, until
+from tests.product import LIMIT, Product, until
 from tests.tmux import Tmux
 
 OUTSIDE = {
@@ -46,19 +45,19 @@ class ListenerTests(SynchronousTestCase):
         self.terminal.keys(f"{self.line}; echo st''atus $?; stty -g > after", "Enter")
         self.terminal.wait("no sessions")
         process = self.ask()
-        text = self.terminal.wait("ESCALATION 1, ")
+        text = self.terminal.wait("digest ")  # the last part that is drawn
         for part in (
+            "ESCALATION 1, ",
             "filesystem.read_text_file",
             "path = ",
             "secret.txt",
             "session 1, builtin",
             "rule ",
-            "digest ",
             "left",
         ):
             self.assertIn(part, text)
+        self.terminal.until(lambda: "1 waiting" in self.terminal.run("display-message", "-p", "#{pane_title}"))
         self.assertIn("1", self.terminal.run("display-message", "-p", "#{window_bell_flag}"))
-        self.assertIn("1 waiting", self.terminal.run("display-message", "-p", "#{pane_title}"))
         self.terminal.keys("a")
         self.terminal.wait(r"Approve 1, filesystem.read_text_file\? y/n")
         self.terminal.keys("y")
@@ -86,8 +85,7 @@ class ListenerTests(SynchronousTestCase):
         self.assertIn("another escalation listener runs (process", text)
         first = int((self.product.home / "escalation-listener.lock").read_text())
         os.kill(first, 15)
-        while Path(f"/proc/{first}").exists():
-            time.sleep(0.05)
+        self.terminal.until(lambda: not Path(f"/proc/{first}").exists())
 
     def test_a_signal_gives_the_terminal_back(self) -> None:
         self.terminal.keys(f"stty -g > before; {self.line}; echo st''atus $?; stty -g > after; echo do''ne", "Enter")
@@ -117,7 +115,7 @@ class RefusalTests(SynchronousTestCase):
         line = " ".join(self.product.command("escalation-listener"))
         done = subprocess.run(
             ["script", "-qec", line, "/dev/null"],
-            env={**self.product.environ, "TERM": "dumb"}, text=True, capture_output=True, check=False, timeout=30,
+            env={**self.product.environ, "TERM": "dumb"}, text=True, capture_output=True, check=False, timeout=LIMIT,
         )  # fmt: skip
         self.assertEqual(done.returncode, 64)
         self.assertIn("cannot draw on this terminal (TERM=dumb)", done.stdout)

@@ -9,7 +9,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.escalation.watcher import SCAN_SECONDS, SCAN_SECONDS_UNWATCHED, DirectoryWatcher
+from ironcurtain.escalation import watcher
+from ironcurtain.escalation.watcher import SCAN_SECONDS_UNWATCHED, DirectoryWatcher
 from tests.audit.doubles import open_files, scratch
 from tests.escalation.doubles import no_more_files
 
@@ -53,11 +54,10 @@ class PollingTests(SynchronousTestCase):
 
 
 class NotifiedTests(TestCase):
-    timeout = SCAN_SECONDS - 1  # what comes later was found by a scan
-
     def setUp(self) -> None:
         from twisted.internet import reactor
 
+        self.patch(watcher, "SCAN_SECONDS", 1000.0)
         self.before = open_files()
         self.watcher = DirectoryWatcher(reactor)
         self.directory = scratch(self)

@@ -46,7 +46,7 @@ async def child(reactor: Any) -> None:
     """Start a child without pipes, so that only the signal tells of its end, and wait for it."""
     protocol = _Ended()
     reactor.spawnProcess(protocol, "/bin/sleep", ["sleep", "0.3"], childFDs={})
-    protocol.ended.addTimeout(5, reactor)
+    protocol.ended.addTimeout(50, reactor)
     await protocol.ended
 
 
