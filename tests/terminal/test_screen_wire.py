@@ -31,7 +31,7 @@ from ironcurtain.terminal.screen_wire import (
 numbers = st.integers(0, 2**32)
 orders = st.lists(
     st.one_of(
-        st.builds(Open, numbers, numbers, numbers, numbers),
+        st.builds(Open, numbers, numbers, numbers),
         st.builds(Feed, numbers, st.binary(max_size=300)),
         st.builds(Resize, numbers, numbers, numbers),
         st.builds(Redraw, numbers, numbers, numbers, numbers, st.booleans()),
