@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import shutil
@@ -52,8 +53,13 @@ def scratch(test: SynchronousTestCase) -> Path:
     return Path(path)
 
 
-def open_files() -> list[str]:
-    """:returns: what the open descriptors of this process stand for."""
+def open_files(alone: bool = False) -> list[str]:
+    """
+    :param alone: throw away what earlier tests left as garbage, before it closes something in the middle of this one.
+    :returns: what the open descriptors of this process stand for.
+    """
+    if alone:
+        gc.collect()
     names = []
     for fd in os.listdir("/proc/self/fd"):
         try:

@@ -103,7 +103,7 @@ class WritingTests(LogTestCase):
 
 class OpeningTests(LogTestCase):
     def refused(self, message: str) -> None:
-        before = open_files()
+        before = open_files(alone=True)
         with self.assertRaisesRegex(AuditUnavailable, message):
             self.open()
         self.assertEqual(open_files(), before)
@@ -266,7 +266,7 @@ class DurabilityTests(LogTestCase):
         self.successResultOf(stays)
 
     def test_closing_that_is_given_up_leaves_no_descriptor(self) -> None:
-        before = open_files()
+        before = open_files(alone=True)
         closing = Deferred.fromCoroutine(self.open(self.thread).close())
         closing.addErrback(lambda _: None)
         closing.cancel()

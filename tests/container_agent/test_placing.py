@@ -13,7 +13,7 @@ from tests.audit.doubles import open_files, scratch
 
 class PlacingTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.addCleanup(lambda: self.assertEqual(open_files(), self.before))
         self.scratch = scratch(self)
         self.top, self.outside = self.scratch / "top", self.scratch / "outside"

@@ -131,7 +131,7 @@ class ContainerTestCase(TestCase):
 
     def setUp(self) -> None:
         engine.image()
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.top = scratch(self)
         self.home = Home(self.top / "home", self.top / "run")
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(self.top), "ANTHROPIC_API_KEY": KEY}

@@ -58,7 +58,7 @@ class NotifiedTests(TestCase):
         from twisted.internet import reactor
 
         self.patch(watcher, "SCAN_SECONDS", 1000.0)
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.watcher = DirectoryWatcher(reactor)
         self.directory = scratch(self)
         self.addCleanup(self.watcher.stop)

@@ -18,7 +18,7 @@ class WorkspaceTestCase(SynchronousTestCase):
     """Write into ``self.workspace``, call :meth:`begin`, change it, and look."""
 
     def setUp(self) -> None:
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.addCleanup(lambda: self.assertEqual(open_files(), self.before))
         self.top = scratch(self)
         self.workspace = self.top / "workspace"

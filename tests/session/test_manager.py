@@ -17,7 +17,7 @@ from tests.session.doubles import World, request
 
 class ManagerTestCase(SynchronousTestCase):
     def setUp(self) -> None:
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.world = World(scratch(self))
         self.manager = self.world.manager
 

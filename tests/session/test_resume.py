@@ -16,7 +16,7 @@ from tests.session.doubles import PlainAgent, World, request
 
 class ResumeTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.world = World(scratch(self))
 
     def start(self, asked: SessionRequest, world: World | None = None) -> Session:

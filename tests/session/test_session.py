@@ -21,7 +21,7 @@ from tests.session.doubles import USAGE, World, make_request, request
 
 class SessionTestCase(SynchronousTestCase):
     def setUp(self) -> None:
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.world = World(scratch(self))
         self.session = self.start()
 

@@ -19,7 +19,7 @@ from tests.session.doubles import Part, PlainAgent, PlainTools, World, request
 
 class StartTestCase(SynchronousTestCase):
     def setUp(self) -> None:
-        self.before = open_files()
+        self.before = open_files(alone=True)
         self.world = World(scratch(self))
 
     def create(self, wanted: SessionRequest | None = None) -> Deferred[Session]:

@@ -15,6 +15,7 @@ from ironcurtain.errors import NotFound
 from ironcurtain.terminal.ending import GRACE_SECONDS
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import NoPty
+from tests.audit.doubles import open_files
 from tests.terminal.ptys import ENVIRON, PtyCase
 
 reactor: Any = _reactor
@@ -202,10 +203,10 @@ class FailureTests(PtyCase):
         def fork() -> int:
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_files(alone=True)
         self.patch(os, "fork", fork)
         self.assertRaises(NoPty, self.spawn, "true")
-        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        self.assertEqual(open_files(), before)
 
 
 async def _gone(pid: int) -> None:
