@@ -124,8 +124,9 @@ class AttachServer(Protocol):
     def _last(self, data: bytes) -> None:
         self._over = True
         self.transport.unregisterProducer()
+        self.transport.resumeProducing()
+        # The viewer closes: if it wrote to a connection that is closed here, it would lose what it has not read yet.
         self.transport.write(data)
-        self.transport.loseConnection()
         self._timer = self._clock.callLater(PATIENCE_SECONDS, self.transport.abortConnection)
 
     def _be_patient(self) -> None:

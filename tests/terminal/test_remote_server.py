@@ -73,7 +73,7 @@ class ServerTests(SynchronousTestCase):
     def test_refusals(self) -> None:
         answer = self.ask(token="guessed")
         self.assertEqual((answer.code, answer.message), ("NOT_ALLOWED", "the token is wrong or used up"))
-        self.assertTrue(self.transport.disconnecting)
+        self.assertFalse(self.transport.disconnecting)
         self.assertEqual(self.stage.hub.viewers, 0)
         self.server.connectionLost()
         self.assertEqual(self.stage.clock.getDelayedCalls(), [])
@@ -122,10 +122,21 @@ class ServerTests(SynchronousTestCase):
         self.ask()
         self.stage.hub.ended(Ended(7, "ended with status 7"))
         self.assertEqual(self.frames()[1:], [RESTORE, Ended(7, "ended with status 7")])
-        self.assertTrue(self.transport.disconnecting)
         self.server.dataReceived(data_frames(b"late"))
+        self.assertFalse(self.transport.disconnecting)  # a viewer that still writes would not read the end
         self.server.connectionLost()
         self.assertEqual(self.stage.program.typed, b"")
+        self.assertEqual(self.stage.clock.getDelayedCalls(), [])
+
+    def test_who_does_not_close_after_the_end_is_cut_off(self) -> None:
+        self.ask()
+        self.stage.hub.input_full(True)
+        self.stage.hub.ended(Ended(0))
+        self.assertEqual(self.transport.producerState, "producing")  # else it would not be seen to close
+        self.stage.clock.advance(PATIENCE_SECONDS - 0.1)
+        self.assertFalse(self.transport.disconnecting)
+        self.stage.clock.advance(0.1)
+        self.assertTrue(self.transport.disconnecting)
 
     def test_a_viewer_that_goes_leaves_the_program_running(self) -> None:
         self.ask()
