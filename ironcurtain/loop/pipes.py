@@ -46,7 +46,8 @@ class PipedCommand:
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, stdin: bytes) -> None:
         """
-        Start it, as the leader of a session and a process group of its own.
+        Start it, as the leader of a session and a process group of its own. Where the program setpriv is there, it gets
+        SIGTERM should this process be killed; one in a terminal gets SIGHUP then, without help.
 
         :param argv: a path, or a name that is looked up in the ``PATH`` of ``environ``.
         :param stdin: what it reads; then its input is at its end.
@@ -56,10 +57,11 @@ class PipedCommand:
         program = find_program(argv[0], environ, directory)
         if (setsid := shutil.which("setsid")) is None:
             raise Unavailable("the program setsid is missing (Debian: apt-get install util-linux)")
+        setpriv = shutil.which("setpriv")
+        until_we_die = (setpriv, "--pdeathsig", "TERM") if setpriv is not None else ()
+        line = [setsid, *until_we_die, program, *argv[1:]]
         try:
-            self._reactor.spawnProcess(
-                _Command(self, stdin), setsid, [setsid, program, *argv[1:]], dict(environ), directory
-            )
+            self._reactor.spawnProcess(_Command(self, stdin), setsid, line, dict(environ), directory)
         except OSError as e:
             raise Unavailable(f"the command cannot be started: {e.strerror}") from e
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -277,12 +278,13 @@ class SessionTests(LoopCase):
             "--",
             "sh",
             "-c",
-            f"test {NTH} = 1 || exec echo LOOP_COMPLETE; echo here $$; exec sleep 60",
+            f"test {NTH} = 1 || exec echo LOOP_COMPLETE; echo here $$; exec sleep 1000",
         )
-        agent = int(until(process.stdout, "here").split()[1])
+        agent = os.pidfd_open(int(until(process.stdout, "here").split()[1]))
+        self.addCleanup(os.close, agent)
         process.kill()
         process.communicate()
-        os.kill(agent, signal.SIGKILL)
+        self.assertTrue(select.select([agent], [], [], LIMIT)[0], "the agent works on for nobody")
         self.loop("--resume", status=0)
         self.assertEqual(self.outcomes(), ["running", "promise"])
 
