@@ -26,17 +26,10 @@ from ironcurtain.loop.scan_wire import (
     Typed,
     order_reader,
 )
-from ironcurtain.terminal.confined import confine, leave, step_back
-from ironcurtain.terminal.frames import packed
-
-MEMORY_LIMIT = 1024 * 1024 * 1024
-"""Most bytes of address space (our choice: some ten times what the largest prompt takes)."""
+from ironcurtain.terminal.confined import carry_out, run
 
 NICE = 10
 """How far it steps back for what people wait for; nobody does for this, before the end of an iteration."""
-
-READ_SIZE = 256 * 1024
-"""Most bytes of one read: as much as a socket holds."""
 
 
 class Reading:
@@ -78,30 +71,16 @@ class Reading:
 
 
 def try_it() -> None:
-    """Load what Python loads only when it needs it, since later nothing can be loaded."""
+    """Read a little of everything, so that all is loaded."""
     reading = Reading()
     for order in (Begin("done", "é", (80, 24)), Output("\x1b[31m中\r\n".encode() + b"\xff"), Resize(70, 20), End()):
         list(reading.handle(order))
 
 
-def main() -> None:
-    """Serve until the owner is gone."""
-    leave()
-    try_it()
-    step_back(NICE)
-    confine(MEMORY_LIMIT)
-    with socket.socket(fileno=0) as owner:
-        serve(owner)
-
-
 def serve(owner: socket.socket) -> None:
     """Carry out what comes, until nothing more does."""
-    reading, reader = Reading(), order_reader()
-    while data := owner.recv(READ_SIZE):
-        for order in reader.feed(data):
-            for reply in reading.handle(order):
-                owner.sendall(packed(reply))
+    carry_out(owner, order_reader(), Reading().handle)
 
 
 if __name__ == "__main__":
-    main()
+    run(try_it, NICE, serve)

@@ -1,4 +1,7 @@
-"""What a process of ours gives up that reads what nobody trusts."""
+"""
+A process of ours that reads what nobody trusts: what it gives up, and how it serves its owner, which talks to it over
+the socket that is its standard input. It ends when its owner does.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,62 @@ import ctypes
 import os
 import resource
 import signal
+import socket
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from ironcurtain.identity import hide_memory
+from ironcurtain.terminal.frames import MessageReader, packed
 
 NOBODY = 65534
 """The user and the group that own nothing (Linux's overflow ids); for when our owner is root."""
 
 PR_SET_PDEATHSIG = 1
 """prctl(2): the signal that comes when the parent dies."""
+
+MEMORY_LIMIT = 1024 * 1024 * 1024
+"""
+Most bytes of address space (our choice: some fifty screens with all of their history, or ten times what the largest
+prompt takes).
+"""
+
+READ_SIZE = 256 * 1024
+"""Most bytes of one read: as much as a socket holds."""
+
+M = TypeVar("M")
+
+
+def run(try_it: Callable[[], None], nice: int, serve: Callable[[socket.socket], None]) -> None:
+    """
+    Be such a process, until the owner is gone.
+
+    :param try_it: loads what Python loads only when it needs it, since later nothing can be loaded.
+    :param nice: how far it steps back for what people wait for; up to 19, as nice(2) has it.
+    :param serve: talks to the owner.
+    """
+    leave()
+    try_it()
+    step_back(nice)
+    confine(MEMORY_LIMIT)
+    with socket.socket(fileno=0) as owner:
+        serve(owner)
+
+
+def carry_out(owner: socket.socket, orders: MessageReader[M], handle: Callable[[M], Iterable[msgspec.Struct]]) -> None:
+    """
+    Carry out what comes, until nothing more does.
+
+    :param handle: gives the replies to an order.
+    :raises ProtocolViolation: what comes is no order.
+    """
+    while data := owner.recv(READ_SIZE):
+        for order in orders.feed(data):
+            for reply in handle(order):
+                owner.sendall(packed(reply))
 
 
 def leave() -> None:

@@ -9,8 +9,9 @@ to steal, and where a crash costs no more than exact redraws. It ends when its o
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 
-from ironcurtain.terminal.confined import confine, leave, step_back
+from ironcurtain.terminal.confined import carry_out, run
 from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from ironcurtain.terminal.screen_wire import (
@@ -29,14 +30,8 @@ from ironcurtain.terminal.screen_wire import (
     order_reader,
 )
 
-MEMORY_LIMIT = 1024 * 1024 * 1024
-"""Most bytes of address space (our choice: some fifty screens with all of their history, and what Python takes)."""
-
 NICE = 5
 """How far it steps back for what people wait for: those who come wait for this, those who are there do not."""
-
-READ_SIZE = 256 * 1024
-"""Most bytes of one read: as much as a socket holds."""
 
 
 class Screens:
@@ -90,32 +85,24 @@ def _answer(screen: GhosttyScreen, request: Request) -> Reply:
 
 
 def try_it() -> None:
-    """Load what the library and Python load only when they need it, since later nothing can be loaded."""
+    """Use a little of everything, so that all of the library is loaded."""
     screen = GhosttyScreen(80, 24)
     screen.feed("\x1b[31mé\x1b[?1049h\x1b]8;;x\x1b\\y".encode())
     screen.redraw(80, 24, True)
     screen.text()
 
 
-def main() -> None:
-    """Serve until the owner is gone."""
-    leave()
-    try_it()
-    step_back(NICE)
-    confine(MEMORY_LIMIT)
-    with socket.socket(fileno=0) as owner:
-        serve(owner)
-
-
 def serve(owner: socket.socket) -> None:
     """Carry out what comes, until nothing more does."""
-    screens, reader = Screens(), order_reader()
+    screens = Screens()
     owner.sendall(packed(Ready()))
-    while data := owner.recv(READ_SIZE):
-        for order in reader.feed(data):
-            if (reply := screens.handle(order)) is not None:
-                owner.sendall(packed(reply))
+
+    def handle(order: Order) -> Iterator[Reply]:
+        if (reply := screens.handle(order)) is not None:
+            yield reply
+
+    carry_out(owner, order_reader(), handle)
 
 
 if __name__ == "__main__":
-    main()
+    run(try_it, NICE, serve)
