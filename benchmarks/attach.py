@@ -276,7 +276,8 @@ def main() -> None:
         let_in = [sys.executable, "-m", "ironcurtain.cli", "ssh", "add-key", "--roles", "admin", f"{key}.pub"]
         subprocess.run(let_in, env={**os.environ, "IRONCURTAIN_HOME": str(home)}, check=True, stdout=subprocess.DEVNULL)
         command = [sys.executable, "-m", "benchmarks.attach", "--serve", str(home), ours]
-        service = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        environ = {**os.environ, **engine.environment()}
+        service = stack.enter_context(subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True))
         stack.callback(service.terminate)
         assert service.stdout is not None
         port = int(service.stdout.readline())
