@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from twisted.internet.defer import Deferred
 
-from ironcurtain.budget import Budget, Limits
+from ironcurtain.budget import Budget, Dimension, Limits
 from ironcurtain.builtin_agent.agent import BuiltinAgent
 from ironcurtain.codemode import prompt
 from ironcurtain.codemode.interpreter import InterpreterFactory
@@ -42,8 +42,13 @@ def make_builtin_agent(
     """
     settings = core.services.settings
     known = {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+    budget = Budget(Limits(**msgspec.structs.asdict(settings.budget)))
+    earlier = read_turns(core.paths.history) if core.resumed else []
+    for turn in earlier:
+        budget.used[Dimension.TOKENS] += turn.usage.input_tokens + turn.usage.output_tokens
+        budget.used[Dimension.COST] += turn.usage.cost or 0.0
     accounting = Accounting(
-        Budget(Limits(**msgspec.structs.asdict(settings.budget))),
+        budget,
         lambda usage: prices.cost(agent.model, usage, known),
         core.emit,
         core.services.clock.seconds,
@@ -61,7 +66,7 @@ def make_builtin_agent(
         accounting=accounting,
         emit=core.emit,
     )
-    for turn in read_turns(core.paths.history) if core.resumed else ():
+    for turn in earlier:
         agent.remember(turn)
     return agent
 

@@ -127,7 +127,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     from ironcurtain.cli.looping import Looping
     from ironcurtain.loop.kind import Options
 
-    explicit = given["idle_timeout"] is not None
+    explicit = given["idle_timeout"] is not None or (earlier is not None and earlier.options["loop"]["idle_always"])
     options = Options(settings=values_of(settings), mode=mode, idle_seconds=cli.idle_timeout_secs, idle_always=explicit)
     raise SystemExit(Looping(home(), options, place, earlier.id if earlier else "").run())
 
@@ -190,7 +190,7 @@ def _earlier(name: str) -> SessionInfo:
     from ironcurtain.session.elsewhere import session_directory
     from ironcurtain.session.model import SessionInfo
 
-    info = msgspec.json.decode(session_directory(home(), name).snapshot.read_bytes(), type=SessionInfo)
+    info = msgspec.json.decode(session_directory(home(), name, "loop").snapshot.read_bytes(), type=SessionInfo)
     if info.kind != "loop":
         raise UsageError(f"session {info.number} is no loop: name one, see its number in the loop's summary")
     return info

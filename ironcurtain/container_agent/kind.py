@@ -109,7 +109,7 @@ class ContainerKind:
         if (size := core.request.terminal) is not None:
             spec, screen = partial(self._spec, core, proxies), partial(open_screen, reactor=self._reactor)
             screening = ScreenMaking(self._engine(), spec, place, orient, screen)
-            first = not answered and not proxies.spent.steps
+            first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
         making = Making(partial(self._container, core, proxies), place, orient)
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered)
@@ -161,7 +161,7 @@ class ContainerKind:
     ) -> ContainerSpec:
         engine = self._engine()
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
-        if core.resumed:
+        if core.request.resume:
             await clearing  # what a crash left has the name of ours
         image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
         self._directories(core, proxies.authority)

@@ -31,7 +31,7 @@ class ProviderTable(msgspec.Struct, frozen=True):
     The fields of one ``[providers.NAME]`` table that matter here; the other fields belong to the MITM proxy.
 
     :ivar base_url: wins over ``host`` and ``port``; without TLS only at a loopback address.
-    :ivar ca_file: PEM file of certificate authorities to believe besides the system's.
+    :ivar ca_file: PEM file of certificate authorities to believe besides the system's; empty for none.
     :ivar model: model to use when none is named.
     :ivar script: file of the scripted provider.
     """
@@ -39,7 +39,7 @@ class ProviderTable(msgspec.Struct, frozen=True):
     host: str = ""
     port: int = 443
     base_url: str = ""
-    ca_file: str | None = None
+    ca_file: str = ""
     model: str = ""
     script: str = ""
 

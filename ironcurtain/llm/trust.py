@@ -24,12 +24,12 @@ class VerifyingPolicy:
     """
     Verify servers by the system's certificate authorities, and by those of a file if one is named.
 
-    :param ca_file: path of a PEM file with one or more certificates, or ``None``.
+    :param ca_file: path of a PEM file with one or more certificates; empty for none.
     :raises ConfigurationError: the file cannot be read or holds no certificate.
     """
 
-    def __init__(self, ca_file: str | None) -> None:
-        self._extra = () if ca_file is None else _certificates(ca_file)
+    def __init__(self, ca_file: str) -> None:
+        self._extra = _certificates(ca_file) if ca_file else ()
 
     def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:
         creator = optionsForClientTLS(hostname.decode("ascii"), trustRoot=platformTrust())

@@ -24,6 +24,9 @@ FILE = "ralph.yml"
 ALIKE = 0.8
 """How alike a key must be to one that exists to count as a slip of the pen (our choice, of at most 1)."""
 
+RALPHS = frozenset(("cli.prompt_mode", "event_loop.cancellation_promise"))
+"""Keys of Ralph's that are no slips of the pen, though they are so much alike ones that mean something here."""
+
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
@@ -189,7 +192,7 @@ def _known(
 
 
 def _unknown(source: str, name: str, known: set[str], lines: Mapping[str, int], warnings: list[str]) -> None:
-    if meant := difflib.get_close_matches(name, known, 1, ALIKE):
+    if name not in RALPHS and (meant := difflib.get_close_matches(name, known, 1, ALIKE)):
         detail = f"there is no such setting: is {meant[0]} meant?"
         raise ConfigurationError(source, detail, field=name, line=lines.get(name))
     warnings.append(f"{source}:{lines.get(name, 1)}: {name} means nothing here and is ignored")

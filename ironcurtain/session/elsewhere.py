@@ -48,19 +48,23 @@ def elsewhere(home: Home) -> Iterator[Elsewhere]:
             continue
 
 
-def session_directory(home: Home, name: str) -> SessionPaths:
+def session_directory(home: Home, name: str, kind: str = "") -> SessionPaths:
     """
     :param name: a session's number, its id or a beginning of it, or ``last``.
+    :param kind: of the sessions of which ``last`` is the last; empty: of all.
     :raises NotFound: there is no such session.
     """
-    found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in _inside(home)}
-    found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
+    inside = [info for info in _inside(home) if name != "last" or kind in ("", info.get("kind"))]
+    found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in inside}
+    if name != "last" or not kind:
+        found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
     if name == "last" and found:
         return max(found.values(), key=lambda pair: pair[0])[1]
     chosen = [paths for number, paths in found.values() if str(number) == name]
     chosen = chosen or [paths for key, (_, paths) in found.items() if key.startswith(name)]  # an id may begin so, too
     if len(chosen) != 1:
-        raise NotFound(f"there is no session {name} in {home.sessions}")
+        what = kind if name == "last" and kind else "session"
+        raise NotFound(f"there is no {what} {name} in {home.sessions}")
     return chosen[0]
 
 

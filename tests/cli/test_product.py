@@ -9,9 +9,11 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.model_stub.process import StubProcess
 from tests.product import Product, until
 from tests.ssh_daemon import free_port
 
@@ -20,7 +22,14 @@ OUTSIDE = {
     "code": "try:\n    print(filesystem.read_text_file('~/secret.txt'))\nexcept PermissionError as e:\n    print(e)"
 }
 DONE = {"text": "All done."}
+SAID = {"content": [{"type": "text", "chunks": ["All ", "done."]}]}
+CANARY = "sk-ant-api03-canary-of-nobody-0123456789abcdef"
 RUNS = int(os.environ.get("IRONCURTAIN_TEST_RUNS", "5"))
+
+
+def holds(path: Path, text: str) -> bool:
+    """:returns: whether a file holds a text."""
+    return text.encode() in path.read_bytes()
 
 
 class ProductCase(SynchronousTestCase):
@@ -106,6 +115,42 @@ class SingleShotTests(ProductCase):
         """Wait until the session is registered: the signal must meet it at work."""
         while not self.product.json("sessions"):
             pass
+
+
+class ModelTests(ProductCase):
+    """The model of a provider, over HTTPS, with the configuration that ``init`` writes."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.assertEqual(self.product.run("init").returncode, 0)
+        self.product.environ["ANTHROPIC_API_KEY"] = CANARY
+
+    def play(self, *replies: dict[str, Any]) -> StubProcess:
+        """Let a server on this machine play the model."""
+        stub = StubProcess(*replies, keys={"anthropic": CANARY})
+        self.addCleanup(stub.close)
+        table = f'[providers.anthropic]\nbase_url = "{stub.url}"\nca_file = "{stub.ca}"\n'
+        path = self.product.home / "config.toml"
+        path.write_text(path.read_text().replace("[providers.anthropic]\n", table))
+        return stub
+
+    def test_an_answer(self) -> None:
+        stub = self.play(SAID)
+        done = self.product.run("start", "do it")
+        self.assertEqual((done.returncode, done.stdout), (0, "All done.\n"), done.stderr)
+        self.assertEqual(len(stub.turns), 1)
+        self.assertEqual([path for path in self.product.home.rglob("*") if path.is_file() and holds(path, CANARY)], [])
+
+    def test_what_a_session_used_counts_when_it_goes_on(self) -> None:
+        stub = self.play(SAID, SAID, SAID)
+        self.product.environ["IRONCURTAIN_BUDGET_TOKENS"] = "1"
+        for _ in range(2):  # the request that reaches the limit is still answered
+            done = self.product.run("start", "do it")
+            self.assertEqual((done.returncode, done.stdout), (0, "All done.\n"), done.stderr)
+        done = self.product.run("start", "--resume", "last", "go on")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("budget used up", done.stderr)
+        self.assertEqual(stub.left, 1)
 
 
 class ConversationTests(ProductCase):

@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.llm.registry import Chosen, Surroundings, provider_for
 from ironcurtain.secrets import Secret
+from ironcurtain.settings import Provider
 from tests.llm.files import written
 
 
@@ -37,6 +39,10 @@ class ProviderForTests(SynchronousTestCase):
         self.assertEqual(self.choose("anthropic", anthropic={"model": "claude-x"}).model, "claude-x")
         self.assertEqual(self.choose("anthropic", "claude-y", anthropic={"model": "claude-x"}).model, "claude-y")
         self.assertTrue(self.choose("anthropic").model.startswith("claude-"))
+
+    def test_a_table_with_nothing_in_it_changes_nothing(self) -> None:
+        chosen = self.choose("anthropic", anthropic=msgspec.to_builtins(Provider()))
+        self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", self.choose("anthropic").model))
 
     def test_an_unknown_backend_names_those_there_are(self) -> None:
         for backend in ("gpt", "anthropic:file", ""):

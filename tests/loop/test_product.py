@@ -292,6 +292,12 @@ class SessionTests(LoopCase):
         self.product.run("start", "--backend", self.product.script({"text": "hi"}), "hello")
         done = self.loop("--resume", "1", status=64)
         self.assertIn("is no loop", done.stderr)
+        self.assertIn("there is no loop last", self.loop("--resume", status=69).stderr)
+
+    def test_the_last_one_is_not_the_last_session(self) -> None:
+        self.loop("-n", "1", script="echo one", status=3)
+        self.product.run("start", "--backend", self.product.script({"text": "hi"}), "hello")
+        self.assertIn("session 1", self.loop("--resume", "-n", "2", status=3).stderr)
 
 
 class CheckpointTests(LoopCase):

@@ -58,7 +58,10 @@ class HeadlessTests(LoopingCase):
 
 class ScreenTests(ScreenCase, LoopingCase):
     def test_on_its_own_screen(self) -> None:
-        """The agent waits at its prompt when it is done: the idle timeout ends it, and its promise counts."""
+        """
+        The agent waits at its prompt when it is done: the idle timeout ends it, and its promise counts. The loop goes
+        on, and the agent knows nothing of what it said before.
+        """
         self.play(CLAUDE, text("All mended.\n\nLOOP_COMPLETE"))
         self.prompt()
         terminal = self.terminal()
@@ -67,3 +70,8 @@ class ScreenTests(ScreenCase, LoopingCase):
         self.assertEqual(self.ended(terminal, "loop"), 0)
         self.assertEqual(self.outcomes(), ["promise"])
         terminal.wait("the promise was made")
+        self.stub.add(text("Still mended.\n\nLOOP_COMPLETE"))
+        self.run_in(terminal, "ironcurtain loop --resume -n 9", "again")
+        terminal.wait("Still mended")
+        self.assertEqual(self.ended(terminal, "again"), 0)
+        self.assertEqual(self.outcomes(), ["promise", "promise"])
