@@ -61,9 +61,10 @@ class RealAgentCase(SynchronousTestCase):
     def play(self, agent: Agent, *replies: dict[str, Any]) -> None:
         """Begin: the agent's model will answer so."""
         self.agent = agent
+        environ = agent_images.environment()  # an Engine that this starts is no process that the product left behind
         self.product = Product()
         self.addCleanup(self.finish)
-        self.product.environ |= {**agent_images.environment(), agent.variable: agent.canary}
+        self.product.environ |= {**environ, agent.variable: agent.canary}
         self.provide_image()
         self.stub = StubProcess(*replies, keys={agent.provider: agent.canary})
         self.addCleanup(self.stub.close)
