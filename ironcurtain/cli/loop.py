@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,9 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
 
     place = (given["workspace"] or Path.cwd()).expanduser().absolute()
     earlier = _earlier(given["resume"]) if given["resume"] else None
-    if earlier is not None and given["workspace"] is None:
+    if earlier is not None:
+        if given["workspace"] is not None:
+            raise UsageError("a loop that goes on has its workspace already: leave --workspace out")
         place = Path(earlier.workspace)
     found = _effective(given, ctx.meta[_COMMAND], place, earlier)
     settings = found.settings
@@ -156,10 +159,12 @@ def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, ear
 def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[Layer]:
     from ironcurtain.loop.config import Layer
 
-    file = given["prompt_file"]
+    # What its directory is now, it stays: an agent may make a link of a directory in its workspace.
+    if (file := given["prompt_file"]) is not None:
+        file = Path(os.path.realpath(file.expanduser().parent), file.name)
     values = {
         "event_loop.prompt": ("--prompt", given["prompt"]),
-        "event_loop.prompt_file": ("--prompt-file", str(file.expanduser().absolute()) if file else None),
+        "event_loop.prompt_file": ("--prompt-file", str(file) if file else None),
         "event_loop.completion_promise": ("--completion-promise", given["completion_promise"]),
         "event_loop.max_iterations": ("--max-iterations", given["max_iterations"]),
         "event_loop.max_runtime_seconds": ("--max-time", given["max_time"]),
@@ -190,7 +195,7 @@ def _earlier(name: str) -> SessionInfo:
     from ironcurtain.session.elsewhere import session_directory
     from ironcurtain.session.model import SessionInfo
 
-    info = msgspec.json.decode(session_directory(home(), name, "loop").snapshot.read_bytes(), type=SessionInfo)
+    info = msgspec.json.decode(session_directory(home(), name, "loop".__eq__).snapshot.read_bytes(), type=SessionInfo)
     if info.kind != "loop":
         raise UsageError(f"session {info.number} is no loop: name one, see its number in the loop's summary")
     return info

@@ -15,6 +15,12 @@ BUILT_IN = "builtin"
 WITH_SCREEN = "claude-code"
 """The agent that runs with ``--pty`` unless another one is asked for."""
 
+_OTHERS = {
+    "loop": "is a loop: go on with 'ironcurtain loop --resume {}'",
+    "mcp-proxy": "served MCP clients, and had no agent of ours that could go on",
+}
+"""Kinds of sessions that this command does not start."""
+
 
 @click.command()
 @click.argument("task", required=False)
@@ -110,13 +116,17 @@ def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
     :param name: of a session, as commands take it.
     :returns: its id, its agent, and why this one.
     :raises NotFound: there is no such session.
+    :raises click.UsageError: it is none of this command's.
     """
     import msgspec
 
     from ironcurtain.session.elsewhere import session_directory
     from ironcurtain.session.model import SessionInfo
 
-    info = msgspec.json.decode(session_directory(home(), name).snapshot.read_bytes(), type=SessionInfo)
+    directory = session_directory(home(), name, lambda kind: kind not in _OTHERS)
+    info = msgspec.json.decode(directory.snapshot.read_bytes(), type=SessionInfo)
+    if info.kind in _OTHERS:
+        raise click.UsageError(f"session {info.number} {_OTHERS[info.kind].format(info.number)}")
     if agent is not None and agent != info.kind:
         raise click.UsageError(f"session {info.number} is one of {info.kind}: it cannot go on with {agent}")
     return info.id, info.kind, f"session {info.number} goes on"

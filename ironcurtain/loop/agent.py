@@ -10,7 +10,7 @@ import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.errors import NotFound, SessionError, Unavailable
+from ironcurtain.errors import NotFound, SessionError, Unavailable, UsageError
 from ironcurtain.loop.backend import Backend, Owner, Running, Task
 from ironcurtain.loop.checkpoint import Checkpoints
 from ironcurtain.loop.config import LoopSettings
@@ -257,13 +257,16 @@ class LoopAgent:
         self._interrupts, self._starting = Interrupts(), Deferred.fromCoroutine(self._backend.run(task, owner))
         try:
             running: Running = await self._starting
-        except (CancelledError, NotFound, Unavailable, SessionError) as e:
+        except (CancelledError, NotFound, Unavailable, SessionError, UsageError) as e:
             if isinstance(e, NoPty) or (isinstance(e, CancelledError) and not self._interrupted):
                 reader.lost("is not needed")
                 raise
             if self._interrupted:
                 watch.end(Outcome.INTERRUPTED, self._interrupted)
             return watch, reader, Ended(None if self._interrupted else 1, str(e))
+        except BaseException:
+            reader.lost("is not needed")
+            raise
         finally:
             self._starting = None
         stage.reader, self._watch = reader, watch
@@ -293,7 +296,8 @@ class LoopAgent:
 
     def _prompt(self) -> str:
         chosen = self._settings.event_loop
-        return read_prompt(chosen.prompt, self._core.workspace / Path(chosen.prompt_file))
+        workspace = self._core.workspace
+        return read_prompt(chosen.prompt, workspace / Path(chosen.prompt_file), workspace)
 
     def _environ(self, number: int) -> dict[str, str]:
         return {

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.policy.repositories import open_repository
+from ironcurtain.policy.repositories import TooManyNested, open_repository, with_nested
 from ironcurtain.terminal.pty import find_program
 
 GIT_SECONDS = 120.0
@@ -70,7 +70,11 @@ class Checkpoints:
         found = open_repository(self._directory, self._home)
         if not found.git_directories:
             return f"{self._directory} is in no git repository: make one with 'git init'"
-        if programs := found.programs():
+        try:
+            programs = [program for each in with_nested(found, self._home) for program in each.programs()]
+        except TooManyNested as e:
+            return str(e)
+        if programs:
             return f"the repository's own settings start programs ({', '.join(programs[:5])}): remove them"
         return ""
 

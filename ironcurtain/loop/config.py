@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -149,6 +150,10 @@ def read_file(source: str, text: str) -> tuple[Layer, tuple[str, ...]]:
     for name, value in _known(source, parsed or {}, lines, warnings):
         values[name] = value
     _checked(source, values, lines)
+    if (file := Path(values.get("event_loop.prompt_file", ""))).is_absolute() or ".." in file.parts:
+        detail = "must be a file in the workspace: name another one with --prompt-file"
+        name = "event_loop.prompt_file"
+        raise ConfigurationError(source, detail, field=name, line=lines.get(name))
     return Layer(source, values), tuple(warnings)
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.matching import Value
 from ironcurtain.policy.paths import Places, UnresolvablePath, real_path
 from ironcurtain.policy.protected import Protection
-from ironcurtain.policy.repositories import Repository, open_repository
+from ironcurtain.policy.repositories import Repository, TooManyNested, open_repository, with_nested
 from ironcurtain.policy.roles import FREE_TEXT_ROLES, REPOSITORY_ROLES
 from ironcurtain.policy.targets import HostileRemote, Target, git_target, local_path
 from ironcurtain.policy.verdict import Decision
 
 HISTORY_ROLES = ("write-history", "delete-history")
 """What such a tool does makes git look for hooks; so does a push."""
-
-NESTED_LIMIT = 100
-"""Most repositories inside a repository whose settings are read for one call (our choice; few have over ten)."""
 
 
 class GitCall:
@@ -65,26 +62,17 @@ class GitCall:
 
     def _check_repository(self, value: Value, repository: Repository) -> None:
         """The agent can write what is in the workspace, so what is there must lead to nothing else."""
-        for each in self._with_nested(repository):
-            if programs := each.programs():
-                reason = f"the repository's own settings may run programs on this machine: {', '.join(programs)}"
-                raise Refusal("structural-git-config", reason)
+        try:
+            for each in with_nested(repository, self._home):
+                if programs := each.programs():
+                    reason = f"the repository's own settings may run programs on this machine: {', '.join(programs)}"
+                    raise Refusal("structural-git-config", reason)
+        except TooManyNested as e:
+            raise Refusal("structural-git-config", str(e)) from None
         for path in (*repository.git_directories, *repository.others):
             if not self._places.workspace.holds(path):
                 self._judgement.note("repository", "pass", f"git would work in {path}, which is judged too")
                 self._add_directory(value.argument, path)
-
-    def _with_nested(self, repository: Repository) -> Iterator[Repository]:
-        """:returns: the repository, and those inside it, which git goes into."""
-        seen: set[str] = set()
-        left = [repository]
-        while left:
-            yield (each := left.pop())
-            inside = set(each.nested) - seen
-            seen |= inside
-            if len(seen) > NESTED_LIMIT:
-                raise Refusal("structural-git-config", f"the repository has more than {NESTED_LIMIT} submodules")
-            left += [open_repository(path, self._home) for path in sorted(inside)]
 
     def _add_directory(self, argument: str, path: str) -> None:
         for role in self._judgement.plan.path_roles:

@@ -27,6 +27,9 @@ INDEX_LIMIT = 64 * 1024 * 1024
 INCLUDE_LIMIT = 10
 """Most files that include each other (git's own limit)."""
 
+NESTED_LIMIT = 100
+"""Most repositories inside a repository whose settings are read for one call (our choice; few have over ten)."""
+
 _HEAD = "ref: refs/heads/"
 
 
@@ -107,6 +110,29 @@ def _directions(tool: str) -> tuple[bool, ...]:
     if "push" in tool:
         return (True,)
     return (False,) if any(word in tool for word in ("fetch", "pull", "clone")) else (False, True)
+
+
+class TooManyNested(Exception):
+    """A repository has more others in it than are read."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the repository has more than {NESTED_LIMIT} submodules")
+
+
+def with_nested(repository: Repository, home: str) -> Iterator[Repository]:
+    """
+    :returns: the repository, and those inside it, which git goes into.
+    :raises TooManyNested: there are too many.
+    """
+    seen: set[str] = set()
+    left = [repository]
+    while left:
+        yield (each := left.pop())
+        inside = set(each.nested) - seen
+        seen |= inside
+        if len(seen) > NESTED_LIMIT:
+            raise TooManyNested
+        left += [open_repository(path, home) for path in sorted(inside)]
 
 
 def open_repository(directory: str | None, home: str) -> Repository:

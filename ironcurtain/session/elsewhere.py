@@ -6,7 +6,7 @@ Sessions may keep their files outside of the home; then a small file in the home
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,23 +48,23 @@ def elsewhere(home: Home) -> Iterator[Elsewhere]:
             continue
 
 
-def session_directory(home: Home, name: str, kind: str = "") -> SessionPaths:
+def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None = None) -> SessionPaths:
     """
     :param name: a session's number, its id or a beginning of it, or ``last``.
-    :param kind: of the sessions of which ``last`` is the last; empty: of all.
+    :param suits: says of a kind whether its sessions are meant by ``last``; ``None``: all are.
     :raises NotFound: there is no such session.
     """
-    inside = [info for info in _inside(home) if name != "last" or kind in ("", info.get("kind"))]
+    inside = [info for info in _inside(home) if name != "last" or suits is None or suits(str(info.get("kind")))]
     found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in inside}
-    if name != "last" or not kind:
+    if name != "last" or suits is None:
         found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
     if name == "last" and found:
         return max(found.values(), key=lambda pair: pair[0])[1]
     chosen = [paths for number, paths in found.values() if str(number) == name]
     chosen = chosen or [paths for key, (_, paths) in found.items() if key.startswith(name)]  # an id may begin so, too
     if len(chosen) != 1:
-        what = kind if name == "last" and kind else "session"
-        raise NotFound(f"there is no {what} {name} in {home.sessions}")
+        what = "that could go on" if name == "last" and suits is not None else name
+        raise NotFound(f"there is no session {what} in {home.sessions}")
     return chosen[0]
 
 

@@ -292,7 +292,28 @@ class SessionTests(LoopCase):
         self.product.run("start", "--backend", self.product.script({"text": "hi"}), "hello")
         done = self.loop("--resume", "1", status=64)
         self.assertIn("is no loop", done.stderr)
-        self.assertIn("there is no loop last", self.loop("--resume", status=69).stderr)
+        self.assertIn("there is no session that could go on", self.loop("--resume", status=69).stderr)
+
+    def test_it_keeps_its_workspace(self) -> None:
+        self.loop("-n", "1", script="echo one", status=3)
+        self.assertIn("has its workspace already", self.loop("--resume", "--workspace", "/tmp", status=64).stderr)
+
+    def test_start_goes_on_with_no_loop(self) -> None:
+        self.loop("-n", "1", script="echo one", status=3)
+        script = self.product.script({"text": "hi"})
+        for name, status, why in (
+            ("1", 64, "ironcurtain loop --resume 1"),
+            ("last", 69, "no session that could go on"),
+        ):
+            done = self.product.run("start", "--backend", script, "--resume", name, "go on")
+            self.assertEqual(done.returncode, status)
+            self.assertIn(why, done.stderr)
+        self.product.run("start", "--backend", script, "hello")
+        self.loop("-n", "1", script="echo one", status=3)
+        done = self.product.run(
+            "start", "--backend", self.product.script({"text": "a"}, {"text": "b"}), "-r", "last", "go on"
+        )
+        self.assertEqual((done.returncode, done.stdout), (0, "b\n"), done.stderr)
 
     def test_the_last_one_is_not_the_last_session(self) -> None:
         self.loop("-n", "1", script="echo one", status=3)
@@ -338,6 +359,23 @@ class CheckpointTests(LoopCase):
         self.git("config", "--unset", "core.fsmonitor")
         self.loop("--git-checkpoint", "-n", "1", script="date +%N >file", status=3)
         self.assertEqual(self.log(), ["begin", "Loop iteration 1"])
+        self.assertFalse((self.product.project / "trapped").exists())
+
+    def test_filters_of_a_repository_inside(self) -> None:
+        """Git looks into those whose commit is in the index, and runs their filters."""
+        inside = self.product.project / "inside"
+        inside.mkdir()
+        (inside / "file").write_text("one\n")
+        for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "begin")):
+            self.git("-C", "inside", *words)
+        self.git("add", "inside")
+        self.git("commit", "--quiet", "-m", "with another")
+        script = (
+            "cd inside; git config filter.x.clean 'touch ../trapped; cat'; echo '* filter=x' >.gitattributes;"
+            "echo two >file; date >../file"
+        )
+        done = self.loop("--git-checkpoint", "-n", "1", script=script, status=3)
+        self.assertIn("filter.x.clean", done.stderr)
         self.assertFalse((self.product.project / "trapped").exists())
 
     def test_filters(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,9 +21,10 @@ from ironcurtain.loop.echo import Event
 from ironcurtain.loop.idle import Idle
 from ironcurtain.loop.mode import Mode, choose
 from ironcurtain.loop.model import Ending, Iteration, LoopState, Outcome
-from ironcurtain.loop.prompt import read_prompt, with_events
+from ironcurtain.loop.prompt import TOLD_LIMIT, read_prompt, with_events
 from ironcurtain.loop.report import SHOWN, rows, sentence
 from ironcurtain.loop.state import Journal, read_state
+from tests.audit.doubles import scratch
 
 WHEN = "2030-01-01T00:00:00Z"
 
@@ -153,17 +155,40 @@ class PromptTests(SynchronousTestCase):
     """What an iteration is told."""
 
     def test_its_text_or_its_file(self) -> None:
-        path = Path(tempfile.mkdtemp()) / "PROMPT.md"
-        self.addCleanup(lambda: path.parent.rmdir())
-        self.assertEqual(read_prompt("do it", path), "do it")
+        top = scratch(self)
+        path = top / "PROMPT.md"
+        self.assertEqual(read_prompt("do it", path, top), "do it")
         with self.assertRaises(UsageError):
-            read_prompt(" ", path)
+            read_prompt(" ", path, top)
         path.write_bytes(b"\n")
-        self.addCleanup(path.unlink)
         with self.assertRaises(UsageError):
-            read_prompt("", path)
+            read_prompt("", path, top)
         path.write_bytes(b"do \xff")
-        self.assertEqual(read_prompt("", path), "do �")
+        self.assertEqual(read_prompt("", path, top), "do �")
+        self.assertEqual(read_prompt("", path, scratch(self)), "do �")
+
+    def test_what_an_agent_makes_of_the_file_leads_nowhere(self) -> None:
+        top, outside = scratch(self), scratch(self)
+        (outside / "key").write_text("secret")
+        (top / "link").symlink_to(outside / "key")
+        (top / "directory").symlink_to(outside)
+        os.mkfifo(top / "fifo")
+        os.mkfifo(outside / "fifo")
+        for name in ("link", "directory/key", "fifo", outside / "fifo", "directory", "."):
+            with self.assertRaisesRegex(UsageError, "^no prompt: "):
+                read_prompt("", top / name, top)
+        link = scratch(self) / "workspace"
+        link.symlink_to(top)
+        with self.assertRaises(UsageError):
+            read_prompt("", link / "link", link)
+        (top / "PROMPT.md").write_text("do it")
+        self.assertEqual(read_prompt("", link / "PROMPT.md", link), "do it")
+
+    def test_events_cannot_make_it_too_long(self) -> None:
+        events = [Event(str(number), "x" * (TOLD_LIMIT // 3)) for number in range(5)]
+        told = with_events("do it", events)
+        self.assertLess(len(told), TOLD_LIMIT + 200)
+        self.assertEqual(told.splitlines()[-1], "(and 3 more, which are too long to be repeated here)")
 
     def test_events(self) -> None:
         self.assertEqual(with_events("do it\n", ()), "do it\n")
@@ -231,6 +256,8 @@ class ConfigTests(SynchronousTestCase):
             ("event_loop:\n  completion_promise: ''", "ralph.yml:2: event_loop.completion_promise: Expected"),
             ("loop:\n  command: [rm]", "ralph.yml:2: loop.command: can only be given on the command line"),
             ("loop:\n  agent: x", "ralph.yml:2: loop.agent: can only be given on the command line"),
+            ("event_loop:\n  prompt_file: /x", "ralph.yml:2: event_loop.prompt_file: must be a file in the workspace"),
+            ("event_loop:\n  prompt_file: a/../../x", "ralph.yml:2: event_loop.prompt_file: must be a file in the"),
             ("cli: [1]", "ralph.yml:1: cli: must hold settings"),
             ("- 1", "ralph.yml: must hold sections"),
             ("a: [", "ralph.yml:1: not YAML:"),
