@@ -196,13 +196,13 @@ class PolicyEngine:
             judgement.note("introspection", "allow")
             return Ruling(Decision.ALLOW, "structural-introspection-allow", "it only says what the server may reach")
         free = judgement.free_in_workspace()
+        if git is not None:
+            git.add_default_remote()
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
             return outside
-        if git is None:
-            return judgement.by_rules(free)
-        git.add_default_remote()
-        return git.with_hooks(judgement.by_rules(free))
+        ruling = judgement.by_rules(free)
+        return ruling if git is None else git.with_hooks(ruling)
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:

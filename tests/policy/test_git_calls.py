@@ -93,6 +93,16 @@ class GitCallTests(SynchronousTestCase):
         self.assertVerdict(self.ask(path="~/src/app"), "escalate remote-other")
         self.assertVerdict(self.ask(path="~/src/app", remote="origin"), "allow read-src")
 
+    def test_the_servers_list_holds_for_the_remote_that_git_would_use(self) -> None:
+        self.configure(ORIGIN)
+        for hosts, expected in (
+            (["github.com"], "allow remote-acme"), (["other.test"], "escalate structural-domain-escalate")
+        ):  # fmt: skip
+            engine = self.world.engine(POLICY["rules"], protected=POLICY["protected"], domains={"git": hosts})
+            for arguments in ({}, {"remote": "origin"}):
+                asked = self.world.ask(engine, "git", "git_push", {"path": "/workspace/repo", **arguments})
+                self.assertVerdict(asked, expected)
+
     def test_a_rule_without_remotes_allows_none(self) -> None:
         engine = self.world.engine([rule("push", "allow", server=["git"], tool=["git_push"])])
         for repository, expected in (("repo", "deny default-deny"), ("bare-of-remotes", "allow push")):
