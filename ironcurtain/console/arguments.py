@@ -18,8 +18,14 @@ SHOWN = 65536
 BRIEF = 200
 """Most characters of a value that are looked at for a row."""
 
-COMPARED = 400
-"""Most lines of two texts that are compared line by line; longer ones are shown one after the other."""
+SHOWN_IN_ALL = 2 * SHOWN
+"""Most characters of all changes of one argument that are shown: as many as one change may have."""
+
+COMPARED = 20_000
+"""
+How much of all changes of one argument is compared line by line, as lines of the one text times lines of the other
+(our choice: some 0.05 s at worst); of what is left, one text is shown after the other.
+"""
 
 NAME = 40
 """Most characters of an argument's name that are shown."""
@@ -95,9 +101,7 @@ def _argument(name: str, value: Any, width: int) -> Iterator[Line]:
     if isinstance(value, str):
         yield from _block(value, "  ", "new" if name == "content" else "", width)
     elif edits := _edits(value):
-        for number, (old, new) in enumerate(edits, 1):
-            yield (Span(f"  change {number} of {len(edits)}", "dim"),)
-            yield from _change(old, new, width)
+        yield from _changes_of(edits, width)
     else:
         yield from _wrapped(json_line(value, SHOWN), "  ", "", width)
 
@@ -118,12 +122,26 @@ def _edit(value: Any) -> tuple[str, str] | None:
     return None
 
 
+def _changes_of(edits: list[tuple[str, str]], width: int) -> Iterator[Line]:
+    room, comparable = SHOWN_IN_ALL, COMPARED
+    for number, (old, new) in enumerate(edits, 1):
+        room -= min(len(old), SHOWN) + min(len(new), SHOWN)
+        if room < 0:
+            left = len(edits) - number + 1
+            yield (Span(f"… {left:,} more changes: 'ironcurtain escalations --json' has all", "warn"),)
+            return
+        yield (Span(f"  change {number} of {len(edits)}", "dim"),)
+        cost = (old[:SHOWN].count("\n") + 1) * (new[:SHOWN].count("\n") + 1)
+        if cost > comparable or len(old) > SHOWN or len(new) > SHOWN:
+            yield from _block(old, "- ", "old", width)
+            yield from _block(new, "+ ", "new", width)
+        else:
+            comparable -= cost
+            yield from _change(old, new, width)
+
+
 def _change(old: str, new: str, width: int) -> Iterator[Line]:
-    before, after = old[:SHOWN].split("\n"), new[:SHOWN].split("\n")
-    if len(before) + len(after) > COMPARED or len(old) > SHOWN or len(new) > SHOWN:
-        yield from _block(old, "- ", "old", width)
-        yield from _block(new, "+ ", "new", width)
-        return
+    before, after = old.split("\n"), new.split("\n")
     for tag, i, end, j, stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
             yield from _lines(before[i:end], "  ", "", width)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.columns import plain
-from ironcurtain.console.arguments import SHOWN, brief, full_lines, key_lines
+from ironcurtain.console.arguments import SHOWN, SHOWN_IN_ALL, brief, full_lines, key_lines
 from ironcurtain.console.text import cells
 from ironcurtain.display import has_hidden_text
 
@@ -89,6 +89,18 @@ class ChangeTests(SynchronousTestCase):
         old, new = ("".join(f"{side}{number}\n" for number in range(300)) for side in "ab")
         lines = self.edit(old, new)
         self.assertEqual((lines[0], lines[-2], len(lines)), ("- a0", "+ b299", 602))
+
+    def test_what_all_changes_cost_is_bounded(self) -> None:
+        """Each of these takes some 0.1 s to compare."""
+        old, new = "b\na\n" * 100, "x\na\n" * 100
+        edits = [{"oldText": old, "newText": new}] * 10_000
+        lines = [plain(line) for line in full_lines({"edits": edits}, 40)]
+        self.assertLess(len(lines), SHOWN_IN_ALL)
+        self.assertNotIn("  a", lines)  # what is equal, where two texts are compared
+        self.assertRegex(lines[-1], "^… 9,[0-9]{3} more changes: 'ironcurtain escalations --json' has all")
+        small = [{"oldText": "b\na", "newText": "x\na"}] * 20
+        lines = [plain(line) for line in full_lines({"edits": small + edits[:1] + small}, 40)]
+        self.assertEqual(lines.count("  a"), 40)
 
     def test_what_has_more_to_it_is_shown_as_it_is(self) -> None:
         edits = [{"oldText": "a" * 40, "newText": "b", "also": 1}]
