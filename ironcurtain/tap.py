@@ -114,7 +114,8 @@ class Options(usage.Options):
             lock.acquire()
             lock.release()
             ssh = self.choose_ssh(settings.ssh)
-            check(ssh.listen if ssh.port else (), ssh.port)
+            if ssh.port:
+                check(ssh.listen, ssh.port)
         except IronCurtainError as e:
             leave(e)
         twistd: Any = self.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from twisted.internet.interfaces import IReactorTime
@@ -19,7 +20,7 @@ def load_script(path: str) -> Script:
     :raises ConfigurationError: it cannot be read or is wrong.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(os.path.expanduser(path), encoding="utf-8") as file:
             return parse_script(file.read(), path)
     except OSError as e:
         raise ConfigurationError(path, f"cannot be read: {e.strerror}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ class _AlsoTrusting:
 
 def _certificates(path: str) -> Sequence[Certificate]:
     try:
-        with open(path, "rb") as file:
+        with open(os.path.expanduser(path), "rb") as file:
             _, *found = file.read().split(_BEGIN)
         certificates = [Certificate.loadPEM(_BEGIN + pem) for pem in found]
     except OSError as e:

@@ -103,6 +103,6 @@ def readable(data: bytes) -> Iterator[str]:
 
 def _trust(context: ssl.SSLContext, ca_file: str) -> None:
     try:
-        context.load_verify_locations(ca_file)
+        context.load_verify_locations(os.path.expanduser(ca_file))
     except OSError:  # what this module raises too
         raise ConfigurationError(ca_file, "cannot be read, or holds no PEM certificate", field="ca_file") from None

@@ -34,8 +34,9 @@ def check(addresses: Sequence[str], port: int) -> None:
     Try what the service does a moment later, while there is somebody who reads what we say.
 
     :raises UsageError: one of the addresses is none.
-    :raises Unavailable: one of them cannot be listened on, for another reason than that this machine does not have it.
+    :raises Unavailable: this machine has none of them, or one cannot be listened on for another reason.
     """
+    here = 0
     for address in addresses:
         try:
             with socket.socket(family(address), socket.SOCK_STREAM) as tried:
@@ -43,9 +44,20 @@ def check(addresses: Sequence[str], port: int) -> None:
                 if tried.family == socket.AF_INET6:
                     tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 tried.bind((address, port))
+            here += 1
         except OSError as e:
             if e.errno not in ELSEWHERE:
                 raise refusal(address, port, e.errno or 0) from None
+    if not here:
+        raise nowhere(addresses)
+
+
+def nowhere(addresses: Sequence[str]) -> IronCurtainError:
+    """:returns: what to say where there is no address to listen on."""
+    what = f"this machine has none of the addresses {', '.join(addresses)}" if addresses else "no address is named"
+    return Unavailable(
+        f"SSH cannot be listened for: {what}. Change [ssh] listen in config.toml, or set port = 0 for no SSH"
+    )
 
 
 def refusal(address: str, port: int, number: int) -> IronCurtainError:

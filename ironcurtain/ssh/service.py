@@ -10,9 +10,8 @@ from typing import Any
 from twisted.internet.defer import DeferredList
 from twisted.logger import Logger
 
-from ironcurtain.errors import Unavailable
 from ironcurtain.home import Home, private_directory
-from ironcurtain.ssh.addresses import ELSEWHERE, family, refusal
+from ironcurtain.ssh.addresses import ELSEWHERE, family, nowhere, refusal
 from ironcurtain.ssh.channel import Programs
 from ironcurtain.ssh.connections import Connections
 from ironcurtain.ssh.key_files import KeyFile, directory, host_key
@@ -55,7 +54,7 @@ class SshService:
         for address in self._addresses:
             await self._listen(address, connections)
         if not self._listening:
-            raise Unavailable(f"this machine has none of the addresses {', '.join(self._addresses)}")
+            raise nowhere(self._addresses)
         self.log.info(
             "SSH on {addresses}, port {port}, with host key {mark}",
             addresses=", ".join(self._addresses),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,6 +98,12 @@ class ProviderForTests(SynchronousTestCase):
                 self.choose("anthropic", anthropic={"ca_file": path})
         with self.assertRaisesRegex(ConfigurationError, "cannot be read"):
             self.choose("anthropic", anthropic={"ca_file": "/nowhere/ca.pem"})
+
+    def test_a_file_may_lie_in_the_persons_home(self) -> None:
+        home, name = os.path.split(self.script(b""))
+        self.patch(os, "environ", {**os.environ, "HOME": home})
+        with self.assertRaisesRegex(ConfigurationError, "holds no PEM certificate"):
+            self.choose("anthropic", anthropic={"ca_file": f"~/{name}"})
 
     def script(self, content: bytes = b"version = 1\n[[turns]]\ntext = 'Hi.'\n") -> str:
         return written(self, content)

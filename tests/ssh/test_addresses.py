@@ -8,6 +8,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.ssh.addresses import check, family, refusal
 
+OTHERS = ["192.0.2.1", "2001:db8::1"]
+"""For documentation only (RFC 5737 and 3849)."""
+
 
 class AddressTests(SynchronousTestCase):
     def setUp(self) -> None:
@@ -36,7 +39,13 @@ class AddressTests(SynchronousTestCase):
         self.assertIn(f"127.0.0.1, port {self.port}: it is in use", str(error))
 
     def test_an_address_of_another_machine_is_passed_over(self) -> None:
-        check(["192.0.2.1", "2001:db8::1"], self.port)  # for documentation only (RFC 5737 and 3849)
+        self.busy.close()
+        check([*OTHERS, "127.0.0.1"], self.port)
+
+    def test_nothing_but_addresses_of_other_machines(self) -> None:
+        error = self.assertRaises(Unavailable, check, OTHERS, self.port)
+        self.assertIn("this machine has none of the addresses 192.0.2.1, 2001:db8::1", str(error))
+        self.assertIn("no address is named", str(self.assertRaises(Unavailable, check, [], self.port)))
 
     def test_a_privileged_port(self) -> None:
         self.assertIn("only root may use ports below 1024", str(refusal("::", 22, errno.EACCES)))
