@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
 from ironcurtain.errors import UsageError
-from ironcurtain.project.changes import Change, Comparison
-from ironcurtain.project.planted import findings, in_repository, leads_out
+from ironcurtain.project.changes import Comparison
+from ironcurtain.project.gitfiles import Repositories
+from ironcurtain.project.planted import leads_out
 from ironcurtain.project.tree import Entry, look
 from ironcurtain.servers.files.failures import FileError
-from ironcurtain.servers.files.walk import DIRECTORY, SAFE, Place, Root, directory, open_regular, parent
+from ironcurtain.servers.files.walk import DIRECTORY, SAFE, Place, Root, enter, open_regular, parent
+
+DEPTH_LIMIT = 200
+"""How many directories in one another are copied (our choice: many more than projects have)."""
 
 _BLOCK = 1024 * 1024
 
@@ -57,45 +61,59 @@ def destination(path: Path, workspace: str) -> Path:
 def export(comparison: Comparison, to: Path) -> Exported:
     """
     Copy a workspace. Links are copied as links where they stay inside, and never followed; of files only the contents
-    and the permissions are copied, and set-user-id and the like are not. What git would run in the copy without being
-    asked (hooks and settings that are new) is left out, or is as it was before.
+    and the permissions are copied, and set-user-id and the like are not. What decides in a repository what git runs
+    (settings, hooks, links) is as it was before the session, or left out if that is not known or there was nothing.
 
     :param to: an empty directory.
     :raises OSError: something cannot be written there.
     """
-    done = Exported()
-    changes = {change.path: change for change in comparison.changes()}
-    told = findings(changes.values(), comparison.before, comparison.after)
-    held_back = {f.path for f in told if in_repository(f.path) or f.path.lower().rpartition("/")[2] == ".git"}
+    done, repositories = Exported(), Repositories()
     root = Root(str(to), (str(to),), os.open(to, DIRECTORY))
     try:
-        for place, entry in comparison.tree.everything():
-            path = "/".join(place.parts)
-            if path in held_back:
-                _restore(comparison, changes[path], Place(root, place.parts), done)
-            else:
-                _copy(place, entry, Place(root, place.parts), done)
+        for above, listing in groupby(comparison.tree.everything(), lambda seen: seen[0].parts[:-1]):
+            entries = list(listing)
+            repositories.listed(above, [place.parts[-1] for place, _ in entries])
+            for place, entry in entries:
+                _export(comparison, repositories, place, entry, Place(root, place.parts), done)
     finally:
         os.close(root.descriptor)
     return done
 
 
-def _copy(source: Place, entry: Entry, target: Place, done: Exported) -> None:
+def _export(
+    comparison: Comparison, repositories: Repositories, source: Place, entry: Entry, target: Place, done: Exported
+) -> None:
     path = "/".join(source.parts)
+    decides = entry.kind != "directory" and repositories.decides(source.parts, entry.kind == "link")
     try:
-        if entry.kind == "file":
-            done.bytes += _copy_file(source, target)
-            done.files += 1
-        elif entry.kind == "directory":
-            _make_directory(target)
-        elif entry.kind == "link" and not leads_out(path, entry.target):
-            with _parent(target) as (descriptor, name):
-                os.symlink(entry.target, name, dir_fd=descriptor)
+        if len(source.parts) > DEPTH_LIMIT:
+            if len(source.parts) == DEPTH_LIMIT + 1:
+                done.left_out.append((path, "too many directories in one another"))
+        elif decides and not _same_link(comparison.manifest.entries.get(path), entry):
+            _restore(comparison, path, entry, target, done)
         else:
-            why = "a link that leads elsewhere" if entry.kind == "link" else "no file, but a FIFO, socket or device"
-            done.left_out.append((path, why))
+            _copy(source, entry, target, done)
     except FileError as e:
         done.left_out.append((path, str(e)))
+
+
+def _same_link(then: Entry | None, now: Entry) -> bool:
+    return then is not None and (then.kind, now.kind) == ("link", "link") and then.target == now.target
+
+
+def _copy(source: Place, entry: Entry, target: Place, done: Exported) -> None:
+    path = "/".join(source.parts)
+    if entry.kind == "file":
+        done.bytes += _copy_file(source, target)
+        done.files += 1
+    elif entry.kind == "directory":
+        os.close(_made(target))
+    elif entry.kind == "link" and not leads_out(path, entry.target):
+        with _parent(target) as (descriptor, name):
+            os.symlink(entry.target, name, dir_fd=descriptor)
+    else:
+        why = "a link that leads elsewhere" if entry.kind == "link" else "no file, but a FIFO, socket or device"
+        done.left_out.append((path, why))
 
 
 def _copy_file(source: Place, target: Place) -> int:
@@ -113,14 +131,18 @@ def _copy_file(source: Place, target: Place) -> int:
     return size
 
 
-def _restore(comparison: Comparison, change: Change, target: Place, done: Exported) -> None:
-    original = comparison.before(change) if change.before is not None and change.before.kind == "file" else None
-    if original is None or change.before is None:
-        done.left_out.append((change.path, "git would run or obey it in the copy"))
+def _restore(comparison: Comparison, path: str, now: Entry, target: Place, done: Exported) -> None:
+    """Write what was kept of a file, so that nothing that the agent wrote since can come into the copy."""
+    then, original = comparison.manifest.entries.get(path), comparison.manifest.original(path)
+    if then is None or original is None:
+        done.left_out.append((path, "git would run or obey it in the copy"))
         return
-    with _parent(target) as (descriptor, name), _new_file(descriptor, name, change.before.mode) as copy:
+    with _parent(target) as (descriptor, name), _new_file(descriptor, name, then.mode) as copy:
         copy.write(original)
-    done.restored.append(change.path)
+    done.files += 1
+    done.bytes += len(original)
+    if (now.kind, now.mode) != (then.kind, then.mode) or comparison.content(path) != original:
+        done.restored.append(path)
 
 
 def _new_file(descriptor: int, name: str, mode: int) -> BinaryIO:
@@ -131,17 +153,22 @@ def _new_file(descriptor: int, name: str, mode: int) -> BinaryIO:
 @contextmanager
 def _parent(place: Place) -> Iterator[tuple[int, str]]:
     """The directory of a place in the copy, made if it is not there: in the workspace it may come and go."""
-    above = Place(place.root, place.parts[:-1])
-    if above.parts:
-        _make_directory(above)
-    with directory(above) as descriptor:
+    descriptor = _made(Place(place.root, place.parts[:-1]))
+    try:
         yield descriptor, place.parts[-1]
+    finally:
+        os.close(descriptor)
 
 
-def _make_directory(place: Place) -> None:
-    with _parent(place) as (descriptor, name):
+def _made(place: Place) -> int:
+    """Make a directory of the copy and those above it, and open it."""
+    current = os.dup(place.root.descriptor)
+    for index, name in enumerate(place.parts):
         try:
-            os.mkdir(name, 0o777, dir_fd=descriptor)
-        except OSError as e:
-            if e.errno != errno.EEXIST:
-                raise
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o777, dir_fd=current)
+            following = enter(current, name, Place(place.root, place.parts[: index + 1]).path)
+        finally:
+            os.close(current)
+        current = following
+    return current

@@ -14,6 +14,7 @@ import msgspec
 
 from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
 from ironcurtain.project.changes import Change, What
+from ironcurtain.project.gitfiles import in_repository
 from ironcurtain.project.tree import Entry
 
 FINDINGS_LIMIT = 200
@@ -174,11 +175,6 @@ def leads_out(path: str, target: str) -> bool:
     parts = [part for part in target.split("/") if part not in ("", ".")]
     climbs = next((count for count, part in enumerate(parts) if part != ".."), len(parts))
     return target.startswith("/") or climbs > path.count("/") or ".." in parts[climbs:]
-
-
-def in_repository(path: str) -> bool:
-    """:returns: whether a path is inside a repository's own directory."""
-    return ".git" in path.lower().split("/")[:-1]
 
 
 def _rule(rules: tuple[Rule, ...], path: str) -> Rule | None:

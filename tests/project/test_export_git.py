@@ -1,0 +1,160 @@
+"""A copy in which the agent's settings and hooks are live is one in which its program runs at the first git command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from ironcurtain.project import export as limits
+from ironcurtain.project.export import Exported, destination, export
+from tests.project.worlds import WorkspaceTestCase
+
+EVIL = "[core]\n\tfsmonitor = ./evil\n"
+HARMLESS = "[core]\n\tbare = false\n"
+
+
+class LiveTestCase(WorkspaceTestCase):
+    def export(self) -> tuple[Path, Exported]:
+        to = self.top / "to"
+        shutil.rmtree(to, ignore_errors=True)
+        return to, export(self.comparison(), destination(to, str(self.workspace.resolve())))
+
+    def live(self, to: Path) -> list[str]:
+        """:returns: what of the agent's is in the copy."""
+        files = [Path(os.fsdecode(path)) for path in to.rglob("*") if path.is_file()]
+        return sorted(
+            os.fsencode(path.relative_to(to)).decode("latin-1") for path in files if "evil" in path.read_text()
+        )
+
+
+class HeldBackTests(LiveTestCase):
+    def test_decoys_push_nothing_out(self) -> None:
+        self.write(".git/config", HARMLESS)
+        self.begin()
+        for number in range(250):
+            self.write(f".env.{number:03}")
+        self.write(".git/config", EVIL)
+        to, done = self.export()
+        self.assertEqual((self.live(to), done.restored), ([], [".git/config"]))
+        self.assertEqual((to / ".git" / "config").read_text(), HARMLESS)
+
+    def test_what_the_manifest_does_not_cover_is_left_out(self) -> None:
+        self.write(".git/config", HARMLESS)
+        self.begin()
+        lines = self.list.read_bytes().splitlines(keepends=True)
+        self.list.write_bytes(b"".join(line for line in lines if b".git/config" not in line))
+        self.write(".git/config", EVIL)
+        to, done = self.export()
+        self.assertEqual((self.live(to), [path for path, _ in done.left_out]), ([], [".git/config"]))
+
+    def test_names_that_are_no_text(self) -> None:
+        name = b"s\xff".decode("utf-8", "surrogateescape")
+        self.begin()
+        self.write(f"{name}/.git/config", EVIL)
+        self.write(f"{name}/.git/hooks/pre-commit", "evil")
+        self.assertEqual(self.live(self.export()[0]), [])
+
+    def test_links_in_a_repository_lead_nowhere(self) -> None:
+        self.write(".git/config", HARMLESS)
+        self.write("scripts/pre-push")
+        (self.workspace / ".git" / "hooks").mkdir()
+        (self.workspace / ".git" / "hooks" / "pre-push").symlink_to("../../scripts/pre-push")
+        self.begin()
+        self.write("settings", "# [x]\n" + EVIL)
+        (self.workspace / ".git" / "config").unlink()
+        (self.workspace / ".git" / "config").symlink_to("../settings")
+        (self.workspace / ".git" / "modules").symlink_to("lfs/m")
+        (self.workspace / ".git" / "info").symlink_to("../scripts")
+        (self.workspace / "sub").mkdir()
+        (self.workspace / "sub" / ".git").symlink_to("../scripts")
+        to, done = self.export()
+        self.assertEqual((to / ".git" / "config").read_text(), HARMLESS)
+        self.assertFalse((to / ".git" / "config").is_symlink())
+        self.assertEqual({path for path, _ in done.left_out}, {".git/modules", ".git/info", "sub/.git"})
+        self.assertTrue((to / ".git" / "hooks" / "pre-push").is_symlink())
+
+    def test_repositories_that_are_not_called_so(self) -> None:
+        self.write("old.git/HEAD", "ref: refs/heads/main\n")
+        self.write("old.git/objects/x")
+        self.write("old.git/refs/x")
+        self.write("old.git/config", HARMLESS)
+        self.begin()
+        self.write("old.git/config", EVIL)
+        (self.workspace / "old.git" / "HEAD").unlink()  # worktrees share it without that file
+        for top in ("new", ".git/lfs/m", ".git/objects/m"):
+            self.write(f"{top}/HEAD", "ref: refs/heads/main\n")
+            for name in ("objects/x", "refs/heads/config", "refs/heads/hooks/x"):
+                self.write(f"{top}/{name}")
+            for name in ("config", "config.worktree", "hooks/pre-commit", "commondir", "gitdir", "info/attributes"):
+                self.write(f"{top}/{name}", EVIL)
+        self.write("tree/HEAD", "ref: refs/heads/main\n")
+        self.write("tree/commondir", "evil")
+        to, done = self.export()
+        self.assertEqual((self.live(to), done.restored), ([], ["old.git/config"]))
+        self.assertTrue((to / "new" / "refs" / "heads" / "hooks" / "x").exists())
+
+    def test_the_workspace_itself_as_a_repository(self) -> None:
+        self.begin()
+        self.git("init", "--bare", ".")
+        self.git("config", "core.fsmonitor", "touch ../owned; false")
+        self.git("config", "core.bare", "false")
+        self.git("config", "core.worktree", ".")
+        to, _ = self.export()
+        subprocess.run(["git", "status"], cwd=to, capture_output=True, env=self.environment())
+        self.assertFalse((self.top / "owned").exists())
+
+    def test_a_hook_that_only_became_executable_is_not(self) -> None:
+        hook = self.write(".git/hooks/pre-commit", "#!/bin/sh\n", 0o644)
+        self.begin()
+        hook.chmod(0o755)
+        to, done = self.export()
+        self.assertFalse((to / ".git" / "hooks" / "pre-commit").stat().st_mode & 0o111)
+        self.assertEqual(done.restored, [".git/hooks/pre-commit"])
+
+    def test_what_is_as_it_was_is_copied_and_not_told(self) -> None:
+        self.git("init")
+        self.write(".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)
+        self.begin()
+        to, done = self.export()
+        self.assertEqual((done.left_out, done.restored), ([], []))
+        self.assertEqual((to / ".git" / "config").read_text(), (self.workspace / ".git" / "config").read_text())
+        self.assertTrue((to / ".git" / "hooks" / "pre-commit").stat().st_mode & 0o100)
+
+    def test_a_repository_that_the_agent_made_is_one_in_the_copy(self) -> None:
+        self.begin()
+        self.git("init")
+        self.git("commit", "--allow-empty", "-m", "first")
+        to, done = self.export()
+        self.assertEqual([path for path, _ in done.left_out], [".git/config"])
+        said = subprocess.run(["git", "log"], cwd=to, capture_output=True, env=self.environment(), check=True)
+        self.assertIn(b"first", said.stdout)
+
+    def environment(self) -> dict[str, str]:
+        names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.top), **names}
+
+    def git(self, *words: str) -> None:
+        subprocess.run(["git", *words], cwd=self.workspace, check=True, capture_output=True, env=self.environment())
+
+
+class DepthTests(LiveTestCase):
+    def deep(self, levels: int) -> None:
+        descriptor = os.open(self.workspace, os.O_RDONLY)
+        for _ in range(levels):
+            os.mkdir("d", dir_fd=descriptor)
+            following = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = following
+        os.close(os.open("file", os.O_CREAT, dir_fd=descriptor))
+        os.close(descriptor)
+
+    def test_what_is_too_deep_is_left_out_and_told_once(self) -> None:
+        self.begin()
+        self.write("z/file")
+        self.deep(400)
+        to, done = self.export()
+        self.assertEqual([path for path, _ in done.left_out], ["/".join("d" * (limits.DEPTH_LIMIT + 1))])
+        self.assertTrue((to / "z" / "file").exists())
+        self.assertTrue(Path(to, *"d" * limits.DEPTH_LIMIT).is_dir())
