@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.display import one_line
 from ironcurtain.session.elsewhere import session_directory
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def _remarks(comparison: Comparison, changes: list[Change]) -> None:
     from ironcurtain.project.planted import findings
 
     review(findings(changes, comparison.before, comparison.after))
-    uncovered = [path for path in comparison.uncovered if not path.endswith((".git/objects", ".git/lfs"))]
-    if uncovered:
-        click.echo(f"Not compared, since there is too much in them: {_text(', '.join(uncovered[:10]))}", err=True)
+    if unseen := comparison.unseen:
+        shown = one_line(_text(", ".join(path or "." for path in unseen[:10])), 600)
+        click.echo(f"Not compared, since there is too much in them: {shown}", err=True)
 
 
 def _print(text: str) -> None:

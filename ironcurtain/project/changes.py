@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, Manifest, read
-from ironcurtain.project.tree import Entry, Tree
+from ironcurtain.project.tree import Entry, Tree, is_opaque
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place
 
@@ -43,6 +43,11 @@ class Comparison:
     tree: Tree
     uncovered: list[str] = field(default_factory=list)
     """Directories of which nothing can be said: they were not listed then, or are not listed now."""
+
+    @property
+    def unseen(self) -> list[str]:
+        """Those of them in which there could be what programs run: all but git's own objects."""
+        return [path for path in self.uncovered if not is_opaque(tuple(path.split("/")))]
 
     def changes(self) -> list[Change]:
         """:returns: all changes, by path. Directories are left out: what is in them says enough."""

@@ -7,7 +7,8 @@ from collections.abc import Collection
 SETTINGS = frozenset(("config", "config.worktree"))
 """Files of a repository that may name programs."""
 
-_DECIDING = SETTINGS | {"hooks", "commondir", "gitdir"}
+DECIDING = SETTINGS | {"hooks", "commondir", "gitdir"}
+"""What decides in a repository what git runs, besides ``info/attributes``."""
 
 
 def is_repository(names: Collection[str]) -> bool:
@@ -35,7 +36,7 @@ class Repositories:
         :param directory: its path within the tree.
         :param names: what it holds.
         """
-        if directory[-1:] and directory[-1].lower() == ".git" or is_repository(names):
+        if (directory[-1:] and directory[-1].lower() == ".git") or is_repository(names):
             self._known.add(directory)
 
     def decides(self, path: tuple[str, ...], link: bool) -> bool:
@@ -53,4 +54,4 @@ class Repositories:
 def _decides(path: tuple[str, ...]) -> bool:
     if path[0] == "hooks" and path[-1].endswith(".sample"):
         return False
-    return path[0] in _DECIDING or path[:2] == ("info", "attributes")
+    return path[0] in DECIDING or path[:2] == ("info", "attributes")

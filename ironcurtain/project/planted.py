@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import msgspec
 
 from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
 from ironcurtain.project.changes import Change, What
-from ironcurtain.project.gitfiles import in_repository
+from ironcurtain.project.gitfiles import DECIDING, SETTINGS, in_repository
 from ironcurtain.project.tree import Entry
-
-FINDINGS_LIMIT = 200
-"""Most findings of one session (our choice); the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(words.get(part) or re.escape(part) for part in parts), re.DOTALL | re.IGNORECASE)
 
 
-RULES = _rules(
+GIT_RULES = _rules(
     ("**/.git/hooks/* **/*.git/hooks/* **/hooks/pre-* **/hooks/post-* **/hooks/*-msg **/hooks/update "
      "**/hooks/fsmonitor-watchman **/hooks/reference-transaction **/hooks/push-to-checkout **/hooks/sendemail-validate",
      "git runs it at your next commit, checkout or push"),
@@ -51,6 +49,10 @@ RULES = _rules(
     ("**/.git/info/attributes **/.gitattributes", "names filters and drivers that git's settings may run"),
     ("**/.git **/.git/commondir **/.git/gitdir", "makes git use a repository, and its settings, from elsewhere"),
     ("**/.gitmodules", "names repositories that git fetches"),
+)  # fmt: skip
+"""New and changed files of these names are git's to run or obey."""
+
+RULES = _rules(
     ("**/.husky/** **/.githooks/** **/lefthook.* **/.lefthook.*", "runs at your next commit or push"),
     ("**/.pre-commit-config.yaml **/.pre-commit-hooks.yaml **/.lintstagedrc*", "names programs that run at a commit"),
     ("**/.envrc **/.env **/.env.* **/mise.toml **/.mise.toml **/.mise/** **/.tool-versions",
@@ -84,7 +86,7 @@ RULES = _rules(
     ("**/.bashrc **/.bash_profile **/.profile **/.zshrc **/.zshenv **/.zprofile **/.inputrc",
      "a shell runs it if this directory is its home"),
 )  # fmt: skip
-"""New and changed files of these names are told."""
+"""And these are other programs'."""
 
 BUILD_RULES = _rules(
     ("**/makefile **/gnumakefile **/*.mk **/justfile **/.justfile **/taskfile.y*ml",
@@ -99,6 +101,7 @@ BUILD_RULES = _rules(
 """Told too, but apart: agents are often asked to change these."""
 
 _LINKS = "leads elsewhere: what reads or writes it touches a file outside"
+_GIT_LINKS = "a link where git expects a file of its own: git follows it"
 _SPECIAL = "is a FIFO, socket or device: a program that opens it may hang"
 _PRIVILEGES = "runs with its owner's rights (set-user-id or set-group-id)"
 
@@ -120,23 +123,35 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Content = Callable[[Change], bytes | None]
 
 
+class _Rank(IntEnum):
+    """The smaller, the more dangerous."""
+
+    REPOSITORY = 0
+    GIT = 1
+    OTHER = 2
+    BUILDING = 3
+
+
 def findings(changes: Iterable[Change], before: Content, after: Content) -> list[Finding]:
     """
     :param before: gives what a changed file held, or ``None`` if that is not known.
     :param after: gives what it holds.
-    :returns: what to look at, the most dangerous first; at most :data:`FINDINGS_LIMIT`.
+    :returns: everything to look at, the most dangerous first, which is what git runs.
     """
-    found = [finding for change in changes if change.after is not None for finding in _of(change, before, after)]
-    return sorted(found, key=lambda finding: finding.building)[:FINDINGS_LIMIT]
+    found = [
+        ranked for change in changes if change.after is not None for ranked in _of(change, change.after, before, after)
+    ]
+    return [finding for _, finding in sorted(found, key=lambda ranked: ranked[0])]
 
 
-def _of(change: Change, before: Content, after: Content) -> Iterator[Finding]:
-    assert change.after is not None
-    seen = list(dict.fromkeys(_reasons(change, change.after, before, after)))
+def _of(change: Change, now: Entry, before: Content, after: Content) -> Iterator[tuple[_Rank, Finding]]:
+    git = list(_git_reasons(change, now, before, after))
+    seen = dict.fromkeys((*_general_reasons(change.path, now), *(git or _reasons(change, now, before, after))))
+    rank = _Rank.REPOSITORY if in_repository(change.path) else _Rank.GIT if git else _Rank.OTHER
     for reason in seen:
-        yield _finding(change, reason)
+        yield rank, _finding(change, reason)
     if not seen and (rule := _rule(BUILD_RULES, change.path)):
-        yield _finding(change, rule.reason, building=True)
+        yield _Rank.BUILDING, _finding(change, rule.reason, building=True)
 
 
 def _finding(change: Change, reason: str, building: bool = False) -> Finding:
@@ -144,25 +159,42 @@ def _finding(change: Change, reason: str, building: bool = False) -> Finding:
     return Finding(path=path, what=change.what, reason=reason, building=building)
 
 
-def _reasons(change: Change, now: Entry, before: Content, after: Content) -> Iterator[str]:
+def _general_reasons(path: str, now: Entry) -> Iterator[str]:
     if now.kind == "other":
         yield _SPECIAL
-    if now.kind == "link" and leads_out(change.path, now.target):
+    if now.kind == "link" and leads_out(path, now.target):
         yield _LINKS
     if now.kind == "file" and now.mode & 0o6000:
         yield _PRIVILEGES
-    name = change.path.rpartition("/")[2].lower()
-    if name in ("config", "config.worktree"):
+
+
+def _git_reasons(change: Change, now: Entry, before: Content, after: Content) -> Iterator[str]:
+    name = _name(change)
+    if now.kind == "link":
+        if in_repository(change.path) or name in DECIDING:
+            yield _GIT_LINKS
+    elif name in SETTINGS:
         yield from _git_settings(change, before, after)
-    elif name == "package.json":
-        yield from _package(change, before, after)
-    elif (rule := _rule(RULES, change.path) or _stands_for(change.path, now)) and not name.endswith(".sample"):
+    if rule := _rule_for(GIT_RULES, change.path, now):
         yield rule.reason
 
 
-def _stands_for(path: str, now: Entry) -> Rule | None:
-    """A link in the place of a directory brings its own files."""
-    return _rule(RULES, f"{path}/pre-commit") if now.kind == "link" else None
+def _reasons(change: Change, now: Entry, before: Content, after: Content) -> Iterator[str]:
+    if _name(change) == "package.json":
+        yield from _package(change, before, after)
+    if rule := _rule_for(RULES, change.path, now):
+        yield rule.reason
+
+
+def _name(change: Change) -> str:
+    return change.path.rpartition("/")[2].lower()
+
+
+def _rule_for(rules: tuple[Rule, ...], path: str, now: Entry) -> Rule | None:
+    if path.lower().endswith(".sample"):
+        return None
+    stands_for = f"{path}/pre-commit" if now.kind == "link" else path  # one for a directory brings its own files
+    return _rule(rules, path) or _rule(rules, stands_for)
 
 
 def leads_out(path: str, target: str) -> bool:
@@ -183,12 +215,14 @@ def _rule(rules: tuple[Rule, ...], path: str) -> Rule | None:
 
 def _git_settings(change: Change, before: Content, after: Content) -> Iterator[str]:
     # Any directory with a file of this name may be taken for a repository, not only one that is called .git.
-    old, new = _settings(before(change)), _settings(after(change))
-    if new is None or old is None:
-        if in_repository(change.path):
+    data = after(change)
+    if (new := _settings(data)) is None:
+        if data is None or in_repository(change.path):
             yield "git's settings, which cannot be compared: they may name programs that git runs"
         return
-    known = {(setting.key, setting.value) for setting in old.settings}
+    was_file = change.before is not None and change.before.kind == "file"
+    old = _settings(before(change)) if was_file else None
+    known = {(setting.key, setting.value) for setting in old.settings} if old else set()
     fresh = GitConfig(setting for setting in new.settings if (setting.key, setting.value) not in known)
     if programs := fresh.programs():
         yield f"git runs what its settings name: {', '.join(sorted(set(programs)))[:200]}"

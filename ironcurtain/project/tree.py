@@ -1,8 +1,8 @@
 """
 Look at everything below a directory that an agent writes to, without following a link or waiting at a pipe.
 
-Directories are listed level by level, those with installed packages last, so that a limit is spent on a project's own
-files first.
+Directories are listed level by level: what git obeys first, then a project's own files, and those with installed
+packages last, so that a limit is spent in this order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENTRIES_LIMIT = 200_000
 """How many files and directories are looked at (our choice: a large project with its packages; about 3 s)."""
 
 INSTALLED = frozenset(
-    (".git", ".gradle", ".tox", ".venv", "__pycache__", "build", "dist", "node_modules", "target", "vendor", "venv")
+    (".gradle", ".tox", ".venv", "__pycache__", "build", "dist", "node_modules", "target", "vendor", "venv")
 )
 """Directories that hold what tools put there; they are listed last."""
 
@@ -84,16 +84,16 @@ class Tree:
         :param limit: how many entries are given; directories beyond it are given unlisted.
         :returns: all that is below the directory but for git's objects, each with its place.
         """
-        return self._walk(limit, OPAQUE)
+        return self._walk(limit, opaque=True)
 
     def everything(self) -> Iterator[tuple[Place, Entry]]:
         """:returns: all that is below the directory, each with its place."""
-        return self._walk(sys.maxsize, frozenset())
+        return self._walk(sys.maxsize, opaque=False)
 
-    def _walk(self, limit: int, opaque: frozenset[str]) -> Iterator[tuple[Place, Entry]]:
-        soon, later = deque([Place(self.root, ())]), deque[Place]()
-        while (soon or later) and not self.stopped():
-            place = soon.popleft() if soon else later.popleft()
+    def _walk(self, limit: int, *, opaque: bool) -> Iterator[tuple[Place, Entry]]:
+        queues = (deque[Place](), deque([Place(self.root, ())]), deque[Place]())
+        while (queue := next(filter(None, queues), None)) and not self.stopped():
+            place = queue.popleft()
             if limit <= 0:
                 yield place, Entry(kind="directory", listed=False)
                 continue
@@ -101,11 +101,11 @@ class Tree:
                 limit -= 1
                 if entry.kind != "directory":
                     yield below, entry
-                elif below.parts[-1] in opaque and place.parts[-1:] == (".git",):
+                elif opaque and is_opaque(below.parts):
                     yield below, msgspec.structs.replace(entry, listed=False)
                 else:
                     yield below, entry
-                    (later if INSTALLED & set(below.parts) else soon).append(below)
+                    queues[_turn(below.parts)].append(below)
 
     def _list(self, place: Place) -> Iterator[tuple[Place, Entry]]:
         with suppress(FileError, OSError), directory(place) as descriptor:  # it may be gone, or a link, by now
@@ -114,6 +114,18 @@ class Tree:
                     return
                 with suppress(OSError):
                     yield place.below(name), look(descriptor, name)
+
+
+def is_opaque(path: tuple[str, ...]) -> bool:
+    """:returns: whether a directory is one of git's that are not listed."""
+    return path[-1] in OPAQUE and path[-2:-1] == (".git",)
+
+
+def _turn(path: tuple[str, ...]) -> int:
+    names = {name.lower() for name in path}
+    if ".git" in names:
+        return 2 if OPAQUE & names else 0
+    return 2 if INSTALLED & names else 1
 
 
 def open_tree(path: str, stopped: Callable[[], bool] = lambda: False) -> Tree:

@@ -20,13 +20,17 @@ from ironcurtain.home import write_atomically
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.clone import clone
 from ironcurtain.project.manifest import read_manifest, take
-from ironcurtain.project.planted import FINDINGS_LIMIT, Finding, findings
+from ironcurtain.project.planted import Finding, findings
 from ironcurtain.project.tree import close, open_tree
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 
 LOOK_SECONDS = 8.0
 """How long the look at the end may take; parts of a session have 10 s to stop."""
+
+
+FINDINGS_LIMIT = 200
+"""Most findings that are kept of one session (our choice); 'ironcurtain diff' names all."""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +43,16 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     complete: bool
     files: list[Finding]
+
+
+def look_at(comparison: Comparison, late: Callable[[], bool]) -> Findings:
+    """
+    :param late: whether the walk through the workspace was ended before its end.
+    :returns: what a person should look at.
+    """
+    files = findings(comparison.changes(), comparison.before, comparison.after)
+    complete = not late() and not comparison.unseen and len(files) <= FINDINGS_LIMIT
+    return Findings(complete=complete, files=files[:FINDINGS_LIMIT])
 
 
 class ProjectPart:
@@ -101,9 +115,7 @@ class ProjectPart:
         paths = self._core.paths
         tree = open_tree(str(self._core.workspace), late)
         try:
-            comparison = Comparison(read_manifest(paths.manifest, paths.originals), tree)
-            files = findings(comparison.changes(), comparison.before, comparison.after)
-            return Findings(complete=not late() and len(files) < FINDINGS_LIMIT, files=files)
+            return look_at(Comparison(read_manifest(paths.manifest, paths.originals), tree), late)
         finally:
             close(tree)
 

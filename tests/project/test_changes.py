@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironcurtain.project.manifest import read_manifest
+from ironcurtain.project.tree import Tree
 from tests.project.worlds import WorkspaceTestCase
 
 
@@ -62,6 +63,15 @@ class ChangesTests(WorkspaceTestCase):
         self.write(".git/objects/ef/01")
         comparison = self.comparison()
         self.assertEqual((comparison.changes(), comparison.uncovered), ([], [".git/objects"]))
+
+    def test_only_git_s_own_objects_may_stay_unseen(self) -> None:
+        self.write(".git/lfs/x")
+        self.write("evil.git/objects/x")
+        self.begin()
+        comparison = self.comparison()
+        self.patch(Tree.entries, "__defaults__", (4,))
+        comparison.changes()
+        self.assertEqual(comparison.unseen, ["evil.git/objects"])
 
     def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(self) -> None:
         self.write("a")

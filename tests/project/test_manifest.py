@@ -85,6 +85,15 @@ class ManifestTests(WorkspaceTestCase):
         unlisted = [path for path, entry in listed.items() if not entry.listed]
         self.assertEqual((listed["d00/file"].kind, unlisted), ("file", [f"d{n:02}" for n in range(2, 20)]))
 
+    def test_what_git_obeys_is_listed_before_all_else(self) -> None:
+        for number in range(20):
+            self.write(f"a{number:02}/file")
+        self.write(".git/modules/m/config")
+        self.write(".git/modules/m/objects/ab/cd")
+        listed = ["/".join(place.parts) for place, _ in self.tree().entries(limit=26)]
+        self.assertIn(".git/modules/m/config", listed)
+        self.assertNotIn(".git/modules/m/objects/ab", listed)
+
     def test_git_s_objects_are_left_out(self) -> None:
         self.write(".git/objects/ab/cd")
         self.write("objects/ab")

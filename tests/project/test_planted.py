@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.project.manifest import KEPT_FILE
 from ironcurtain.project.planted import leads_out
 from tests.project.worlds import WorkspaceTestCase
 
@@ -30,8 +31,19 @@ PLANTED = (
     (".npmrc", "packages"),
     ("lib/evil.pth", "Python runs it"),
     ("conftest.py", "Python runs it"),
+    (".cargo/config", "a build runs"),
+    (".bundle/config", "a build runs"),
+    (".claude/package.json", "an agent"),
 )
-HARMLESS = ("README.md", "src/hooks/useThing.ts", "docs/git.md", ".git/hooks/pre-commit.sample", ".git/HEAD", "config")
+HARMLESS = (
+    "README.md",
+    "src/hooks/useThing.ts",
+    "docs/git.md",
+    ".git/hooks/pre-commit.sample",
+    ".git/HEAD",
+    ".env.sample",
+    "config",
+)
 
 
 class PlantedTests(WorkspaceTestCase):
@@ -63,6 +75,28 @@ class PlantedTests(WorkspaceTestCase):
         self.write("Makefile")
         self.write("z/.envrc")
         self.assertEqual([(f.path, f.building) for f in self.findings()], [("z/.envrc", False), ("Makefile", True)])
+
+    def test_git_s_come_first_and_none_are_dropped(self) -> None:
+        self.begin()
+        for number in range(300):
+            self.write(f".a/.env.{number:03}")
+        self.write("b/hooks/pre-push")
+        self.write("z/.git/hooks/pre-push")
+        paths = [finding.path for finding in self.findings()]
+        self.assertEqual((len(paths), paths[:2]), (302, ["z/.git/hooks/pre-push", "b/hooks/pre-push"]))
+
+    def test_links_in_the_place_of_what_git_reads(self) -> None:
+        self.write("harmless", "[user]\n\tname = Ada\n")
+        self.begin()
+        links = {".git/config", ".git/modules", ".git/refs/heads", "bare/config", "bare/commondir"}
+        for path in links:
+            link = self.workspace / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to("harmless")
+        reasons = self.reasons()
+        self.assertEqual(set(reasons), links)
+        for path in links:
+            self.assertIn("git follows", reasons[path])
 
     def test_links_that_lead_elsewhere_and_links_in_the_place_of_directories(self) -> None:
         self.write("tools/pre-commit")
@@ -104,6 +138,18 @@ class GitSettingsTests(WorkspaceTestCase):
 
     def test_a_directory_that_git_takes_for_a_repository_counts_too(self) -> None:
         self.assertIn("core.fsmonitor", self.told("[core]\n\tfsmonitor = ./evil\n", "innocent/config"))
+
+    def test_settings_of_which_nothing_is_known_before(self) -> None:
+        (self.workspace / "bare").mkdir()
+        (self.workspace / "bare" / "config").symlink_to("[elsewhere")
+        self.begin()
+        self.write("bare/config", "[core]\n\tfsmonitor = ./evil\n")
+        self.assertIn("core.fsmonitor", self.reasons()["bare/config"])
+
+    def test_settings_that_are_too_large_to_look_at(self) -> None:
+        self.begin()
+        self.write("bare/config", "[core]\n\tfsmonitor = ./evil\n" + "#" * KEPT_FILE)
+        self.assertIn("cannot be compared", self.reasons()["bare/config"])
 
     def test_what_git_writes_itself_is_not_told(self) -> None:
         self.assertEqual(self.told('[branch "main"]\n\tremote = origin\n[user]\n\tname = Ada\n'), "")
