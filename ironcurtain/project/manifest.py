@@ -93,7 +93,10 @@ def read_manifest(path: Path, originals: Path) -> Manifest:
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
-        raise NotFound("this session has no manifest: it started with an older version, or did not start") from None
+        raise NotFound(
+            "this session has no manifest: those of 'ironcurtain mcp-proxy' never have one, since others work in their "
+            "workspace too; any other started with an older version, or did not start"
+        ) from None
     try:
         head = msgspec.json.decode(lines[0], type=Head)
         if head.version != FORMAT_VERSION:

@@ -71,6 +71,7 @@ class ProjectPart:
     async def start(self) -> None:
         """Clone, if that was asked for, and begin to list."""
         core, address = self._core, self._core.request.options.get("repo")
+        core.paths.findings.unlink(missing_ok=True)  # of the run before, if this session goes on
         if address and not core.paths.manifest.exists():
             core.audit.append("clone", address=address)
             core.emit(events.Progress(text=f"cloning {address}"))
@@ -98,6 +99,7 @@ class ProjectPart:
             await self._core.services.in_thread(lambda: found.append(self._look(lambda: clock.seconds() > self._until)))
         except (IronCurtainError, OSError, CancelledError) as e:
             self._core.log_line("session", f"the workspace could not be looked at: {e}")
+            self._tell(Findings(complete=False, files=[]))
         else:
             self._tell(found[0])
 

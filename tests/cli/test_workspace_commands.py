@@ -58,6 +58,20 @@ class DiffTests(WorkspaceCase):
             done = self.product.run(*words)
             self.assertEqual(done.returncode, 69, words)
 
+    def test_sessions_whose_workspace_nobody_looks_at(self) -> None:
+        self.assertEqual(self.product.run("mcp-proxy", stdin="").returncode, 0)
+        done = self.product.run("diff")
+        self.assertEqual((done.returncode, "mcp-proxy" in done.stderr), (69, True), done.stderr)
+
+    def test_what_an_earlier_look_found_is_not_told_again(self) -> None:
+        self.work()
+        (manifest,) = self.product.home.glob("sessions/*/manifest.jsonl")
+        manifest.write_bytes(b"damaged")
+        done = self.product.run("start", "-r", "last", "--backend", self.product.script(DONE, DONE), "go on")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(".envrc", done.stderr)
+        self.assertIn("Not everything in the workspace could be looked at", done.stderr)
+
 
 class ExportTests(WorkspaceCase):
     def test_a_copy_without_what_leads_elsewhere(self) -> None:
