@@ -7,8 +7,8 @@ import shutil
 import signal
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -22,6 +22,8 @@ from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
 from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
 from ironcurtain.project.repository import checked_address, clone_command, clone_environment
+from ironcurtain.servers.files.failures import FileError
+from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, open_regular, parent
 
 CLONE_SECONDS = 600.0
 """How long a clone may take (our choice: a large repository on a slow line)."""
@@ -66,29 +68,44 @@ async def clone(
     checked_address(address)
     if (git := shutil.which("git", path=environ.get("PATH", os.defpath))) is None:
         raise CloneFailed("the program git is missing: install it (Debian: apt-get install git)")
-    switch = os.geteuid() == 0 and account.uid != 0
-    # Another account may not be able to reach a directory below ours.
-    place = Path(tempfile.mkdtemp(prefix="ironcurtain-clone-")) if switch else to
+    other = account if os.geteuid() == 0 and account.uid != 0 else None
+    small = {name: environ[name] for name in INHERITED if name in environ}
+    small["HOME"] = environ.get("HOME", account.home) if other is None else account.home
+    environment = clone_environment(small, environ, other is None)
     try:
-        if switch:
-            os.chown(place, account.uid, account.gid)
-        environment = clone_environment(_small(environ, account, switch), environ, not switch)
-        command = clone_command(git, address, str(place))
-        await _run(reactor, command, environment, place, account if switch else None, tell, seconds)
-        _check_left(place / ".git" / "config", address)
-        if switch:
-            _move(place, to, account)
+        with _reachable(to, other) as place:
+            command = clone_command(git, address, str(place))
+            await _run(reactor, command, environment, place, other, tell, seconds)
+            _check_left(place, address)
+            if other is not None:
+                await _run(reactor, _move(place), environment, to, other, tell, seconds)
     except BaseException:
         _empty(to)
         raise
+
+
+@contextmanager
+def _reachable(to: Path, other: Account | None) -> Iterator[Path]:
+    """Where git clones to: another account may not be able to reach a directory below ours."""
+    if other is None:
+        yield to
+        return
+    above = Path(tempfile.mkdtemp(prefix="ironcurtain-clone-"))
+    try:
+        above.chmod(0o711)  # it stays ours, so that the account puts nothing else in the place of the one below
+        place = above / "clone"
+        place.mkdir(0o700)
+        os.chown(place, other.uid, other.gid)
+        yield place
     finally:
-        if switch:
-            shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(above, ignore_errors=True)
 
 
-def _small(environ: Mapping[str, str], account: Account, switch: bool) -> dict[str, str]:
-    small = {name: environ[name] for name in INHERITED if name in environ}
-    return {**small, "HOME": account.home if switch else environ.get("HOME", account.home)}
+def _move(place: Path) -> list[str]:
+    """Run as the account, it changes only what is the account's, whatever lies there by then, and in the directory."""
+    find = shutil.which("find") or "find"
+    move = ["-exec", "mv", "--target-directory=.", "--", "{}", "+"]
+    return [find, str(place), "-mindepth", "1", "-maxdepth", "1", *move]
 
 
 async def _run(
@@ -181,41 +198,34 @@ class _Git(ProcessProtocol):
         return one_line(" ".join(telling[-3:]), 600) or "it said nothing"
 
 
-def _check_left(config: Path, address: str) -> None:
+def _check_left(place: Path, address: str) -> None:
     """A clone leaves the address there, and nothing else that tells or leads anywhere."""
     try:
-        settings = GitConfig(parse(config.read_text("utf-8", "surrogateescape")))
-    except (OSError, MalformedConfig) as e:
+        settings = GitConfig(parse(_settings(place)))
+    except (FileError, OSError, MalformedConfig) as e:
         raise CloneFailed(f"git clone left settings that cannot be read: {e}") from None
     if settings.values("remote", "origin", "url") != [address] or settings.programs():
         raise CloneFailed(f"git clone left settings that it should not: {', '.join(settings.programs())}")
 
 
-def _empty(directory: Path) -> None:
-    for entry in directory.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink()
+def _settings(place: Path) -> str:
+    root = Root(str(place), (str(place),), os.open(place, DIRECTORY))
+    try:
+        with parent(Place(root, (".git", "config"))) as (descriptor, name):
+            opened = open_regular(descriptor, name, f"{place}/.git/config", os.O_RDONLY)
+        with open(opened, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    finally:
+        os.close(root.descriptor)
 
 
-def _move(place: Path, to: Path, account: Account) -> None:
-    for entry in list(place.iterdir()):
-        try:
-            entry.rename(to / entry.name)
-        except OSError:  # another file system
-            _copy(entry, to / entry.name, account)
-
-
-def _copy(source: Path, target: Path, account: Account) -> None:
-    status = source.lstat()
-    if stat.S_ISDIR(status.st_mode):
-        target.mkdir(stat.S_IMODE(status.st_mode) & 0o777)
-        for entry in source.iterdir():
-            _copy(entry, target / entry.name, account)
-    elif stat.S_ISLNK(status.st_mode):
-        target.symlink_to(os.readlink(source))
-    elif stat.S_ISREG(status.st_mode):
-        shutil.copyfile(source, target, follow_symlinks=False)
-        target.chmod(stat.S_IMODE(status.st_mode) & 0o777)
-    os.chown(target, account.uid, account.gid, follow_symlinks=False)
+def _empty(place: Path) -> None:
+    descriptor = os.open(place, DIRECTORY)
+    try:
+        for name in os.listdir(descriptor):
+            if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=descriptor)
+            else:
+                os.unlink(name, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)

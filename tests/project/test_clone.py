@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,11 +104,7 @@ class CloneTests(CloneTestCase):
         self.assertTrue(self.said)
 
     async def test_as_another_account_its_files_are_that_account_s(self) -> None:
-        if os.geteuid() != 0:
-            raise self.skipTest("only root can be somebody else")
-        self.account = Account(4711, 4712, "", str(self.home))
-        self.home.chmod(0o755)
-        os.chown(self.to, 4711, 4712)
+        self.as_another()
         self.top.chmod(0o700)  # the account cannot reach the workspace by its path, nor its own home
         self.environ["GIT_SSL_CAINFO"] = "ignored"
         said = await self.fails(self.serve())
@@ -115,6 +113,40 @@ class CloneTests(CloneTestCase):
         await self.clone(self.served())
         owners = {(path.lstat().st_uid, path.lstat().st_gid) for path in self.to.rglob("*")}
         self.assertEqual(owners, {(4711, 4712)})
+
+    def as_another(self) -> None:
+        if os.geteuid() != 0:
+            raise self.skipTest("only root can be somebody else")
+        self.account = Account(4711, 4712, "", str(self.home))
+        self.home.chmod(0o755)
+        os.chown(self.to, 4711, 4712)
+
+    async def test_as_another_account_to_another_file_system(self) -> None:
+        self.to = Path(tempfile.mkdtemp(dir="/dev/shm"))
+        self.addCleanup(shutil.rmtree, self.to)
+        self.as_another()
+        await self.clone(self.serve())
+        self.assertEqual(os.readlink(self.to / "link"), "/etc/passwd")
+        self.assertTrue((self.to / ".git" / "HEAD").exists())
+        owners = {(path.lstat().st_uid, path.lstat().st_gid) for path in self.to.rglob("*")}
+        self.assertEqual(owners, {(4711, 4712)})
+
+    async def test_what_the_account_puts_in_the_place_of_its_clone_gives_it_nothing_of_ours(self) -> None:
+        self.as_another()
+        ours = self.top / "ours"
+        (ours / ".git").mkdir(parents=True)
+        address = "https://localhost/x.git"
+        (ours / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {address}\n')
+        (ours / "key").write_text("secret")
+        programs = self.top / "programs"
+        programs.mkdir()
+        git = programs / "git"
+        swap = f'for place; do :; done\nmv "$place" "$place.gone"\nln -s {ours} "$place"\n'
+        git.write_text(f"#!/bin/sh\n{swap}exit 0\n")
+        git.chmod(0o755)
+        self.environ["PATH"] = f"{programs}:{self.environ['PATH']}"
+        await self.fails(address)
+        self.assertEqual((ours / "key").read_text(), "secret")
 
     async def test_what_cannot_be_reached_is_told_in_git_s_words(self) -> None:
         said = await self.fails("https://localhost:1/x.git")
