@@ -18,8 +18,8 @@ def export(session: str, destination: Path) -> None:
     Copy the workspace of SESSION to DESTINATION, a new or empty directory.
 
     Links are copied where they stay inside and never followed; devices, pipes and set-user-id bits are not copied. What
-    git would run in the copy by itself (settings, hooks, links in a repository) is as it was before the session, or left
-    out. SESSION is a number, an id, or 'last', and need not run any more.
+    git would run in the copy by itself (settings, hooks, links in a repository) is as it was before the session, or
+    left out. SESSION is a number, an id, or 'last', and need not run any more.
     """
     from ironcurtain.project.export import destination as made
     from ironcurtain.project.export import export as copy

@@ -84,17 +84,25 @@ def _export(
     comparison: Comparison, repositories: Repositories, source: Place, entry: Entry, target: Place, done: Exported
 ) -> None:
     path = "/".join(source.parts)
-    decides = entry.kind != "directory" and repositories.decides(source.parts, entry.kind == "link")
     try:
         if len(source.parts) > DEPTH_LIMIT:
             if len(source.parts) == DEPTH_LIMIT + 1:
                 done.left_out.append((path, "too many directories in one another"))
-        elif decides and not _same_link(comparison.manifest.entries.get(path), entry):
-            _restore(comparison, path, entry, target, done)
-        else:
+        elif _goes(repositories, source.parts, comparison.manifest.entries.get(path), entry):
             _copy(source, entry, target, done)
+        else:
+            _restore(comparison, path, entry, target, done)
     except FileError as e:
         done.left_out.append((path, str(e)))
+
+
+def _goes(repositories: Repositories, path: tuple[str, ...], then: Entry | None, now: Entry) -> bool:
+    """:returns: whether what lies at a path now may be in the copy: it decides nothing in a repository."""
+    if now.kind == "directory" or not repositories.contain(path):
+        return True
+    if now.kind == "link":
+        return not repositories.decides(path) and _same_link(then, now)
+    return not repositories.decides(path) and path[-1].lower() != ".git"
 
 
 def _same_link(then: Entry | None, now: Entry) -> bool:
@@ -133,16 +141,24 @@ def _copy_file(source: Place, target: Place) -> int:
 
 def _restore(comparison: Comparison, path: str, now: Entry, target: Place, done: Exported) -> None:
     """Write what was kept of a file, so that nothing that the agent wrote since can come into the copy."""
-    then, original = comparison.manifest.entries.get(path), comparison.manifest.original(path)
-    if then is None or original is None:
+    then = comparison.manifest.entries.get(path)
+    at = _led_to(path, then) if then is not None and then.kind == "link" else path
+    kept, original = comparison.manifest.entries.get(at), comparison.manifest.original(at)
+    if then is None or kept is None or original is None:
         done.left_out.append((path, "git would run or obey it in the copy"))
         return
-    with _parent(target) as (descriptor, name), _new_file(descriptor, name, then.mode) as copy:
+    with _parent(target) as (descriptor, name), _new_file(descriptor, name, kept.mode) as copy:
         copy.write(original)
     done.files += 1
     done.bytes += len(original)
-    if (now.kind, now.mode) != (then.kind, then.mode) or comparison.content(path) != original:
+    same = _same_link(then, now) if then.kind == "link" else (now.kind, now.mode) == (then.kind, then.mode)
+    if not same or comparison.content(at) != original:
         done.restored.append(path)
+
+
+def _led_to(path: str, link: Entry) -> str:
+    """:returns: the path that a link named; the manifest has nothing there if a part of it was a link itself."""
+    return "" if leads_out(path, link.target) else os.path.normpath(os.path.join(os.path.dirname(path), link.target))
 
 
 def _new_file(descriptor: int, name: str, mode: int) -> BinaryIO:

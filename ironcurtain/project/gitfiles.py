@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 SETTINGS = frozenset(("config", "config.worktree"))
 """Files of a repository that may name programs."""
@@ -39,16 +39,19 @@ class Repositories:
         if (directory[-1:] and directory[-1].lower() == ".git") or is_repository(names):
             self._known.add(directory)
 
-    def decides(self, path: tuple[str, ...], link: bool) -> bool:
+    def decides(self, path: tuple[str, ...]) -> bool:
         """
         :param path: of something that is no directory, in one that was listed.
-        :param link: whether it is a link; in a repository it may stand for any other file.
-        :returns: whether it is for git to run or obey, or leads git somewhere.
+        :returns: whether git runs or obeys what is there.
         """
-        if path[-1].lower() == ".git":
-            return True
-        inside = (path[depth:] for depth in range(len(path)) if path[:depth] in self._known)
-        return any(link or _decides(tuple(name.lower() for name in rest)) for rest in inside)
+        return any(_decides(tuple(name.lower() for name in rest)) for rest in self._within(path))
+
+    def contain(self, path: tuple[str, ...]) -> bool:
+        """:returns: whether a path is in a repository, or stands for one; a link there stands for any other file."""
+        return path[-1].lower() == ".git" or any(self._within(path))
+
+    def _within(self, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        return (path[depth:] for depth in range(len(path)) if path[:depth] in self._known)
 
 
 def _decides(path: tuple[str, ...]) -> bool:

@@ -59,8 +59,7 @@ class HeldBackTests(LiveTestCase):
     def test_links_in_a_repository_lead_nowhere(self) -> None:
         self.write(".git/config", HARMLESS)
         self.write("scripts/pre-push")
-        (self.workspace / ".git" / "hooks").mkdir()
-        (self.workspace / ".git" / "hooks" / "pre-push").symlink_to("../../scripts/pre-push")
+        (self.workspace / ".git" / "logs").symlink_to("../scripts")
         self.begin()
         self.write("settings", "# [x]\n" + EVIL)
         (self.workspace / ".git" / "config").unlink()
@@ -73,7 +72,32 @@ class HeldBackTests(LiveTestCase):
         self.assertEqual((to / ".git" / "config").read_text(), HARMLESS)
         self.assertFalse((to / ".git" / "config").is_symlink())
         self.assertEqual({path for path, _ in done.left_out}, {".git/modules", ".git/info", "sub/.git"})
-        self.assertTrue((to / ".git" / "hooks" / "pre-push").is_symlink())
+        self.assertEqual(os.readlink(to / ".git" / "logs"), "../scripts")
+
+    def test_links_of_the_person_s_own_bring_what_they_led_to(self) -> None:
+        self.write(".git/HEAD")
+        self.write("scripts/pre-push", "mine\n", 0o755)
+        (self.workspace / ".git" / "hooks").mkdir()
+        (self.workspace / ".git" / "hooks" / "pre-push").symlink_to("../../scripts/pre-push")
+        (self.workspace / ".git" / "hooks" / "pre-commit").symlink_to("pre-push")
+        (self.workspace / "elsewhere").symlink_to("sub/.git")
+        (self.workspace / ".git" / "hooks" / "pre-merge").symlink_to("../../elsewhere/../scripts/pre-push")
+        self.write("sub/.git/HEAD")
+        (self.workspace / "sub" / ".git" / "hooks").symlink_to("../../scripts")
+        self.begin()
+        to, done = self.export()
+        self.assertEqual((to / ".git" / "hooks" / "pre-push").read_text(), "mine\n")
+        self.assertEqual(done.restored, [])
+        self.write("scripts/pre-push", "evil", 0o755)
+        to, done = self.export()
+        self.assertEqual((self.live(to), done.restored), (["scripts/pre-push"], [".git/hooks/pre-push"]))
+        self.assertEqual((to / ".git" / "hooks" / "pre-push").read_text(), "mine\n")
+        left_out = {".git/hooks/pre-commit", ".git/hooks/pre-merge", "sub/.git/hooks"}
+        self.assertEqual({path for path, _ in done.left_out}, left_out)
+        self.write("scripts/pre-push", "mine\n", 0o755)
+        (self.workspace / ".git" / "hooks" / "pre-push").unlink()
+        (self.workspace / ".git" / "hooks" / "pre-push").symlink_to("../../elsewhere")
+        self.assertEqual(self.export()[1].restored, [".git/hooks/pre-push"])
 
     def test_repositories_that_are_not_called_so(self) -> None:
         self.write("old.git/HEAD", "ref: refs/heads/main\n")
