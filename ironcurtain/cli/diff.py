@@ -68,7 +68,7 @@ def _remarks(comparison: Comparison, changes: list[Change]) -> None:
     review(findings(changes, comparison.before, comparison.after))
     if unseen := comparison.unseen:
         shown = one_line(_text(", ".join(path or "." for path in unseen[:10])), 600)
-        click.echo(f"Not compared, since there is too much in them: {shown}", err=True)
+        click.echo(f"Not compared, since there is too much in them or they cannot be listed: {shown}", err=True)
 
 
 def _print(text: str) -> None:

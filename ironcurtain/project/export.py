@@ -116,6 +116,8 @@ def _copy(source: Place, entry: Entry, target: Place, done: Exported) -> None:
         done.files += 1
     elif entry.kind == "directory":
         os.close(_made(target))
+        if not entry.listed:
+            done.left_out.append((path, "cannot be listed"))
     elif entry.kind == "link" and not leads_out(path, entry.target):
         with _parent(target) as (descriptor, name):
             os.symlink(entry.target, name, dir_fd=descriptor)

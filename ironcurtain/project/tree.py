@@ -81,7 +81,7 @@ class Tree:
 
     def entries(self, limit: int = ENTRIES_LIMIT) -> Iterator[tuple[Place, Entry]]:
         """
-        :param limit: how many entries are given; directories beyond it are given unlisted.
+        :param limit: how many entries are given; directories beyond it are given once more, unlisted.
         :returns: all that is below the directory but for git's objects, each with its place.
         """
         return self._walk(limit, opaque=True)
@@ -99,7 +99,7 @@ class Tree:
                 continue
             for below, entry in self._list(place):
                 limit -= 1
-                if entry.kind != "directory":
+                if entry.kind != "directory" or not entry.listed:
                     yield below, entry
                 elif opaque and is_opaque(below.parts):
                     yield below, msgspec.structs.replace(entry, listed=False)
@@ -108,12 +108,18 @@ class Tree:
                     queues[_turn(below.parts)].append(below)
 
     def _list(self, place: Place) -> Iterator[tuple[Place, Entry]]:
-        with suppress(FileError, OSError), directory(place) as descriptor:  # it may be gone, or a link, by now
-            for name in sorted(os.listdir(descriptor)):
-                if self.stopped():
-                    return
-                with suppress(OSError):
-                    yield place.below(name), look(descriptor, name)
+        """What is in a directory; itself, unlisted, if it is gone or a link by now, or must not be listed."""
+        try:
+            with directory(place) as descriptor:
+                for name in sorted(os.listdir(descriptor)):
+                    if self.stopped():
+                        return
+                    with suppress(FileNotFoundError):
+                        yield place.below(name), look(descriptor, name)
+        except (FileError, OSError):
+            if not place.parts:
+                raise
+            yield place, Entry(kind="directory", listed=False)
 
 
 def is_opaque(path: tuple[str, ...]) -> bool:

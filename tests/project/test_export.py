@@ -65,6 +65,28 @@ class ExportTests(WorkspaceTestCase):
         self.assertEqual(sorted(done.restored), [".git/config", ".git/hooks/pre-push"])
         self.assertNotIn("evil", "".join(p.read_text() for p in to.rglob("*") if p.is_file()))
 
+    def test_a_directory_that_cannot_be_listed_is_told(self) -> None:
+        if os.geteuid() != 0:
+            raise self.skipTest("only root can be somebody else")
+        self.write("shut/.git/config")
+        self.write("open/file")
+        self.begin()
+        (self.workspace / "shut" / ".git").chmod(0o311)
+        (self.workspace / "seen").mkdir()
+        self.write("seen/file")
+        (self.workspace / "seen").chmod(0o644)
+        for path in (self.top, self.workspace):
+            path.chmod(0o777)
+        comparison = self.comparison()
+        to = destination(self.top / "to", str(self.workspace.resolve()))
+        os.chown(to, 4711, 4711)
+        os.seteuid(4711)
+        self.addCleanup(os.seteuid, 0)
+        self.assertEqual((comparison.changes(), comparison.unseen), ([], ["seen", "shut/.git"]))
+        why = "cannot be listed"
+        self.assertEqual(export(comparison, to).left_out, [("seen", why), ("shut/.git", why)])
+        self.assertTrue((to / "open" / "file").exists())
+
     def test_git_s_objects_are_copied(self) -> None:
         self.write(".git/objects/ab/cdef", "object")
         self.begin()

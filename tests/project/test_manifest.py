@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 
@@ -93,6 +94,16 @@ class ManifestTests(WorkspaceTestCase):
         listed = ["/".join(place.parts) for place, _ in self.tree().entries(limit=26)]
         self.assertIn(".git/modules/m/config", listed)
         self.assertNotIn(".git/modules/m/objects/ab", listed)
+
+    def test_a_directory_that_cannot_be_listed_is_said_to_be_unlisted(self) -> None:
+        """An agent may take away the permission to list one, and git still finds what it looks for in it."""
+        self.write("a/file")
+        self.write("b/file")
+        walk = self.tree().entries()
+        first, _ = next(walk)
+        shutil.rmtree(first.path)
+        listed = {"/".join(place.parts): entry.listed for place, entry in walk}
+        self.assertEqual(listed, {"a": False, "b": True, "b/file": True})
 
     def test_git_s_objects_are_left_out(self) -> None:
         self.write(".git/objects/ab/cd")
