@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ironcurtain.home import SessionPaths
+from ironcurtain.home import Home, SessionPaths
 from ironcurtain.identity import identify
-from ironcurtain.registry import Entry
+from ironcurtain.registry import Entry, Registry
 from ironcurtain.session.model import SessionInfo
 
 
@@ -26,3 +26,18 @@ def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> Entry:
         kind=info.kind,
         control_socket=control_socket,
     )
+
+
+class Registration:
+    """A session's entry, as one of its parts: there from its start to its stop."""
+
+    def __init__(self, home: Home, entry: Entry) -> None:
+        self._registry, self._entry = Registry(home.registry), entry
+
+    async def start(self) -> None:
+        """Let every process find the session."""
+        self._registry.add(self._entry)
+
+    async def stop(self) -> None:
+        """Let nobody find it any more."""
+        self._registry.remove(self._entry.session_id)

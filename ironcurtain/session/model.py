@@ -52,7 +52,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param started_at: UTC in ISO 8601.
     :param turns: messages so far; of a loop, iterations.
     :param pending: escalations that wait for a person.
-    :param options: what was asked for when it first started.
+    :param options: what was asked for; what is given when it goes on counts once it is ready.
     :param terminal: whether its agent shows a screen of its own, to be attached to, and takes no messages.
     :param status: the exit status of the program in that terminal, once it has ended and as far as it is known.
     """

@@ -1,8 +1,9 @@
 """
 What comes into a session's workspace before its agent starts, and what a person should look at when it has ended.
 
-A repository is cloned; then everything in the workspace is listed, in a thread, while the other parts start. At the end
-the workspace is compared with that list, and files that programs run or obey by themselves are told.
+A repository is cloned; then everything in the workspace is listed, in a thread, while the other parts start: but not
+an agent that works as soon as it has started. At the end the workspace is compared with that list, and files that
+programs run or obey by themselves are told.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
 from ironcurtain.home import Home
-from ironcurtain.locks import is_held
+from ironcurtain.locks import FileLock, Held, is_held
 from ironcurtain.project.repository import checked_address
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Kind
@@ -35,6 +35,18 @@ def closed_session(home: Home, session_id: str) -> SessionInfo:
     if is_held(paths.lock):
         raise Unavailable(f"session {info.number} runs now: end it first with 'ironcurtain stop {info.number}'")
     return info
+
+
+def hold(lock: FileLock, number: int) -> None:
+    """
+    Take the lock of a session that starts.
+
+    :raises Unavailable: it runs already.
+    """
+    try:
+        lock.acquire()
+    except Held:
+        raise Unavailable(f"session {number} runs now: see 'ironcurtain sessions'") from None
 
 
 def continued(request: SessionRequest, earlier: SessionInfo, home: Home) -> SessionRequest:

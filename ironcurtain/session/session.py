@@ -14,22 +14,23 @@ from twisted.python.failure import Failure
 from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError, Unavailable
+from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
 from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
 from ironcurtain.lifecycle import Lifecycle, StartFailed, started
-from ironcurtain.locks import FileLock, Held
+from ironcurtain.locks import FileLock
 from ironcurtain.numbers import Counter
-from ironcurtain.registry import Registry, label
+from ironcurtain.registry import label
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
-from ironcurtain.session.entry import entry
+from ironcurtain.session.entry import Registration, entry
 from ironcurtain.session.history import History
 from ironcurtain.session.log import SessionLog
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
 from ironcurtain.session.parts import Agent, Core, Kind, Project, Services, Tools
 from ironcurtain.session.questions import told
+from ironcurtain.session.resume import hold
 from ironcurtain.session.terminal import SharedTerminal
 from ironcurtain.session.words import describe
 from ironcurtain.terminal.hub import Hub
@@ -74,6 +75,7 @@ class Session:
             attended=lambda: self.state is not State.CLOSED and attended(),
         )
         self._kind, self._services, self._resumed = kind, services, earlier is not None
+        self._options = earlier.options if earlier else request.options  # new ones hold once it has started with them
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
@@ -98,7 +100,7 @@ class Session:
             turns=self._turns,
             pending=len(self.escalations.pending()),
             reason=self.reason,
-            options=dict(self.request.options),
+            options=dict(self._options),
             terminal=self._has_terminal,
             status=over.status if over is not None else None,
         )
@@ -131,6 +133,7 @@ class Session:
             if self._closing:
                 raise SessionError("SESSION_INIT_FAILED", "the session was closed while it started") from None
             raise
+        self._options = self.request.options
         self._enter(State.READY)
         self._try_to_save()
 
@@ -204,13 +207,18 @@ class Session:
         core = self._core(account, audit)
         project = await self._start_project(core)
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
+        if self.request.terminal is not None:  # its program may work as soon as it has started
+            await self._settle(project)
         self._agent = await start("the agent", lambda: started(kind.make_agent(core, tools)), lambda part: part.stop())
         if (hub := self._agent.terminal) is not None:
             shared = SharedTerminal(core, hub)
             self._shared = await start("the terminal's socket", lambda: started(shared), lambda part: part.stop())
-        if project is not None:
-            await start("the list of the workspace's files", project.settled, lambda _: succeed(None))
-        await start("the registry entry", self._register, self._unregister)
+        if self.request.terminal is None:
+            await self._settle(project)
+        await start("the registry entry", lambda: started(self._registration()), lambda part: part.stop())
+
+    def _registration(self) -> Registration:
+        return Registration(self._services.home, entry(self.info, self.paths, self._services.control_socket))
 
     async def _start_project(self, core: Core) -> Project | None:
         make = self._kind.make_project
@@ -218,6 +226,10 @@ class Session:
             return None
         part = make(core)
         return await self._life.start("the project", lambda: started(part), lambda part: part.stop())
+
+    async def _settle(self, project: Project | None) -> None:
+        if project is not None:
+            await self._life.start("the list of the workspace's files", project.settled, lambda _: succeed(None))
 
     def _core(self, account: Account, audit: AuditLog) -> Core:
         return Core(
@@ -238,7 +250,7 @@ class Session:
     async def _make_directories(self) -> Account:
         account = self._services.choose_account(self.request.workspace)
         private_directory(self.paths.directory)
-        self._take_lock()
+        hold(self._lock, self.number)
         try:
             private_directory(self.paths.escalations)
             if self.request.directory is not None:
@@ -252,12 +264,6 @@ class Session:
             self._lock.release()
             raise
         return account
-
-    def _take_lock(self) -> None:
-        try:
-            self._lock.acquire()
-        except Held:
-            raise Unavailable(f"session {self.number} runs now: see 'ironcurtain sessions'") from None
 
     async def _close_log(self, _: Account) -> None:
         self._try_to_save()  # only now the status of a program in a terminal is known
@@ -290,14 +296,6 @@ class Session:
         rendezvous.start()
         self.escalations.subscribe(lambda change: self._emit(told(change)))
         return rendezvous
-
-    async def _register(self) -> Registry:
-        registry = Registry(self._services.home.registry)
-        registry.add(entry(self.info, self.paths, self._services.control_socket))
-        return registry
-
-    async def _unregister(self, registry: Registry) -> None:
-        registry.remove(self.id)
 
     async def _turn(self, agent: Agent, message: str) -> Reply:
         number, began = len(self.history.turns) + 1, timestamp(self._services.now())

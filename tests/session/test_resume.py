@@ -3,11 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, IronCurtainError, NotFound, SessionError, Unavailable, UsageError
 from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.resume import closed_session
 from ironcurtain.session.session import Session
 from ironcurtain.session.slots import Slot, TooMany
 from tests.audit.doubles import open_files, scratch
@@ -75,6 +77,23 @@ class ResumeTests(SynchronousTestCase):
         self.assertEqual(open_files(), self.before)
         self.world.next_agent = PlainAgent()
         self.start(SessionRequest("", resume=old.id))
+
+    def test_options_are_kept_once_it_has_started_with_them(self) -> None:
+        old = self.closed(request(options={"policy": "/good"}))
+        wrong = SessionRequest("", options={"policy": "/wrong"}, resume=old.id)
+        self.world.next_agent = PlainAgent(trouble=Unavailable("no policy"))
+        self.fails(wrong, SessionError)
+        self.assertEqual(closed_session(self.world.home, old.id).options, {"policy": "/good"})
+        self.world.next_agent = PlainAgent(pause=Deferred())
+        starting = Deferred.fromCoroutine(self.world.manager.create(wrong))
+        self.assertEqual(self.options_on_disk(old), {"policy": "/good"})
+        assert self.world.next_agent.pause is not None
+        self.world.next_agent.pause.callback(None)
+        self.successResultOf(starting)
+        self.assertEqual(self.options_on_disk(old), {"policy": "/wrong"})
+
+    def options_on_disk(self, session: Session) -> object:
+        return msgspec.json.decode(session.paths.snapshot.read_bytes())["options"]
 
     def test_what_is_no_session(self) -> None:
         old = self.closed(request())

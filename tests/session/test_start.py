@@ -118,6 +118,50 @@ class FailureTests(StartTestCase):
         return part.pause
 
 
+class Listed(Part):
+    """A project whose workspace is listed when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed: Deferred[None] = Deferred()
+
+    async def settled(self) -> None:
+        """Wait for the test."""
+        await self.listed
+
+
+class OrderTests(StartTestCase):
+    """When the workspace is listed, and when the agent starts."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.project = Listed()
+        kind = replace(self.world.kind, make_project=lambda core: self.project)
+        self.world.manager._kinds = {"plain": kind}
+
+    def test_an_agent_that_works_when_it_starts_comes_after_the_list(self) -> None:
+        created = self.create(request(terminal=(80, 24)))
+        self.assertNoResult(created)
+        self.assertEqual(self.world.agents, [])
+        self.project.listed.callback(None)
+        self.successResultOf(created)
+        self.assertIn("up", self.world.agents[0].calls)
+
+    def test_one_that_waits_for_messages_starts_meanwhile(self) -> None:
+        created = self.create()
+        self.assertIn("up", self.world.agents[0].calls)
+        self.assertNoResult(created)
+        self.assertEqual(self.world.registered(), [])
+        self.project.listed.callback(None)
+        self.successResultOf(created)
+
+    def test_without_a_list_no_agent_in_a_terminal_starts(self) -> None:
+        created = self.create(request(terminal=(80, 24)))
+        self.project.listed.errback(Unavailable("too many files"))
+        self.assertFailed(created, "the list of the workspace's files did not start", 69)
+        self.assertEqual(self.world.agents, [])
+
+
 class CancellationTests(StartTestCase):
     def waiting_for(self, part: str) -> Deferred[Session]:
         if part == "tools":
