@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.removal import remove_at
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -48,7 +48,7 @@ class Placer:
                 if found is not None and stat.S_ISREG(found) and not replace:
                     return
                 if found is not None and not stat.S_ISREG(found):
-                    _remove(directory, name)
+                    remove_at(directory, name)
                 self._write(directory, name, data)
         except OSError as e:
             raise Unavailable(f"{self._top / path} cannot be written: {e.strerror}") from None
@@ -92,10 +92,3 @@ def _mode(directory: int, name: str) -> int | None:
         return os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
-
-
-def _remove(directory: int, name: str) -> None:
-    if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
-        shutil.rmtree(name, dir_fd=directory)
-    else:
-        os.unlink(name, dir_fd=directory)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +13,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.loop.backend import Owner, Running, Task
 from ironcurtain.loop.mode import Mode
+from ironcurtain.removal import remove
 from ironcurtain.session.parts import Agent, Core, Kind
 from ironcurtain.session.slots import Slot
 from ironcurtain.terminal.attachment import Attachment
@@ -83,8 +82,7 @@ class ContainerBackend:
 
     def _forget(self) -> None:
         """Nothing that an agent keeps for itself is left to the next one; the workspace is."""
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self._core.paths.agent_home)
+        remove(self._core.paths.agent_home)
 
 
 class _InContainer:

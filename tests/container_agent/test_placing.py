@@ -9,6 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.container_agent.placing import Placer
 from ironcurtain.errors import Unavailable
 from tests.audit.doubles import open_files, scratch
+from tests.trees import ACCOUNT, nest, unprivileged
 
 
 class PlacingTests(SynchronousTestCase):
@@ -20,7 +21,7 @@ class PlacingTests(SynchronousTestCase):
         self.top.mkdir()
         self.outside.mkdir()
         (self.outside / "file").write_text("theirs")
-        self.uid = 54321 if os.geteuid() == 0 else os.geteuid()
+        self.uid = ACCOUNT if os.geteuid() == 0 else os.geteuid()
 
     def place(self, path: str, *, replace: bool = True, writable: bool = True) -> Path:
         Placer(self.top, self.uid, self.uid if os.geteuid() == 0 else os.getegid(), writable=writable).place(
@@ -62,6 +63,19 @@ class PlacingTests(SynchronousTestCase):
         self.assertEqual(self.place("file").read_text(), "ours")
         self.assertEqual(self.place("a/b").read_text(), "ours")
         self.assertEqual((self.outside / "file").read_text(), "theirs")
+
+    def test_what_is_in_the_way_cannot_stay_there(self) -> None:
+        (self.top / "file").mkdir()
+        closed = self.top / "closed" / "in"
+        closed.mkdir(parents=True)
+        (closed / "file").write_text("theirs")
+        unprivileged(self, self.scratch)
+        nest(self.top / "file")
+        closed.chmod(0o500)
+        closed.parent.chmod(0)
+        self.assertEqual(self.place("file").read_text(), "ours")
+        self.assertEqual(self.place("closed").read_text(), "ours")
+        self.assertEqual(sorted(os.listdir(self.top)), ["closed", "file"])
 
     def test_the_top_must_be_a_directory(self) -> None:
         (self.scratch / "link").symlink_to(self.top)
