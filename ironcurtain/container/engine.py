@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from ironcurtain.container.image_calls import ImageCalls
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.streams import Receiver, Stream
 from ironcurtain.container.wire import Demultiplexer
+from ironcurtain.errors import IronCurtainError
 
 USUAL_SOCKET = "/var/run/docker.sock"
 
@@ -43,6 +45,7 @@ class Engine:
         self._http = EngineHttp(reactor, socket)
         self.clock = reactor
         self.images = ImageCalls(self._http)
+        self._processors = 0.0
 
     @classmethod
     def find(cls, reactor: Any, environ: Mapping[str, str]) -> Engine:
@@ -72,6 +75,16 @@ class Engine:
     async def info(self) -> dict[str, Any]:
         """:returns: what the Engine says about itself and this machine, as it says it (``GET /info``)."""
         return _decoded(await self._http.call("GET", "/info"))
+
+    async def processors(self) -> float:
+        """:returns: how many a container may have at most, which is asked once; infinite where nobody says it."""
+        if not self._processors:
+            try:
+                found = (await self.info()).get("NCPU")
+            except IronCurtainError:
+                return math.inf
+            self._processors = float(found) if isinstance(found, int) and found > 0 else math.inf
+        return self._processors
 
     async def create(self, spec: ContainerSpec) -> str:
         """

@@ -50,6 +50,7 @@ def describe(
     paths: SessionPaths,
     run: RunPaths,
     resources: Resources,
+    processors: float,
     home: Path,
     owner: ProcessIdentity,
 ) -> ContainerSpec:
@@ -57,6 +58,7 @@ def describe(
     :param command: the main program; :data:`COMMAND` where programs are run in it one by one.
     :param tty: whether that program has a terminal.
     :param environment: of everything inside.
+    :param processors: how many this machine has; an Engine refuses to give more.
     :param home: our own.
     :param owner: this process.
     :raises UsageError: it cannot be had so.
@@ -78,7 +80,7 @@ def describe(
         ),
         tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
         memory_mb=resources.memory_mb,
-        cpus=resources.cpus,
+        cpus=min(resources.cpus, processors),
         pids=resources.pids,
         labels=owner_labels(session_id, str(home), owner),
         tty=tty,

@@ -163,6 +163,7 @@ class ContainerKind:
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
             await clearing  # what a crash left has the name of ours
+        asking = Deferred.fromCoroutine(engine.processors())
         image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
         self._directories(core, proxies.authority)
         return describe(
@@ -176,6 +177,7 @@ class ContainerKind:
             paths=core.paths,
             run=proxies.run,
             resources=core.services.settings.resources,
+            processors=await asking,
             home=core.services.home.path,
             owner=identify(),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import socket
 import tempfile
@@ -21,6 +22,11 @@ from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.http import EngineHttp
 
 PONG = "HTTP/1.1 200 OK\r\nApi-Version: {}\r\nContent-Length: 2\r\n\r\nOK"
+
+
+def information(text: str) -> str:
+    """:returns: what an Engine says of itself and its machine."""
+    return f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}"
 
 
 class Peer(Protocol):
@@ -139,6 +145,18 @@ class EngineHttpTests(TestCase):
         with self.assertRaises(CancelledError):
             await waiting
         await peers.over
+
+    async def test_how_many_processors_there_are_is_asked_once(self) -> None:
+        peers = await self.serve(PONG.format("1.41"), information('{"NCPU": 3}'))
+        found = Engine(reactor, self.path)
+        self.assertEqual((await found.processors(), await found.processors()), (3.0, 3.0))
+        self.assertEqual(len(peers.requests), 2)
+
+    async def test_an_engine_that_does_not_say_how_many_processors_there_are(self) -> None:
+        for answer in (information("{}"), "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", None):
+            self.fresh()
+            await self.serve(PONG.format("1.41"), answer)
+            self.assertEqual(await Engine(reactor, self.path).processors(), math.inf)
 
 
 class FindTests(TestCase):

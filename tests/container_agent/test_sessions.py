@@ -16,11 +16,19 @@ from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageE
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.slots import TooMany
-from ironcurtain.settings import Limits
+from ironcurtain.settings import Limits, Resources, Settings
 from tests import engine
 from tests.container_agent.worlds import UID, ContainerTestCase, reactor
 from tests.model_stub.certificates import Authority
 from tests.project.git_server import publish, serve
+
+
+class MachineTests(ContainerTestCase):
+    settings = Settings(resources=Resources(memory_mb=256, pids=64, cpus=4096.0))
+
+    async def test_fewer_processors_than_the_settings_say(self) -> None:
+        session = await self.start()
+        self.assertEqual(await self.say(session, "echo hello"), "hello\n")
 
 
 class BeforeAnythingIsMadeTests(ContainerTestCase):

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.accounts import Account
+from ironcurtain.container_agent.description import COMMAND, describe
+from ironcurtain.home import Home
+from ironcurtain.identity import identify
+from ironcurtain.settings import Resources
+
+
+class DescriptionTests(SynchronousTestCase):
+    def cpus(self, wanted: float, processors: float) -> float:
+        home = Home(Path("/h"), Path("/r"))
+        return describe(
+            session_id="s",
+            image="image",
+            command=COMMAND,
+            tty=False,
+            account=Account(1000, 1000),
+            environment={},
+            workspace=Path("/w"),
+            paths=home.session("s"),
+            run=home.session_run("s"),
+            resources=Resources(cpus=wanted),
+            processors=processors,
+            home=home.path,
+            owner=identify(),
+        ).cpus
+
+    def test_no_more_processors_than_there_are(self) -> None:
+        self.assertEqual([self.cpus(2.0, 1), self.cpus(2.0, 4), self.cpus(2.0, math.inf)], [1, 2.0, 2.0])
