@@ -15,15 +15,16 @@ from ironcurtain.cli.output import as_json, home, print_json
 @as_json
 def gc(dry_run: bool, json_output: bool) -> None:
     """
-    Remove containers that dead processes left behind.
+    Remove containers and sockets that dead processes left behind.
 
     Whatever starts sessions does this by itself; this does it by hand. Only containers of this home are looked at, and
-    only those are removed whose owner has died: the labels of a container name that process, with its start time.
-    Sandboxes and all other files stay.
+    only those are removed whose owner has died: the labels of a container name that process, with its start time. The
+    directories of sockets are removed also where no Docker Engine answers. Sandboxes and all other files stay.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.sweep import leftovers, sweep
+    from ironcurtain.container_agent.leftovers import clear_sockets
 
     where = home()
 
@@ -31,12 +32,18 @@ def gc(dry_run: bool, json_output: bool) -> None:
         engine = Engine.find(reactor, os.environ)
         return await (leftovers if dry_run else sweep)(engine, where.path)
 
-    found = run(collect)
+    try:
+        found = run(collect)
+    finally:
+        without_owner = [] if dry_run else clear_sockets(where)
+        if not json_output:
+            for session in without_owner:
+                click.echo(f"Removed the sockets of session {session}: it does not run.")
     if json_output:
         print_json(found)
         return
     for leftover in found:
         did = "Would remove" if dry_run else "Removed"
         click.echo(f"{did} {leftover.name} (session {leftover.session}): its owner, process {leftover.pid}, is gone.")
-    if not found:
+    if not (found or without_owner):
         click.echo("Nothing is left behind.")

@@ -21,9 +21,16 @@ async def clear(engine: Engine, home: Home) -> list[str]:
     return [f"removed the container {found.name}, which process {found.pid} left behind" for found in removed]
 
 
-def clear_sockets(home: Home) -> None:
-    """Remove the socket directories of sessions that do not run."""
-    known = {home.session_run(paths.name).directory: home.session(paths.name).lock for paths in home.sessions.iterdir()}
-    for directory, lock in known.items():
-        if directory.is_dir() and not is_held(lock):
+def clear_sockets(home: Home) -> list[str]:
+    """
+    Remove the socket directories of sessions that do not run.
+
+    :returns: the ids of these sessions.
+    """
+    found = []
+    for session in sorted(path.name for path in home.sessions.glob("*/")):
+        directory = home.session_run(session).directory
+        if directory.is_dir() and not is_held(home.session(session).lock):
             shutil.rmtree(directory, ignore_errors=True)
+            found.append(session)
+    return found

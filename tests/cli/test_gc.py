@@ -13,7 +13,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.owners import owner_labels
+from ironcurtain.home import find_home
 from ironcurtain.identity import identify
+from ironcurtain.locks import FileLock
 from tests import engine
 
 
@@ -63,6 +65,31 @@ class CollectingTests(SynchronousTestCase):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn("ironcurtain doctor", done.stderr)
         self.assertFalse(self.home.exists())
+
+    def test_sockets_of_dead_sessions_go_without_an_engine_too(self) -> None:
+        self.environ["DOCKER_HOST"] = f"unix://{self.home}/docker.sock"
+        where = find_home(self.environ, os.geteuid())
+        where.prepare()
+        dead, live = "0df1a55d-4668-4597-9cae-ee29975ebc57", "1df1a55d-4668-4597-9cae-ee29975ebc57"
+        for session in (dead, live):
+            where.session(session).directory.mkdir()
+            where.session_run(session).host.mkdir(parents=True)
+        lock = FileLock(where.session(live).lock)
+        lock.acquire()
+        self.addCleanup(lock.release)
+        elsewhere = "2df1a55d-4668-4597-9cae-ee29975ebc57"  # its files are in another place
+        (where.sessions / f"{elsewhere}.json").touch()
+        where.session_run(elsewhere).directory.mkdir()
+        self.assertEqual(self.run_command("gc", "--dry-run").returncode, 69)
+        self.assertTrue(where.session_run(dead).directory.exists())
+        done = self.run_command("gc")
+        self.assertEqual(done.returncode, 69)
+        self.assertEqual(done.stdout, f"Removed the sockets of session {dead}: it does not run.\n")
+        self.assertIn("ironcurtain doctor", done.stderr)
+        self.assertFalse(where.session_run(dead).directory.exists())
+        for session in (live, elsewhere):
+            self.assertTrue(where.session_run(session).directory.exists())
+        self.assertEqual(self.run_command("gc").stdout, "")
 
     def test_the_doctor_finds_the_engine(self) -> None:
         self.environ |= engine.environment()
