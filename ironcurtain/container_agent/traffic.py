@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -122,12 +123,12 @@ def known_prices(settings: Settings) -> dict[str, prices.Price]:
     return {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
 
 
-def spent_before(records: Iterable[Mapping[str, Any]], known: Mapping[str, prices.Price]) -> Spent:
+def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.Price]) -> Spent:
     """
     :param records: of the session's audit log, which counts also what a crash interrupted.
     :param known: prices from the settings.
     """
-    spent = Spent()
+    spent = Spent(seconds=_seconds(records))
     for record in records:
         usage = record.get("usage")
         if record.get("kind") == "model-response" and isinstance(usage, Mapping):
@@ -135,6 +136,22 @@ def spent_before(records: Iterable[Mapping[str, Any]], known: Mapping[str, price
             spent.steps += 1
             spent.tokens += tokens.prompt_tokens + tokens.output_tokens
             spent.cost += prices.cost(str(record.get("model", "")), tokens, known) or 0.0
-        elif record.get("kind") == "run-end":
-            spent.seconds += float(record.get("durationMs", 0)) / 1000
     return spent
+
+
+def _seconds(records: Sequence[Mapping[str, Any]]) -> float:
+    """:returns: how long programs ran: where a crash came before their end, up to the last record before it."""
+    seconds, began, last = 0.0, "", ""
+    for record in (*records, {"kind": "resumed"}):
+        kind = record.get("kind")
+        if kind == "run":
+            began = record["time"]
+        elif kind == "run-end":
+            seconds += float(record.get("durationMs", 0)) / 1000
+            began = ""
+        elif kind in ("resumed", "recovered") and began:
+            took = datetime.fromisoformat(last) - datetime.fromisoformat(began)
+            seconds += max(0.0, took.total_seconds())
+            began = ""
+        last = record.get("time", "")
+    return seconds

@@ -5,6 +5,7 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.audit.chain import timestamp
 from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import Usage as Tokens
@@ -86,6 +87,24 @@ class TrafficTests(SynchronousTestCase):
         traffic.look()
         traffic.look()
         self.assertEqual(len(self.exhausted), 1)
+
+    def test_time_of_runs_that_a_crash_cut_off_counts_up_to_the_last_record(self) -> None:
+        def seconds(*records: tuple[str, float]) -> float:
+            written = [
+                {"kind": kind, "time": timestamp(1.5e9 + time), **({"durationMs": 500.0} if kind == "run-end" else {})}
+                for kind, time in records
+            ]
+            return spent_before(written, {}).seconds
+
+        cut_off = (("run", 10), ("model-response", 14), ("call", 17))
+        ended = (("run", 90), ("run-end", 91), ("end", 95))
+        for kind in ("resumed", "recovered"):
+            again = (kind, 80)
+            self.assertEqual(seconds(*cut_off, again), 7.0)
+            self.assertEqual(seconds(*cut_off, again, *ended, ("resumed", 99)), 7.5)
+            self.assertEqual(seconds(*cut_off, again, *cut_off, ("resumed", 180)), 14.0)
+        self.assertEqual(seconds(*cut_off), 7.0)
+        self.assertEqual(seconds(("run", 10), ("call", 4)), 0.0)  # the clock was set back
 
     def test_what_was_used_before_a_crash_counts(self) -> None:
         records: list[dict[str, Any]] = [
