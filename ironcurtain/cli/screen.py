@@ -20,7 +20,7 @@ from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home import Home
-from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.keys import QUIT
 from ironcurtain.terminal.local import LocalTerminal
@@ -55,9 +55,7 @@ class Screen:
         click.echo(f"Session {info.number}, in the daemon. {KEYS}.", err=True)
         status = await view_elsewhere(reactor, daemon, info, Mode.DRIVE)
         with suppress(IronCurtainError):  # it has ended, and the daemon has perhaps
-            if (await daemon.session(info.number)).status is not None:
-                await daemon.stop(info.number)  # until nothing of it runs any more
-                review_of(self._home.session(info.id))
+            await review_if_over(self._home, daemon, info)
         return status
 
     async def _alone(self, reactor: Any) -> int:
@@ -100,3 +98,15 @@ class Screen:
             await DeferredList(waits, fireOnOneCallback=True)
             waits[0].cancel()
         return told(session.number, ended)
+
+
+async def review_if_over(home: Home, owner: ControlClient, info: SessionInfo) -> None:
+    """
+    Name the files to look at once nothing of a session of another process runs any more; nothing if it goes on.
+
+    :param owner: that process.
+    """
+    now = await owner.session(info.number)
+    if now.state == State.CLOSED or now.status is not None:
+        await owner.stop(info.number)  # and wait for its end
+        review_of(home.session(info.id))
