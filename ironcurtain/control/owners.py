@@ -1,13 +1,20 @@
-"""Find the sessions of all processes of a home, through their entries in the registry."""
+"""
+Find the sessions of all processes of a home.
+
+A process is found through the entries of its sessions in the registry, and through its socket at its usual place: a
+session that starts has no entry yet.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.home import Home
+from ironcurtain.identity import identify
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.registry import Registry
 from ironcurtain.session.model import SessionInfo
@@ -20,8 +27,11 @@ class Owners:
 
     def __init__(self, reactor: Any, home: Home) -> None:
         entries = Registry(home.registry).live()
-        sockets = {entry.control_socket for entry in entries if entry.control_socket}
-        self._clients = [ControlClient(reactor, socket) for socket in sorted(sockets)]
+        found = [str(home.daemon_socket)] if home.daemon_socket.exists() else []
+        found += [str(path) for path, pid in home.owner_sockets() if identify(pid).alive]
+        found += [entry.control_socket for entry in entries if entry.control_socket]
+        sockets = {os.path.realpath(path): path for path in found}  # the home may have more than one name
+        self._clients = [ControlClient(reactor, path) for path in sorted(sockets.values())]
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: the open sessions of all of them, by number."""
@@ -56,10 +66,11 @@ class Owners:
 
     async def of_session(self, name: str) -> ControlClient:
         """:raises NotFound: no process has a session of this number or id."""
-        for client, infos in await self._all(lambda client: client.sessions()):
-            if any(name in (str(info.number), info.id) for info in infos):
-                return client
-        raise NotFound(f"there is no session {name}: see 'ironcurtain sessions'")
+        found = await self._all(lambda client: client.sessions())
+        named = [(info, client) for client, part in found for info in part if name in (str(info.number), info.id)]
+        if not named:
+            raise NotFound(f"there is no session {name}: see 'ironcurtain sessions'")
+        return min(named, key=lambda pair: pair[0].state == "closed")[1]  # it may go on elsewhere than where it ended
 
     async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[tuple[ControlClient, T]]:
         answers = []

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.threads import deferToThread
@@ -15,19 +17,19 @@ from ironcurtain.control.client import ControlClient, _Events
 from ironcurtain.control.owners import Owners
 from ironcurtain.control.server import listen
 from ironcurtain.control.wire import RemoteError
-from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.identity import identify
 from ironcurtain.operations.operations import Operations
 from ironcurtain.registry import Entry, Registry
 from ironcurtain.session import events
 from ironcurtain.session.events import SessionEvent, Stamped
-from ironcurtain.session.model import Reply
+from ironcurtain.session.model import Reply, SessionRequest
 from ironcurtain.terminal.model import Ended, Mode
 from tests.audit.doubles import scratch
 from tests.control.doubles import start_owner
 from tests.escalation.doubles import make_scope
-from tests.session.doubles import USAGE, World, make_request, request
+from tests.session.doubles import USAGE, PlainAgent, World, make_request, request
 
 
 class Heard:
@@ -312,3 +314,53 @@ class OwnersTests(TestCase):
         stopped = port.stopListening()
         assert stopped is not None
         await stopped
+
+    async def test_sessions_that_are_in_no_registry_yet(self) -> None:
+        """They start: in the daemon and in a process beside it; sockets of dead processes are not asked."""
+        pauses, worlds = [Deferred[None](), Deferred[None]()], [World(scratch(self), reactor=reactor)]
+        home = worlds[0].home
+        home.prepare()
+        worlds.append(World(scratch(self), at=home, reactor=reactor))
+        paths = (home.daemon_socket, home.owner_socket(os.getpid()))
+        starting, ports = [], []
+        for world, path, pause in zip(worlds, paths, pauses, strict=True):
+            ports.append(await listen(reactor, path, Operations(world.manager)))
+            world.next_agent = PlainAgent(pause=pause)
+            starting.append(Deferred.fromCoroutine(world.manager.create(request())))
+        os.link(home.daemon_socket, home.owner_socket(dead_pid()))
+        owners = Owners(reactor, home)
+        found = [(info.number, info.state) for info in await owners.sessions()]
+        self.assertEqual(found, [(1, "initializing"), (2, "initializing")])
+        for number, start in enumerate(starting, 1):
+            client = await owners.of_session(str(number))
+            self.assertEqual((await client.stop(number)).state, "closed")
+            await self.assertFailure(start, SessionError)
+        for world, port in zip(worlds, ports, strict=True):
+            world.watcher.stop()
+            await maybeDeferred(port.stopListening)
+
+    async def test_a_session_that_goes_on_elsewhere(self) -> None:
+        """Where it ended, it is still known."""
+        world = World(scratch(self), reactor=reactor)
+        other = World(scratch(self), at=world.home, reactor=reactor)
+        session = await world.manager.create(request())
+        await world.manager.close(session, "enough")
+        ports = [
+            await listen(reactor, world.home.daemon_socket, Operations(world.manager)),
+            await listen(reactor, world.home.owner_socket(os.getpid()), Operations(other.manager)),
+        ]
+        client = await Owners(reactor, world.home).of_session("1")
+        self.assertEqual((await client.session(1)).state, "closed")
+        await other.manager.create(SessionRequest("", resume=session.id))
+        client = await Owners(reactor, world.home).of_session("1")
+        self.assertEqual((await client.session(1)).state, "ready")
+        for closing, port in zip((world, other), ports, strict=True):
+            await closing.manager.stop("the end")
+            closing.watcher.stop()
+            await maybeDeferred(port.stopListening)
+
+
+def dead_pid() -> int:
+    """:returns: of a process that has ended."""
+    with subprocess.Popen(["true"]) as process:
+        return process.pid
