@@ -163,8 +163,7 @@ class ContainerKind:
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
             await clearing  # what a crash left has the name of ours
-        asking = Deferred.fromCoroutine(engine.processors())
-        image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
+        image, processors = await self._image_and_processors(core, engine)
         self._directories(core, proxies.authority)
         return describe(
             session_id=core.id,
@@ -177,10 +176,20 @@ class ContainerKind:
             paths=core.paths,
             run=proxies.run,
             resources=core.services.settings.resources,
-            processors=await asking,
+            processors=processors,
             home=core.services.home.path,
             owner=identify(),
         )
+
+    async def _image_and_processors(self, core: Core, engine: Engine) -> tuple[str, float]:
+        asking = Deferred.fromCoroutine(engine.processors())
+        try:
+            image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
+        except BaseException:
+            asking.addErrback(lambda _: None)  # nobody waits for it any more
+            asking.cancel()
+            raise
+        return image, await asking
 
     async def _clear(self, core: Core, engine: Engine) -> None:
         for sentence in await clear(engine, core.services.home):

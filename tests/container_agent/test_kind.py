@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.endpoints import UNIXServerEndpoint
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.python.failure import Failure
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.container.engine import Engine
+from ironcurtain.container_agent.kind import ContainerKind
+from ironcurtain.errors import Unavailable
+from tests.audit.doubles import scratch
+from tests.container_agent.worlds import ScriptAgent
+from tests.session.doubles import World, request
+
+
+class Silent(Protocol):
+    """An Engine that does not answer."""
+
+    def __init__(self) -> None:
+        self.asked: Deferred[None] = Deferred()
+        self.over: Deferred[None] = Deferred()
+
+    def connectionMade(self) -> None:
+        """Tell."""
+        self.asked.callback(None)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Tell."""
+        self.over.callback(None)
+
+
+class ImageTests(TestCase):
+    timeout = 20
+
+    async def test_without_an_image_nothing_is_asked_any_more(self) -> None:
+        silent, path = Silent(), str(scratch(self) / "engine.sock")
+        port = await UNIXServerEndpoint(reactor, path).listen(Factory.forProtocol(lambda: silent))
+        self.addCleanup(lambda: maybeDeferred(port.stopListening))
+        world = World(scratch(self), reactor=reactor)
+        session = await world.manager.create(request())
+        core = world.agents[-1].core
+        assert core is not None
+
+        async def no_image(name: str, progress: Callable[[str], None]) -> str:
+            await silent.asked
+            raise Unavailable("no image")
+
+        engine = Engine(reactor, path)
+        kind = ContainerKind(ScriptAgent(), lambda: engine, no_image, world.services, reactor, {})
+        looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine))
+        await self.assertFailure(looking, Unavailable)
+        await silent.over
+        await world.manager.close(session, "the test ends")
+        world.watcher.stop()
