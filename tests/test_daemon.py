@@ -86,11 +86,15 @@ class DaemonCase(SynchronousTestCase):
 
     def asking(self) -> subprocess.Popen[str]:
         """:returns: a session that takes messages."""
-        before = len(self.product.json("sessions"))
+        before = self.started()
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
-        while len(self.product.json("sessions")) == before:
+        while self.started() == before:
             self.assertIsNone(process.poll())
         return process
+
+    def started(self) -> int:
+        """:returns: how many sessions have started."""
+        return sum(session["state"] != "initializing" for session in self.product.json("sessions"))
 
     def ask(self, process: subprocess.Popen[str]) -> float:
         """Have a session ask a person. :returns: for how many seconds it waits."""

@@ -112,8 +112,8 @@ class SingleShotTests(ProductCase):
             self.assertIn(process.returncode, (status, 1) if number == signal.SIGINT else (status,))
 
     def product_ready(self, process: object) -> None:
-        """Wait until the session is registered: the signal must meet it at work."""
-        while not self.product.json("sessions"):
+        """Wait until the session has started: the signal must meet it at work."""
+        while all(session["state"] == "initializing" for session in self.product.json("sessions")):
             pass
 
 
