@@ -6,7 +6,7 @@ All are measured in one run, in turns, with the same provider behind them, so th
 agent and the provider are one C program. mitmproxy needs Python 3.12 and an environment of its own::
 
     python3.13 -m venv /tmp/mitmproxy && /tmp/mitmproxy/bin/pip install mitmproxy
-    python benchmarks/mitm.py [--mitmdump /tmp/mitmproxy/bin/mitmdump] [--rounds 5]
+    python -m benchmarks.mitm [--mitmdump /tmp/mitmproxy/bin/mitmdump] [--rounds 5]
 
 Only the ratios count. The bars: requests on one connection 12 times as many as mitmproxy's, new connections 6 times, a
 fourteenth of its processor time for a request; an event half as late as through mitmproxy, and 1.8 times as late as
@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mitm_peers import Peer, peers
+from benchmarks.mitm_peers import Peer, peers
 
 STREAMS, GAP = 4, 5000
 """How many streams of events at a time, and the microseconds between two events of one."""

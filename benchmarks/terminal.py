@@ -4,7 +4,7 @@ What it costs to share a terminal: bulk output, a viewer that does not read, red
 Everything is measured in this process, where hubs live in the product too; programs, and the process of the screen
 models, are others. Each part has its floor, taken in turns with it, and prints a table::
 
-    python benchmarks/terminal.py [--part bulk --part stalled --part redraw --part many] [--rounds 3]
+    python -m benchmarks.terminal [--part bulk --part stalled --part redraw --part many] [--rounds 3]
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from twisted.internet import asyncioreactor
 
 asyncioreactor.install()
 
-from terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
+from benchmarks.terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred, DeferredList  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402

@@ -113,7 +113,7 @@ def serve(top: Path) -> None:
     from twisted.internet.threads import deferToThread
 
     from ironcurtain.audit import AuditLog
-    from ironcurtain.escalation import EscalationQueue
+    from ironcurtain.escalation import EscalationQueue, closing_numbers
     from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
     from ironcurtain.mcp_proxy.servers_config import ServerConfig
     from ironcurtain.pathmap import PathMap
@@ -141,6 +141,7 @@ def serve(top: Path) -> None:
             now=time.time,
             timeout=300.0,
             attended=lambda: True,
+            next_closing=closing_numbers(time.time()),
         ),
         paths=paths,
         redactor=redactor,
