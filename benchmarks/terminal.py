@@ -27,11 +27,11 @@ from twisted.internet import asyncioreactor
 
 asyncioreactor.install()
 
-from benchmarks.terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred, DeferredList  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 
+from benchmarks.terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from ironcurtain.container.terminal import MARK, ContainerTerminal  # noqa: E402
 from ironcurtain.terminal import screen  # noqa: E402
 from ironcurtain.terminal.attachment import Attachment  # noqa: E402

@@ -250,9 +250,14 @@ class LoopAgent:
         reader = ScanProcess(self._reactor, begin, lambda event: self._event(stage, event), stream.hold_back)
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
-        watch = Watch(self._clock, reader, show, self._idle_seconds, left, lambda: self._active(stage))
+        watch = Watch(self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage))
         stream.listens = mode is Mode.INTERACTIVE
-        owner = Owner(watch.received, stage.complained, stage.input_full)
+
+        def relayed(data: bytes) -> None:
+            stage.relayed(data)
+            watch.shown(data)
+
+        owner = Owner(watch.received, stage.complained, stage.input_full, stage.direct, relayed)
         task = Task(prompt, mode, self._environ(number), stage.size, stream)
         self._interrupts, self._starting = Interrupts(), Deferred.fromCoroutine(self._backend.run(task, owner))
         try:
@@ -271,7 +276,9 @@ class LoopAgent:
             self._starting = None
         stage.reader, self._watch = reader, watch
         watch.begin(running)
-        return watch, reader, await running.done
+        ended = await running.done
+        stage.settle()
+        return watch, reader, ended
 
     def _active(self, stage: Terminal | Streams) -> tuple[float, bool]:
         """What waits for a person is not idle."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from twisted.internet.defer import Deferred
@@ -47,6 +48,7 @@ class Watch:
     What is kept of one iteration, and when it has to end.
 
     :param show: gets the output.
+    :param in_order: does something once it is the turn of what was shown last.
     :param idle_seconds: after how long without activity it is ended; 0: never.
     :param limit_seconds: how long it may take; ``None``: as long as it likes.
     :ivar text: the last of what it wrote, once it has ended.
@@ -58,12 +60,13 @@ class Watch:
         clock: IReactorTime,
         reader: Reader,
         show: Callable[[bytes], None],
+        in_order: Callable[[Callable[[], None]], None],
         idle_seconds: float,
         limit_seconds: float | None,
         active: Callable[[], tuple[float, bool]],
     ) -> None:
         self._clock, self._show, self._last_active = clock, show, active
-        self._reader = reader
+        self._reader, self._in_order = reader, in_order
         self.began = clock.seconds()
         self._idle = Idle(idle_seconds, self.began)
         self._idle_seconds, self._limit_seconds = idle_seconds, limit_seconds
@@ -82,9 +85,13 @@ class Watch:
 
     def received(self, data: bytes) -> None:
         """It wrote something."""
-        self._idle.active(self._clock.seconds())
         self._show(data)
-        self._reader.feed(data)
+        self.shown(data)
+
+    def shown(self, data: bytes) -> None:
+        """It wrote something, which is shown already."""
+        self._idle.active(self._clock.seconds())
+        self._in_order(partial(self._reader.feed, data))
 
     def end(self, outcome: Outcome, reason: str, *, at_once: bool = False) -> None:
         """

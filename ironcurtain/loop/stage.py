@@ -57,6 +57,19 @@ class Streams:
     def input_full(self, full: bool) -> None:
         """Nobody types."""
 
+    def direct(self) -> None:
+        """Output goes through us."""
+
+    def relayed(self, data: bytes) -> None:
+        """No output goes elsewhere."""
+
+    def in_order(self, work: Callable[[], None]) -> None:
+        """Nothing is put off."""
+        work()
+
+    def settle(self) -> None:
+        """Nothing is put off."""
+
     def active(self) -> tuple[float, bool]:
         """:returns: when somebody typed the last time: never; and whether output is held up."""
         return 0.0, self.stream.paused
@@ -88,6 +101,8 @@ class Terminal:
         screen = open_screen(*size, reactor)
         self.hub: Hub = Hub(self.stream, services.clock, screen, size, recording=recording)
         self.output, self.input_full, self.mark = self.hub.received, self.hub.input_full, self.hub.mark
+        self.direct, self.relayed = self.hub.direct, self.hub.relayed
+        self.in_order, self.settle = self.hub.in_order, self.hub.settle
 
     @property
     def size(self) -> tuple[int, int]:
@@ -120,12 +135,12 @@ class Terminal:
         self.hub.ended(Ended(status, reason))
 
     def _typed(self, data: bytes) -> None:
-        if self.reader is not None:
-            self.reader.typed(data)
+        if (reader := self.reader) is not None:
+            self.hub.in_order(lambda: reader.typed(data))
 
     def _resized(self, columns: int, rows: int) -> None:
-        if self.reader is not None:
-            self.reader.resize(columns, rows)
+        if (reader := self.reader) is not None:
+            self.hub.in_order(lambda: reader.resize(columns, rows))
 
     def _echoes(self) -> bool:
         return bool(getattr(self.stream.program, "echoes", False))

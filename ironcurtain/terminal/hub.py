@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -11,6 +12,7 @@ from twisted.logger import Logger
 from ironcurtain.display import shorten
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.backlog import BACKLOG_LIMIT, Backlog
 from ironcurtain.terminal.model import Ended, Mode, ScreenModel, Stream, Viewer, sane_size
 from ironcurtain.terminal.queue import QUEUE_LIMIT
 from ironcurtain.terminal.recording import Recording
@@ -68,6 +70,7 @@ class Hub:
         self._resizing: IDelayedCall | None = None
         self._flushing: IDelayedCall | None = None
         self._paused = self._input_full = False
+        self._backlog = Backlog(clock)
         self._notice = b""
         self.active = clock.seconds()
 
@@ -91,17 +94,44 @@ class Hub:
         self.active = self._clock.seconds()
         for attachment in self._attachments:  # first: a person waits for it
             attachment.output(data)
-        self._screen.feed(data)
-        if self._recording is not None:
-            self._record(lambda recording, now: recording.output(now, data))
+        if self._backlog:
+            self._backlog.add(len(data), partial(self._remember, self.active, data))
+        else:
+            self._remember(self.active, data)
         if self._notice:
             self._give_notice()
+
+    def direct(self) -> int | None:
+        """
+        :returns: the descriptor of the only viewer's terminal, if output may be written to it now and be told to
+            :meth:`relayed` afterwards. That holds until the reactor's next turn.
+        """
+        if len(self._attachments) != 1 or self._notice or self._backlog.size >= BACKLOG_LIMIT:
+            return None
+        return self._attachments[0].direct()
+
+    def relayed(self, data: bytes) -> None:
+        """:param data: the program's output, which the only viewer has seen. All else is done once less comes."""
+        self.active = self._clock.seconds()
+        self._backlog.add(len(data), partial(self._remember, self.active, data))
+
+    def in_order(self, work: Callable[[], None]) -> None:
+        """:param work: is done after all that is put off about the output until now; at once, if nothing is."""
+        if self._backlog:
+            self._backlog.add(0, work)
+        else:
+            work()
+
+    def settle(self) -> None:
+        """Put nothing off any longer."""
+        self._backlog.settle()
 
     def ended(self, ended: Ended) -> None:
         """The program ended, or cannot be reached any more: viewers' terminals are restored. Harmless if it has."""
         if self._over is not None:
             return
         self._over = ended
+        self.settle()
         if self._resizing is not None:
             self._resizing.cancel()
             self._resizing = None
@@ -121,16 +151,19 @@ class Hub:
         for attachment in self._attachments:
             attachment.hold(full)
 
-    def attach(self, viewer: Viewer, mode: Mode, columns: int, rows: int) -> Attachment:
+    def attach(
+        self, viewer: Viewer, mode: Mode, columns: int, rows: int, direct: Callable[[], int | None] = lambda: None
+    ) -> Attachment:
         """
         Show the terminal to one more; the screen as it is now is drawn, soon, then what follows.
 
         :param columns: of the viewer's terminal, as are ``rows``; if it drives, the program's terminal takes this size.
+        :param direct: gives that terminal's descriptor, where what is written to it now comes next.
         :raises NotFound: the program has ended.
         """
         if self._over is not None:
             raise NotFound(f"its terminal is closed: {self._over.reason or 'the program ended'}")
-        attachment = Attachment(self, viewer, mode, sane_size(columns, rows), self._queue_limit)
+        attachment = Attachment(self, viewer, mode, sane_size(columns, rows), self._queue_limit, direct)
         if mode is Mode.DRIVE:
             self._driver = attachment
             self._want(attachment.size, at_once=True)
@@ -165,11 +198,13 @@ class Hub:
             the program has ended: the last output without its sequences. Does not fail.
         """
         found: Deferred[str] = Deferred()
+        self.settle()
         self._screen.text(found.callback)
         return found
 
     def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
         """For attachments: what draws from scratch all that there is now."""
+        self.settle()
         self._screen.redraw(*size, history, draw)
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
@@ -208,10 +243,20 @@ class Hub:
             self._driver = None if self._driver is attachment else self._driver
             self.changed()
 
+    def _remember(self, now: float, data: bytes) -> None:
+        self._screen.feed(data)
+        if self._recording is not None:
+            self._say(lambda recording: recording.output(now, data))
+
     def _record(self, say: Callable[[Recording, float], None]) -> None:
         if self._recording is not None:
+            now = self._clock.seconds()
+            self.in_order(lambda: self._say(lambda recording: say(recording, now)))
+
+    def _say(self, say: Callable[[Recording], None]) -> None:
+        if self._recording is not None:
             try:
-                say(self._recording, self._clock.seconds())
+                say(self._recording)
             except OSError as e:
                 self.log.error("the recording ends here: {error}", error=e)
                 self._recording = None
@@ -225,6 +270,7 @@ class Hub:
 
     def _give_notice(self) -> None:
         """Put the notice in where it cuts no sequence in two."""
+        self.settle()
         if self._notice and self._screen.between:
             notice, self._notice = self._notice, b""
             for attachment in self._attachments:
@@ -239,7 +285,7 @@ class Hub:
         if self._wanted == self._size or self._over is not None:
             return
         self._size = self._wanted
-        self._screen.resize(*self._size)
+        self.in_order(partial(self._screen.resize, *self._size))
         self._record(lambda recording, now: recording.resized(now, *self._size))
         self._stream.resize(*self._size)
         if self._resizing is None:

@@ -158,6 +158,11 @@ class LocalTerminal(FileDescriptor):
                 termios.tcflush(self._opened, termios.TCOFLUSH)
                 os.write(self._opened, RESTORE)
 
+    def direct(self) -> int | None:
+        """:returns: its descriptor, if what is written to it now comes next; it does not block."""
+        waits = self.dataBuffer or self._tempDataBuffer
+        return self._opened if self.connected and not self.disconnecting and not waits else None
+
     def fileno(self) -> int:
         """For the reactor."""
         return self._opened

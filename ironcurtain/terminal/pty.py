@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.terminal.burst import pass_on
 from ironcurtain.terminal.direct import write_now
 from ironcurtain.terminal.ending import Ending
 from ironcurtain.terminal.model import Ended, sane_size
@@ -32,6 +33,9 @@ READ_LIMIT = 64 * 1024
 
 SHORT = 64
 """A read that gave fewer bytes than these has given all there is (our choice: the echo of a key)."""
+
+MUCH = 8 * 1024
+"""From how many bytes at once on more is expected to follow at once (our choice: two reads)."""
 
 _TERM = {"TERM": "xterm-256color"}
 
@@ -51,6 +55,12 @@ class Owner(Protocol):
 
     def received(self, data: bytes) -> None:
         """It wrote something."""
+
+    def direct(self) -> int | None:
+        """:returns: a descriptor that does not block, if output may go there before :meth:`relayed` hears of it."""
+
+    def relayed(self, data: bytes) -> None:
+        """It wrote something, which has gone there."""
 
     def input_full(self, full: bool) -> None:
         """Whether the command reads nothing, so that no more should be written."""
@@ -74,6 +84,7 @@ class LocalPty:
         self._reactor, self._clock = reactor, clock
         self._process: PTYProcess | None = None
         self._size = (0, 0)
+        self._much = False
         self._ending = Ending(clock, self._foreground)
         self.pid = 0
         self.done: Deferred[Ended] = Deferred()
@@ -162,6 +173,8 @@ class LocalPty:
         In place of Twisted's: the kernel gives a terminal's output in pieces of 4 KiB at most, and a turn of the
         reactor for each would take longer than all else.
         """
+        if self._much and self._pass_on():
+            return None
         pieces: list[bytes] = []
         size, result = 0, None
         while size < READ_LIMIT and result is None:
@@ -171,9 +184,23 @@ class LocalPty:
             if len(pieces) == before or len(pieces[-1]) < SHORT:
                 break
         if pieces:
+            self._much = size >= MUCH
             self.owner.received(b"".join(pieces))
             return None  # an end is found again
         return result
+
+    def _pass_on(self) -> bool:
+        """:returns: whether anything came."""
+        source, sink = self._descriptor, self.owner.direct()
+        if source is None or sink is None:
+            return False
+        shown, rest = pass_on(source, sink)
+        if shown:
+            self.owner.relayed(shown)
+        if rest:
+            self.owner.received(rest)
+        self._much = len(shown) >= MUCH
+        return bool(shown or rest)
 
     def exited(self) -> None:
         """For the process: it ended, and the kernel has hung up on all others that have the terminal."""

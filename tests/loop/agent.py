@@ -2,7 +2,8 @@
 A program that a loop runs in a terminal: ``python agent.py WORD ... PROMPT``.
 
 It says what it gets. Words: ``raw`` takes all keys as they come, ``paste`` asks for marks round pastes, ``alternate``
-shows the other screen and takes the mouse, ``stubborn`` survives SIGTERM, ``once`` promises in the first iteration.
+shows the other screen and takes the mouse, ``stubborn`` survives SIGTERM, ``flood`` writes some megabytes at once,
+``once`` promises in the first iteration.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ def main() -> None:
     say(b"\x1b[?2004h" * ("paste" in sys.argv) + b"\x1b[?1049h\x1b[?1000h\x1b[?25l" * ("alternate" in sys.argv))
     kind = b"terminal" if os.isatty(0) else b"none"
     say(READY % (os.getpid(), int(os.environ["IRONCURTAIN_LOOP_ITERATION"]), len(sys.argv), kind))
+    if "flood" in sys.argv:
+        with open(1, "wb", closefd=False) as output:
+            output.writelines(b"line %06d of much\n" % number for number in range(100_000))
     if "once" in sys.argv:
         say(b"\x1b[32mLOOP_\x1b[1mCOMPLETE\x1b[0m\r\n")
         return

@@ -13,6 +13,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
+from ironcurtain.terminal.cast import read_cast
 from tests.product import Product, children
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
@@ -92,6 +93,14 @@ class InteractiveTests(TerminalCase):
         text = self.ended(0)
         self.assertIn("LOOP_COMPLETE", text)
         self.assertEqual(self.outcomes(), ["promise"])
+
+    def test_much_at_once_is_shown_read_and_recorded(self) -> None:
+        self.loop("--pty", "flood", "once")
+        self.assertRegex(self.ended(0), r"line 099998 of much\n *line 099999 of much\n")
+        (path,) = self.product.home.glob("sessions/*/recording.cast")
+        shown = "".join(event.output for event in read_cast(path.read_bytes()).events)
+        lines = re.findall("line ([0-9]+) of much\r\n", shown)
+        self.assertEqual(lines, [f"{number:06}" for number in range(100_000)])
 
     def test_keys_reach_it_and_the_prompt_is_its_last_argument(self) -> None:
         self.loop("--pty -n 1", "raw")

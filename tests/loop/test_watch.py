@@ -57,7 +57,15 @@ class WatchTests(SynchronousTestCase):
         self.clock, self.program, self.shown = Clock(), Program(), list[bytes]()
         self.typed, self.held_up = 0.0, False
         self.reader = Reader()
-        self.watch = Watch(self.clock, self.reader, self.shown.append, idle, limit, lambda: (self.typed, self.held_up))
+        self.watch = Watch(
+            self.clock,
+            self.reader,
+            self.shown.append,
+            lambda work: work(),
+            idle,
+            limit,
+            lambda: (self.typed, self.held_up),
+        )
         self.watch.begin(self.program)
         self.addCleanup(lambda: self.assertEqual(self.clock.getDelayedCalls(), []))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -20,7 +21,8 @@ class Watcher:
     """Hears from a terminal, and lets a test wait for what it shows."""
 
     def __init__(self) -> None:
-        self.seen = b""
+        self.seen = self.past = b""
+        self.sink: int | None = None
         self.full: list[bool] = []
         self.ends: list[Ended] = []
         self._wanted: list[tuple[Callable[[], bool], Deferred[None]]] = []
@@ -31,6 +33,13 @@ class Watcher:
         self._wanted = [wait for wait in self._wanted if wait not in ready]
         for _, fired in ready:
             fired.callback(None)
+
+    def direct(self) -> int | None:
+        return self.sink
+
+    def relayed(self, data: bytes) -> None:
+        self.past += data
+        self.received(data)
 
     def input_full(self, full: bool) -> None:
         self.full.append(full)
@@ -52,6 +61,15 @@ class Watcher:
         self._wanted.append((lambda: text in self.seen, fired))
         self.received(b"")
         return fired
+
+
+def until_the_end(terminal: int) -> Iterator[int]:
+    """:returns: all bytes that come, until nobody has the other side of a terminal any more."""
+    try:
+        while data := os.read(terminal, 65536):
+            yield from data
+    except OSError as e:
+        assert e.errno == errno.EIO, e
 
 
 class PtyCase(TestCase):

@@ -12,6 +12,7 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.terminal.backlog import REST_SECONDS
 from ironcurtain.terminal.hub import FLUSH_SECONDS, Hub
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.recording import GATHER_SIZE, MASK, Recording
@@ -166,6 +167,19 @@ class HubRecordingTests(SynchronousTestCase):
         events = [event[1:] for event in self.memory.lines()[1:]]
         self.assertEqual(events, [["r", "90x30"], ["o", "out"], ["i", "in"], ["m", "files__write_file"]])
         self.assertEqual(self.memory.closed, 1)
+
+    def test_what_is_put_off_keeps_its_place_and_its_time(self) -> None:
+        attachment = self.hub.attach(Eye(), Mode.DRIVE, 80, 24)
+        self.hub.relayed(b"much")
+        self.clock.advance(0.02)
+        attachment.typed(b"in")
+        self.hub.mark("a call")
+        self.hub.received(b"more")
+        self.assertEqual(self.memory.lines()[1:], [])
+        self.clock.pump([REST_SECONDS, FLUSH_SECONDS])
+        self.assertEqual(
+            self.memory.lines()[1:], [[0.0, "o", "much"], [0.02, "i", "in"], [0.02, "m", "a call"], [0.02, "o", "more"]]
+        )
 
     def test_what_counts_is_whether_it_was_shown_when_it_was_typed(self) -> None:
         program = Asking()

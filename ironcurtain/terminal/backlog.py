@@ -1,0 +1,71 @@
+"""Work about output that has been shown already: in its order, and only once there is time for it. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+BACKLOG_LIMIT = 32 * 1024 * 1024
+"""Most bytes of output that wait (our choice); when more would, what has waited longest is done at once."""
+
+REST_SECONDS = 0.03
+"""How long nothing has to come before the work begins (our choice: longer than a burst)."""
+
+SLICE = 1024 * 1024
+"""How many bytes of output are dealt with in one turn of the reactor (our choice: some 10 ms)."""
+
+
+class Backlog:
+    """
+    :param clock: the reactor, or a ``Clock``.
+    :ivar size: how many bytes of output the work that waits is about.
+    """
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self._work: deque[tuple[int, Callable[[], None]]] = deque()
+        self._timer: IDelayedCall | None = None
+        self._last = 0.0
+        self.size = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._work)
+
+    def add(self, size: int, work: Callable[[], None]) -> None:
+        """
+        Let something wait.
+
+        :param size: of the output that came, in bytes; 0: none did.
+        """
+        self._work.append((size, work))
+        self.size += size
+        if size:
+            self._last = self._clock.seconds()
+        while self.size > BACKLOG_LIMIT:
+            self._do()
+        if self._timer is None and self._work:
+            self._timer = self._clock.callLater(REST_SECONDS, self._due)
+
+    def settle(self) -> None:
+        """Do all that waits, now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._work:
+            self._do()
+
+    def _do(self) -> None:
+        size, work = self._work.popleft()
+        self.size -= size
+        work()
+
+    def _due(self) -> None:
+        self._timer = None
+        rested = self._clock.seconds() - self._last >= REST_SECONDS
+        until = self.size - SLICE
+        while rested and self._work and self.size > until:
+            self._do()
+        if self._work:
+            self._timer = self._clock.callLater(0 if rested else REST_SECONDS, self._due)
