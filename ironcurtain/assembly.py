@@ -19,12 +19,13 @@ from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
+from ironcurtain.configuration import read_settings
 from ironcurtain.control import server as control
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import ConfigurationError, NotFound, SessionError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home, person_home, read_configuration
+from ironcurtain.home import Home, person_home
 from ironcurtain.identity import hide_memory, identify
 from ironcurtain.lifecycle import Lifecycle
 from ironcurtain.locks import FileLock
@@ -42,7 +43,7 @@ from ironcurtain.session.parts import Agent, Core, Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
-from ironcurtain.settings import Settings, Ssh, load
+from ironcurtain.settings import Settings, Ssh
 from ironcurtain.systemd import Systemd
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Application:
         )
 
     def _read_settings(self) -> Settings:
-        return load(str(self._home.config), read_configuration(self._home.config), self._environ).settings
+        return read_settings(self._home.config, self._environ).settings
 
     def _choose_account(self, workspace: Path | None) -> Account:
         return session_account(self.manager.services.settings.run_as, self._environ, workspace, os.geteuid())

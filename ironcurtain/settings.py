@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.structured import check_version, convert, parse_toml, wrong
+from ironcurtain.structured import check_version, convert, parse_toml
 
 FORMAT_VERSION = 1
 """Of ``config.toml``; newer ones are refused."""
@@ -216,7 +216,7 @@ class Effective:
 
 def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective:
     """
-    Put the settings together.
+    Put the settings together; :func:`ironcurtain.configuration.read_settings` also judges the tables of providers.
 
     :param source: the file's name, for messages and origins.
     :param text: its content; ``None`` if there is no such file.
@@ -232,11 +232,7 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
         if name != "version" and name.partition(".")[0] not in ("providers", "prices") and environ.get(variable):
             _put(parsed, name, environ[variable], variable)
             origins[name] = f"environment variable {variable}"
-    settings: Settings = convert(source, parsed, Settings, text or "")
-    for name, provider in settings.providers.items():
-        if provider.base_url and not is_base_url(provider.base_url):
-            raise wrong(source, BASE_URL, text or "", ("providers", name, "base_url"))
-    return Effective(settings, origins)
+    return Effective(convert(source, parsed, Settings, text or ""), origins)
 
 
 def is_base_url(url: str) -> bool:

@@ -19,10 +19,11 @@ from twisted.logger import Logger
 from twisted.python import usage
 from twisted.python.failure import Failure
 
+from ironcurtain.configuration import read_settings
 from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
-from ironcurtain.home import Home, find_home, read_configuration
+from ironcurtain.home import Home, find_home
 from ironcurtain.locks import FileLock
-from ironcurtain.settings import Ssh, load
+from ironcurtain.settings import Ssh
 from ironcurtain.ssh.addresses import check, family
 from ironcurtain.systemd import Systemd
 
@@ -109,7 +110,7 @@ class Options(usage.Options):
         """
         try:
             self.home = self._prepared_home()
-            settings = load(str(self.home.config), read_configuration(self.home.config), os.environ).settings
+            settings = read_settings(self.home.config, os.environ).settings
             lock = FileLock(self.home.daemon_lock)
             lock.acquire()
             lock.release()

@@ -146,12 +146,11 @@ def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
     :param named: the file that the person named, if so; then it has to hold something.
     :raises ConfigurationError: it cannot be read, or holds no provider.
     """
+    from ironcurtain.configuration import read_settings
     from ironcurtain.errors import ConfigurationError
-    from ironcurtain.home import read_configuration
-    from ironcurtain.settings import Provider, load
+    from ironcurtain.settings import Provider
 
-    text = read_configuration(source)
-    tables = load(str(source), text, {}).settings.providers
+    tables = read_settings(source, {}).settings.providers
     if named is not None and not tables:
         raise ConfigurationError(str(source), f"names no provider: write a table [providers.{USUAL}] there")
     return tables or {USUAL: Provider()}

@@ -9,9 +9,10 @@ from typing import Any
 import click
 import msgspec
 
+from ironcurtain.configuration import read_settings
 from ironcurtain.display import table
-from ironcurtain.home import Home, find_home, read_configuration
-from ironcurtain.settings import Effective, load
+from ironcurtain.home import Home, find_home
+from ironcurtain.settings import Effective
 
 as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON, for programs.")
 """The option of every command whose output is data."""
@@ -24,7 +25,7 @@ def home() -> Home:
 
 def settings(where: Home) -> Effective:
     """:returns: the settings in force."""
-    return load(str(where.config), read_configuration(where.config), os.environ)
+    return read_settings(where.config, os.environ)
 
 
 def print_json(value: Any) -> None:

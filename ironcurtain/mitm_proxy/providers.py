@@ -17,6 +17,7 @@ from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, parse
 from ironcurtain.mitm_proxy.headers import Role, role
 from ironcurtain.mitm_proxy.refusals import Dialect
 from ironcurtain.settings import BASE_URL, Provider, is_base_url
+from ironcurtain.structured import wrong
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")
@@ -25,6 +26,7 @@ _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LAB
 _ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.]*")
 _HEADER: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _PREFIX: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
+_USUAL_PORT: Final = Provider().port
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +125,36 @@ def provider_rules(
     return tuple(rules.values())
 
 
+def check_providers(tables: Mapping[str, Provider], source: str, text: str) -> None:
+    """
+    Judge each table by itself. Whether two providers may share a host depends on the agent that wants them.
+
+    :param source: the settings file, for messages.
+    :param text: its content, to find the line of what is wrong.
+    :raises ConfigurationError: a provider is neither built in nor described in full, or a value is wrong.
+    """
+    for name, table in tables.items():
+        _Reader(source, name, table, text).rule()
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     source: str
     name: str
     table: Provider
+    text: str = ""
 
     def rule(self) -> ProviderRule:
         built_in, table = _BUILT_IN.get(self.name), self.table
         if built_in is None:
             self._require_all()
+        if table.port != _USUAL_PORT and not table.host:
+            raise self._wrong("port", "counts only with a host: write that too, or the port of a gateway in base_url")
         host = self._host(table.host.lower() or (built_in.host if built_in else ""))
         endpoints = self._endpoints(table.endpoints or (built_in.endpoints if built_in else ()))
         header = self._key_header(table.key.header.lower() or (built_in.key_header if built_in else ""))
         tls, upstream_host, upstream_port, upstream_path = self._upstream(host)
+        self._file("key.file", table.key.file)
         return ProviderRule(
             self.name,
             host,
@@ -151,7 +169,7 @@ class _Reader:
             upstream_path,
             bool(table.base_url),
             tls,
-            table.ca_file,
+            self._file("ca_file", table.ca_file),
         )
 
     def _require_all(self) -> None:
@@ -168,7 +186,8 @@ class _Reader:
 
     def _host(self, host: str) -> str:
         if not _HOST.fullmatch(host):
-            raise self._wrong("host", f"{host!r} is no host name in ASCII (no address, no port, no scheme)")
+            form = "in ASCII as in api.example.com, without scheme, port and path; an address goes into base_url"
+            raise self._wrong("host", f"{host!r} is no host name: write it {form}")
         return host
 
     def _endpoints(self, texts: Iterable[str]) -> tuple[Endpoint, ...]:
@@ -188,6 +207,11 @@ class _Reader:
             raise self._wrong("key.prefix", "must consist of the characters that keys are made of")
         return prefix
 
+    def _file(self, field: str, path: str) -> str:
+        if path and not path.startswith(("/", "~/")):
+            raise self._wrong(field, f"{path!r} depends on the current directory: begin it with / or ~/")
+        return path
+
     def _upstream(self, host: str) -> tuple[bool, str, int, str]:
         """:returns: whether there is TLS; host, port and path."""
         url = self.table.base_url
@@ -205,7 +229,7 @@ class _Reader:
         raise self._wrong("base_url", BASE_URL)
 
     def _wrong(self, field: str, detail: str) -> ConfigurationError:
-        return ConfigurationError(self.source, detail, field=f"providers.{self.name}.{field}")
+        return wrong(self.source, detail, self.text, ("providers", self.name, *field.split(".")))
 
 
 def _dialect(endpoints: Iterable[Endpoint]) -> Dialect:

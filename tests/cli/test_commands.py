@@ -143,6 +143,13 @@ class ConfigTests(CommandCase):
         self.assertEqual(shown["providers.anthropic.key.env"]["value"], "MY_KEY")
         self.assertNotIn("canary", self.run_command("config", "show").output)
 
+    def test_a_provider_with_which_no_session_could_start(self) -> None:
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text('[providers.anthropic]\nhost = "https://api.example.com"\n')
+        error = self.run_command("config", "show").exception
+        self.assertIsInstance(error, ConfigurationError)
+        self.assertIn("config.toml:2: providers.anthropic.host: ", str(error))
+
 
 class DoctorTests(CommandCase):
     """In processes of their own, since the doctor talks with the Docker Engine over the reactor."""

@@ -1,0 +1,95 @@
+"""The settings as they are read, with the tables of providers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.configuration import read_settings
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.settings import Settings
+
+OWN = 'host = "llm.example.com"\nendpoints = ["POST /v1/messages"]\nkey = { header = "x-key", prefix = "llm-" }\n'
+"""A provider that is not built in, described in full."""
+
+
+class ReadTests(SynchronousTestCase):
+    """:func:`read_settings`"""
+
+    def setUp(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="ic-")) / "config.toml"
+        self.addCleanup(shutil.rmtree, self.path.parent)
+
+    def read(self, text: str) -> Settings:
+        self.path.write_text(text)
+        return read_settings(self.path, {}).settings
+
+    def refusal(self, text: str) -> str:
+        """:returns: the words, from the line on."""
+        error = self.assertRaises(ConfigurationError, self.read, text)
+        self.assertEqual(error.source, str(self.path))
+        return str(error).removeprefix(f"{self.path}:")
+
+    def test_no_file_means_defaults(self) -> None:
+        self.assertEqual(read_settings(self.path, {}).settings, Settings())
+        changed = read_settings(self.path, {"IRONCURTAIN_AGENT_MAX_STEPS": "3"})
+        self.assertEqual(changed.settings.agent.max_steps, 3)
+
+    def test_what_a_session_could_start_with(self) -> None:
+        for text in (
+            '[providers.openai]\nhost = "llm.example.com"\nport = 8443\n',
+            '[providers.google]\nbase_url = "http://127.0.0.1:11434/llm"\n',
+            '[providers.anthropic]\nca_file = "/etc/ca.pem"\nkey = { file = "~/key" }\n',
+            f"[providers.mine]\n{OWN}",
+            f"[providers.mine]\n{OWN}port = 8443\n",
+        ):
+            self.assertEqual(len(self.read(text).providers), 1, text)
+
+    def test_each_agent_has_providers_of_its_own_so_two_may_share_a_host(self) -> None:
+        shared = OWN.replace("llm.example.com", "api.openai.com")
+        self.assertEqual(len(self.read(f"[providers.openai]\n[providers.mine]\n{shared}").providers), 2)
+
+    def test_with_what_no_session_could_start(self) -> None:
+        for text, wanted in (
+            ('[providers.anthropic]\nhost = "https://api.example.com"\n', "2: providers.anthropic.host: 'https://api."),
+            ('[providers.anthropic]\nhost = "10.0.0.1"\n', "2: providers.anthropic.host: '10.0.0.1'"),
+            (
+                '[agent]\n[providers.anthropic]\nendpoints = ["POST /v1/messages", "/v1/models"]\n',
+                "3: providers.anthropic.endpoints: must look like 'POST /v1/messages'",
+            ),
+            ("[providers.anthropic]\nport = 8443\n", "2: providers.anthropic.port: counts only with a host"),
+            (
+                '[providers.anthropic]\nport = 8443\nbase_url = "https://gateway.example"\n',
+                "2: providers.anthropic.port: counts only with a host",
+            ),
+            ('[providers.antropic]\nkey = { env = "KEY" }\n', "1: providers.antropic.host: is missing"),
+            (
+                f"[providers.mine]\n{OWN}".replace("x-key", "content-length"),
+                "4: providers.mine.key.header: 'content-length' is no header",
+            ),
+            ('[providers.openai.key]\nprefix = "a b"\n', "2: providers.openai.key.prefix: must consist"),
+            ('[providers.x]\nport = 1\nbase_url = "file:///etc/x"\n', "1: providers.x.host: is missing"),
+            ('[providers.openai]\nbase_url = "file:///etc/x"\n', "2: providers.openai.base_url: must look"),
+            ('[providers.openai]\nbase_url = "http://10.0.0.1"\n', "2: providers.openai.base_url: must look"),
+            ('[providers.openai]\nbase_url = "https://a.example/../x"\n', "2: providers.openai.base_url: must look"),
+        ):
+            words = self.refusal(text)
+            self.assertTrue(words.startswith(wanted), words)
+
+    def test_it_says_what_to_write(self) -> None:
+        self.assertIn("as in api.example.com", self.refusal('[providers.openai]\nhost = "https://a.example"\n'))
+        self.assertIn("in base_url", self.refusal("[providers.openai]\nport = 8443\n"))
+
+    def test_files_are_named_in_full_whatever_the_current_directory_is(self) -> None:
+        for field, text in (
+            ("ca_file", 'ca_file = "certificates/ca.pem"\n'),
+            ("ca_file", 'ca_file = "~ada/ca.pem"\n'),
+            ("key.file", 'key = { file = "key" }\n'),
+            ("key.file", 'key = { file = "./key" }\n'),
+        ):
+            words = self.refusal(f"[providers.anthropic]\n{text}")
+            self.assertTrue(words.startswith(f"2: providers.anthropic.{field}: "), words)
+            self.assertIn("begin it with / or ~/", words)
