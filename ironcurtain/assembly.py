@@ -22,7 +22,7 @@ from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.configuration import read_settings
 from ironcurtain.control import server as control
 from ironcurtain.control.client import ControlClient
-from ironcurtain.errors import ConfigurationError, NotFound, SessionError
+from ironcurtain.errors import ConfigurationError, NotFound, SessionError, UsageError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import Home, person_home
@@ -38,7 +38,7 @@ from ironcurtain.registry import Registry as SessionRegistry
 from ironcurtain.secrets import Redactor
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
-from ironcurtain.session.model import Reply, Ticket, Usage
+from ironcurtain.session.model import Reply, SessionRequest, Ticket, Usage
 from ironcurtain.session.parts import Agent, Core, Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
@@ -255,7 +255,7 @@ class Kinds(Mapping[str, Kind[Any]]):
         self.services, self._reactor, self._environ = services, reactor, environ
         self._own = {
             "builtin": Kind("builtin", self._tools, self._builtin, self._project),
-            "mcp-proxy": Kind("mcp-proxy", self._tools, lambda core, proxy: Outsiders(core, proxy)),
+            "mcp-proxy": Kind("mcp-proxy", self._tools, Outsiders, check_remote=Outsiders.check_remote),
         }
 
     def __getitem__(self, name: str) -> Kind[Any]:
@@ -335,6 +335,13 @@ class Outsiders:
 
     def __init__(self, core: Core, proxy: McpProxy) -> None:
         self._proxy, self._socket, self._end = proxy, core.request.options.get("socket"), core.end
+
+    @staticmethod
+    def check_remote(request: SessionRequest) -> None:
+        """:raises UsageError: it would be served on our own standard streams, or nobody knows where."""
+        socket = request.options.get("socket")
+        if not isinstance(socket, str) or not socket.startswith("/") or "\0" in socket:
+            raise UsageError("mcp-proxy needs the option 'socket', an absolute path at which MCP clients come in")
 
     async def start(self) -> None:
         """Let clients in."""

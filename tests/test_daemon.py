@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,54 @@ class ReloadTests(DaemonCase):
         done = self.product.run("reload")
         self.assertEqual(done.returncode, 69)
         self.assertIn("no daemon runs in ", done.stderr)
+
+
+class StartTests(DaemonCase):
+    """What only a command of its own can start, asked of the control API."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.begin()
+        self.heard("READY")
+
+    def post(self, **body: object) -> tuple[int, dict[str, Any]]:
+        """Ask for a session. :returns: the status and the answer."""
+        connection = HTTPConnection("x", timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(self.product.home / "run" / "daemon.sock"))
+            connection.request("POST", "/v1/sessions", json.dumps(body))
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+    def refusal(self, **body: object) -> str:
+        """:returns: why there is no session."""
+        status, answer = self.post(**body)
+        self.assertEqual((status, answer.get("error", {}).get("code")), (400, "USAGE"), answer)
+        self.assertEqual(self.product.json("sessions"), [])
+        return str(answer["error"]["message"])
+
+    def test_a_loop_that_ended(self) -> None:
+        self.assertEqual(self.product.run("loop", "-n", "1", "-p", "work", "--", "true").returncode, 3)
+        (path,) = self.product.home.glob("sessions/*/session.json")
+        before = path.read_bytes()
+        for kind in ("", "loop"):
+            self.assertIn("ironcurtain loop --resume", self.refusal(kind=kind, resume=path.parent.name))
+        self.assertEqual(path.read_bytes(), before)
+        options = json.loads(before)["options"]
+        self.assertIn("ironcurtain loop", self.refusal(kind="loop", options=options))
+
+    def test_mcp_clients_need_a_socket(self) -> None:
+        for options in ({}, {"socket": ""}, {"socket": "relative.sock"}, {"socket": 7}, {"socket": "/x\0y"}):
+            self.assertIn("option 'socket'", self.refusal(kind="mcp-proxy", options=options))
+        status, answer = self.post(kind="mcp-proxy", options={"socket": str(self.product.person / "mcp.sock")})
+        self.assertEqual((status, answer["kind"]), (200, "mcp-proxy"), answer)
+        self.assertTrue((self.product.person / "mcp.sock").is_socket())
+
+    def test_clients_that_came_by_standard_streams_come_no_more(self) -> None:
+        self.assertEqual(self.product.run("mcp-proxy", stdin="").returncode, 0)
+        (path,) = self.product.home.glob("sessions/*/session.json")
+        self.assertIn("option 'socket'", self.refusal(kind="", resume=path.parent.name))
 
 
 class EndTests(DaemonCase):

@@ -61,7 +61,7 @@ class LoopKind:
 
     def kind(self, make_project: Callable[[Core], Project]) -> Kind[Tools]:
         """:returns: it, for the table of kinds."""
-        return Kind(NAME, self._make_tools, self._make_agent, make_project, self._check, no_terminal="")
+        return Kind(NAME, self._make_tools, self._make_agent, make_project, self._check, _check_remote, no_terminal="")
 
     async def _check(self, request: SessionRequest) -> None:
         if "loop" not in request.options:
@@ -105,6 +105,13 @@ class LoopKind:
         # Without a terminal, programs are often silent until they have their answer.
         idle = options.idle_seconds if options.idle_always or options.mode is not Mode.HEADLESS else 0
         return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints)
+
+
+def _check_remote(request: SessionRequest) -> None:
+    # Only the command runs it: without it, a session would be there and nothing would ever happen.
+    raise UsageError(
+        "loops run in a command: start one with 'ironcurtain loop', go on with 'ironcurtain loop --resume'"
+    )
 
 
 def _settings(request: SessionRequest) -> LoopSettings:

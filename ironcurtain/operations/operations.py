@@ -56,9 +56,10 @@ class Operations:
         Start a session, whose escalations wait for a person for their full time.
 
         :param made: gets it before it starts, so that its events can be seen meanwhile.
+        :raises UsageError: a command of its own has to start it, as it does loops.
         """
         who.require(Role.ADMIN)
-        return (await self._manager.create(request, made=made)).info
+        return (await self._manager.create(request, made=made, remote=True)).info
 
     def send(self, who: Principal, name: Name, message: str) -> Deferred[Reply]:
         """

@@ -47,13 +47,16 @@ class SessionManager:
         request: SessionRequest,
         attended: Callable[[], bool] = lambda: True,
         made: Callable[[Session], None] = lambda session: None,
+        *,
+        remote: bool = False,
     ) -> Session:
         """
         Make and start a session.
 
         :param attended: whether anybody could answer its escalations.
         :param made: gets it before it starts, so that its events can be seen meanwhile.
-        :raises UsageError: there is no such kind, or the workspace cannot be one.
+        :param remote: whether another process asks, to which our terminal and our standard streams do not belong.
+        :raises UsageError: there is no such kind, it is not to be had from elsewhere, or the workspace cannot be one.
         :raises SessionError: ``SESSION_INIT_FAILED``.
         """
         self._require_running()
@@ -62,6 +65,8 @@ class SessionManager:
             request = continued(request, earlier, self.services.home)
         if (kind := self._kinds.get(request.kind)) is None:
             raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
+        if remote:
+            kind.check_remote(request)
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{request.kind} cannot run in a terminal: {kind.no_terminal}")
         if request.workspace is not None:

@@ -147,6 +147,10 @@ async def anything_goes(request: SessionRequest) -> None:
     """The check of a kind that needs nothing besides ourselves."""
 
 
+def from_anywhere(request: SessionRequest) -> None:
+    """The check of a kind whose sessions need no terminal and no standard streams of ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     """
@@ -156,6 +160,8 @@ class Kind(Generic[T]):
     :param make_agent: gets the tools once they are up.
     :param make_project: ``None``: the workspace is used as it is, and not looked at.
     :param check: raises if sessions of this kind cannot be started here, before anything is made.
+    :param check_remote: raises :class:`~ironcurtain.errors.UsageError` if only a command that runs a session itself can
+        start it, and the operations cannot.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
     :param no_terminal: why its agents cannot show a screen of their own in a terminal; empty: they can.
     """
@@ -165,5 +171,6 @@ class Kind(Generic[T]):
     make_agent: Callable[[Core, T], Agent]
     make_project: Callable[[Core], Project] | None = None
     check: Callable[[SessionRequest], Awaitable[None]] = anything_goes
+    check_remote: Callable[[SessionRequest], None] = from_anywhere
     in_container: bool = False
     no_terminal: str = "it has no screen of its own"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -11,7 +12,8 @@ from ironcurtain.errors import NotAllowed, NotFound, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome, Scope
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
-from ironcurtain.session.model import State
+from ironcurtain.session.manager import SessionManager
+from ironcurtain.session.model import SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.model import Mode
 from tests.audit.doubles import scratch
@@ -250,6 +252,19 @@ class SessionTests(OperationsTestCase):
         info = self.successResultOf(self.call("stop", OWNER))
         self.assertEqual((info.state, info.reason), ("closed", "ended by local:ada"))
         self.assertEqual(self.operations.sessions(OWNER), [info])
+
+    def test_what_only_a_command_can_run(self) -> None:
+        def refuse(wanted: SessionRequest) -> None:
+            raise UsageError(f"no {wanted.kind} from elsewhere")
+
+        self.successResultOf(self.call("stop", OWNER))
+        kinds = {"plain": replace(self.world.kind, check_remote=refuse)}
+        manager = SessionManager(kinds, self.world.services, lambda workspace: workspace)
+        before = sorted(self.world.home.path.rglob("*"))
+        for wanted in (request(), SessionRequest("", resume=self.session.id)):
+            started = Deferred.fromCoroutine(Operations(manager).start(OWNER, wanted))
+            self.assertEqual(str(self.failureResultOf(started, UsageError).value), "no plain from elsewhere")
+        self.assertEqual(sorted(self.world.home.path.rglob("*")), before)
 
     def test_a_message_to_a_closed_session(self) -> None:
         self.successResultOf(self.call("stop", OWNER))
