@@ -129,16 +129,22 @@ class _Serving:
             click.echo(json.dumps(facts))
             return
         for name, key in keys.items():
-            click.echo(f"{self._variable(name)}={key}")
+            click.echo(f"{_variable(name)}={key}")
         for variable in ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"):
             click.echo(f"{variable}={certificate}")
-        click.echo(f"Agents come in at {self.socket}; {audit} records what they ask. Ctrl-C ends it.", err=True)
+        click.echo(
+            f"The keys are fake, for agents that come in at {self.socket}: give each under the name by which the agent "
+            f"looks for it. {audit} records what they ask. Ctrl-C ends it.",
+            err=True,
+        )
 
-    def _variable(self, name: str) -> str:
-        from ironcurtain.credentials import DEFAULT_VARIABLES
 
-        made = "".join(char if char.isalnum() else "_" for char in name.upper())
-        return self.tables[name].key.env or DEFAULT_VARIABLES.get(name) or f"{made}_API_KEY"
+def _variable(provider: str) -> str:
+    """:returns: where agents usually look for a provider's key; our own variable, ``key.env``, is nothing to them."""
+    from ironcurtain.credentials import DEFAULT_VARIABLES
+
+    made = "".join(char if char.isalnum() else "_" for char in provider.upper())
+    return DEFAULT_VARIABLES.get(provider) or f"{made}_API_KEY"
 
 
 def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:

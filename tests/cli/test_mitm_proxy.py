@@ -69,6 +69,22 @@ class CommandTests(SynchronousTestCase):
         self.assertEqual(list(lines), ["ANTHROPIC_API_KEY", "CORP_API_KEY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"])
         self.assertTrue(lines["CORP_API_KEY"].startswith("corp-"))
 
+    def test_a_fake_key_has_the_name_that_agents_know_and_not_that_of_the_real_one(self) -> None:
+        providers = self.top / "providers.toml"
+        providers.write_text(
+            '[providers.anthropic]\nkey = { env = "REAL" }\n\n'
+            '[providers.corp]\nhost = "llm.corp.example"\nendpoints = ["POST /v1/chat"]\n'
+            'key = { header = "authorization", prefix = "corp-", env = "REAL" }\n'
+        )
+        process = self.start("--providers", str(providers), REAL=KEY)
+        assert process.stdout is not None and process.stderr is not None
+        names = [process.stdout.readline().partition("=")[0] for _ in range(4)]
+        said = process.stderr.readline()
+        process.terminate()
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(names[:2], ["ANTHROPIC_API_KEY", "CORP_API_KEY"])
+        self.assertIn("The keys are fake", said)
+
     def test_what_is_missing_is_said(self) -> None:
         empty = self.top / "empty.toml"
         empty.touch()
