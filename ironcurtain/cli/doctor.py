@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -122,12 +124,42 @@ def _key(where: Home) -> Iterator[Finding]:
         yield Finding("model", OK, f"scripted: {model.script}")
         return
     key = settings(where).settings.providers.get(model.backend, Provider()).key
-    source = key.file or key.command or key.env or DEFAULT_VARIABLES[model.backend]
-    # A command is not run: it may ask for a password.
-    if key.command or os.environ.get(source) or (key.file and os.path.exists(os.path.expanduser(key.file))):
-        yield Finding("model", OK, f"{model.backend}, key from {source}")
+    if key.file:
+        state, detail, mend = _key_file(Path(key.file).expanduser())
+    elif key.command:
+        state, detail, mend = _key_command(key.command, f"providers.{model.backend}.key in {where.config.name}")
     else:
-        yield Finding("model", HINT, f"{model.backend}, but no key in {source}", f"Set it: export {source}=...")
+        state, detail, mend = _key_variable(key.env or DEFAULT_VARIABLES[model.backend])
+    yield Finding("model", state, f"{model.backend}, {detail}", mend)
+
+
+def _key_file(path: Path) -> tuple[str, str, str]:
+    named = shlex.quote(str(path))
+    try:
+        mode = path.stat().st_mode
+    except OSError as e:
+        mend = f"Put it there, for you alone: (umask 077; cat > {named})"
+        return HINT, f"but no key in {path}: {e.strerror}", mend
+    if stat.S_IMODE(mode) & 0o077:
+        return WRONG, f"but others may read its key in {path}", f"Close it: chmod 600 {named}"
+    return OK, f"key from {path}", ""
+
+
+def _key_command(command: str, place: str) -> tuple[str, str, str]:
+    # It is not run: it may ask for a password.
+    try:
+        program = next(iter(shlex.split(command)), "")
+    except ValueError as e:
+        return WRONG, f"but the command for its key cannot be read: {e}", f"Mend {place}"
+    if shutil.which(program) is None:
+        return HINT, f"but there is no program {program!r} to give its key", f"Install it, or mend {place}"
+    return OK, f"key from {command}", ""
+
+
+def _key_variable(name: str) -> tuple[str, str, str]:
+    if os.environ.get(name):
+        return OK, f"key from {name}", ""
+    return HINT, f"but no key in {name}", f"Set it: export {name}=..."
 
 
 def _daemon(where: Home) -> Iterator[Finding]:

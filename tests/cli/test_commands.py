@@ -168,6 +168,24 @@ class DoctorTests(CommandCase):
         self.assertEqual(states["model"], ("hint", "Set it: export ANTHROPIC_API_KEY=..."))
         self.assertEqual(self.doctor().returncode, 0)
 
+    def test_the_advice_fits_where_the_key_comes_from(self) -> None:
+        self.home.mkdir(mode=0o700)
+        (self.person / "open key").write_text("sk-ant-api03-key")
+        (self.person / "open key").chmod(0o644)
+        for key, wanted in (
+            ('env = "MY_KEY"', ("hint", "Set it: export MY_KEY=...")),
+            ('file = "~/k"', ("hint", f"Put it there, for you alone: (umask 077; cat > {self.person}/k)")),
+            ('file = "~/open key"', ("wrong", f"Close it: chmod 600 '{self.person}/open key'")),
+            ('command = "no-such-program x"', ("hint", "Install it, or mend providers.anthropic.key in config.toml")),
+            ('command = "pass \'x"', ("wrong", "Mend providers.anthropic.key in config.toml")),
+            ('command = "cat x"', ("ok", "")),
+        ):
+            (self.home / "config.toml").write_text(f"[providers.anthropic]\nkey = {{ {key} }}\n")
+            self.assertEqual(self.states()["model"], wanted, key)
+        (self.person / "open key").chmod(0o600)
+        (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
+        self.assertEqual(self.states()["model"], ("ok", ""))
+
     def test_what_is_wrong_is_named_and_is_status_1(self) -> None:
         self.run_command("init")
         self.home.chmod(0o755)
