@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ironcurtain.cli.diff import comparison_of
 from ironcurtain.display import one_line
+
+SHOWN = 20
+"""Most paths of each sort that are named (our choice): an agent decides how many there are."""
 
 
 @click.command()
@@ -28,7 +32,12 @@ def export(session: str, destination: Path) -> None:
         to = made(destination, comparison.manifest.workspace)
         done = copy(comparison, to)
     click.echo(f"{done.files} files ({done.bytes:,} bytes) copied to {to}")
-    for path, why in done.left_out:
-        click.echo(f"left out: {one_line(path, 200)}: {one_line(why, 200)}", err=True)
-    for path in done.restored:
-        click.echo(f"as before the session: {one_line(path, 200)}: git would run what is in it now", err=True)
+    _tell("left out", done.left_out)
+    _tell("as before the session", [(path, "git would run what is in it now") for path in done.restored])
+
+
+def _tell(what: str, paths: Sequence[tuple[str, str]]) -> None:
+    for path, why in paths[:SHOWN]:
+        click.echo(f"{what}: {one_line(path, 200)}: {one_line(why, 200)}", err=True)
+    if len(paths) > SHOWN:
+        click.echo(f"and {len(paths) - SHOWN} more {what}", err=True)

@@ -83,6 +83,23 @@ class ExportTests(WorkspaceCase):
         self.assertEqual(sorted(os.listdir(copy)), [".envrc", "made.txt"])
         self.assertIn("left out: link", done.stderr)
 
+    def test_what_is_left_out_does_not_flood_the_screen(self) -> None:
+        for number in range(25):
+            (self.product.project / f"link{number:02}").symlink_to("/etc/passwd")
+        self.work("--workspace", ".")
+        lines = self.product.run("export", "last", "../copy").stderr.splitlines()
+        told = [line.split(":")[1].strip() for line in lines if line.startswith("left out: ")]
+        self.assertEqual(told, [f"link{number:02}" for number in range(20)])
+        self.assertEqual(lines[20:], ["and 5 more left out"])
+        (self.product.project / "link24").unlink()
+        for number in range(21, 24):
+            (self.product.project / f"link{number:02}").unlink()
+        self.assertEqual(
+            self.product.run("export", "last", "../one-more").stderr.splitlines()[20:], ["and 1 more left out"]
+        )
+        (self.product.project / "link20").unlink()
+        self.assertEqual(self.product.run("export", "last", "../twenty").stderr.splitlines()[20:], [])
+
     def test_a_place_that_is_not_empty_stays_as_it_is(self) -> None:
         self.work()
         copy = self.product.person / "copy"
