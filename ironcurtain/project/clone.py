@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
 from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
 from ironcurtain.project.repository import checked_address, clone_command, clone_environment
+from ironcurtain.removal import remove, remove_at
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, open_regular, parent
 
@@ -98,7 +98,8 @@ def _reachable(to: Path, other: Account | None) -> Iterator[Path]:
         os.chown(place, other.uid, other.gid)
         yield place
     finally:
-        shutil.rmtree(above, ignore_errors=True)
+        with suppress(Unavailable):
+            remove(above)
 
 
 def _move(place: Path) -> list[str]:
@@ -223,9 +224,7 @@ def _empty(place: Path) -> None:
     descriptor = os.open(place, DIRECTORY)
     try:
         for name in os.listdir(descriptor):
-            if stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
-                shutil.rmtree(name, ignore_errors=True, dir_fd=descriptor)
-            else:
-                os.unlink(name, dir_fd=descriptor)
+            with suppress(OSError):  # why there is no clone is what counts
+                remove_at(descriptor, name)
     finally:
         os.close(descriptor)

@@ -22,6 +22,7 @@ from tests.audit.doubles import scratch
 from tests.model_stub.certificates import Authority
 from tests.product import children
 from tests.project.git_server import publish, serve
+from tests.trees import DEEP
 
 reactor: Any = global_reactor
 
@@ -147,6 +148,29 @@ class CloneTests(CloneTestCase):
         self.environ["PATH"] = f"{programs}:{self.environ['PATH']}"
         await self.fails(address)
         self.assertEqual((ours / "key").read_text(), "secret")
+
+    def deep_and_then_failing(self) -> None:
+        """Have a git that leaves directories in each other, more than Python's stack, and fails."""
+        programs = self.top / "programs"
+        programs.mkdir()
+        git = programs / "git"
+        levels = "d/" * DEEP
+        git.write_text(f'#!/bin/sh\nfor place; do :; done\nmkdir -p "$place/{levels}"\ntouch "$place/file"\nexit 1\n')
+        git.chmod(0o755)
+        self.environ["PATH"] = f"{programs}:{self.environ['PATH']}"
+
+    async def test_what_is_nested_deep_goes_too(self) -> None:
+        self.deep_and_then_failing()
+        self.assertIn("failed", await self.fails("https://localhost/x.git"))
+
+    async def test_as_another_account_what_is_nested_deep_goes_too(self) -> None:
+        self.as_another()
+        self.deep_and_then_failing()
+        self.addCleanup(setattr, tempfile, "tempdir", tempfile.tempdir)
+        tempfile.tempdir = str(self.top / "temporary")
+        os.mkdir(tempfile.tempdir, 0o711)
+        self.assertIn("failed", await self.fails("https://localhost/x.git"))
+        self.assertEqual(os.listdir(tempfile.tempdir), [])
 
     async def test_what_cannot_be_reached_is_told_in_git_s_words(self) -> None:
         said = await self.fails("https://localhost:1/x.git")
