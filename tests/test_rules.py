@@ -186,6 +186,20 @@ class PureTests(SynchronousTestCase):
         paste = "source_modules =\n    " + "\n    ".join(wanted)
         self.assertEqual(listed, wanted, f"in setup.cfg the pure modules have to be:\n{paste}")
 
+    def test_every_module_that_a_contract_names_is_there(self) -> None:
+        """A name that is wrong permits nothing, or forbids nothing, and nobody is told."""
+        config = configparser.ConfigParser(interpolation=None)
+        config.read(TOP / "setup.cfg")
+        there = {module_name(path) for path in modules()}
+        named = {
+            name
+            for section in config.sections()
+            if section.startswith("importlinter:contract:")
+            for value in config[section].values()
+            for name in re.findall(r"\bironcurtain(?:\.\w+)+", value)
+        }
+        self.assertEqual(sorted(named - there), [])
+
 
 def pure_list(forbidden: frozenset[str]) -> list[str]:
     """
