@@ -1,4 +1,4 @@
-"""Read the settings as commands and the daemon go by them, with the tables of providers judged. Pure."""
+"""Read the settings as commands and the daemon go by them, with the tables of providers judged."""
 
 from __future__ import annotations
 
