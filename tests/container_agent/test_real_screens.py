@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.container_agent.test_real_agents import CLAUDE, PATIENCE, RealAgentCase, call, text
+from tests.container_agent.test_real_agents import CLAUDE, CODEX, GEMINI, OPENCODE, PATIENCE, Agent, RealAgentCase, call, text
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
 
@@ -183,6 +183,31 @@ class AloneTests(ScreenCase):
             if line.endswith(command) and f"HOME={self.product.person}\0".encode() in environ and b"python" in words[0]:
                 return int(path.parent.name)
         raise self.fail(f"{command} does not run")
+
+
+class OtherAgentsTests(ScreenCase):
+    """Screens of the others: a task is given, a call waits for a person, and the answer is seen."""
+
+    def test_opencode(self) -> None:
+        self.shows(OPENCODE)
+
+    def test_codex(self) -> None:
+        self.shows(CODEX)
+
+    def test_gemini(self) -> None:
+        self.shows(GEMINI)
+
+    def shows(self, agent: Agent) -> None:
+        self.play(agent, call("filesystem__read_text_file", path="~/secret.txt"), text("All ", "done."))
+        terminal = self.terminal()
+        self.run_in(terminal, f"ironcurtain start --pty --agent {agent.id} 'Read the secret'", "first")
+        (escalation,) = self.waiting("escalations")
+        done = self.product.run("approve", str(escalation["number"]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        terminal.wait("All done")
+        done = self.product.run("stop", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.killed(terminal, "first")  # with what status is for the agent to say
 
 
 class DaemonTests(ScreenCase):
