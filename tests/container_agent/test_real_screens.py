@@ -13,7 +13,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.container_agent.test_real_agents import CLAUDE, CODEX, GEMINI, OPENCODE, PATIENCE, Agent, RealAgentCase, call, text
+from tests.container_agent.test_real_agents import (
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    OPENCODE,
+    PATIENCE,
+    Agent,
+    RealAgentCase,
+    call,
+    text,
+)
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux
 
