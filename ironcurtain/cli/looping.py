@@ -140,7 +140,8 @@ class Looping:
             await self._all_written(reactor)
             if terminal is not None:
                 await terminal.left()
-        self._summary(session, agent, reason)
+        with suppress(OSError):  # the terminal itself may be gone
+            self._summary(session, agent, reason)
         return 128 + self._signals[0] if self._signals else EXIT_STATUS[ending]
 
     def _heard(self, session: Session) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import click
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import CancelledError, Deferred, FailureGroup, race
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.progress import Progress, started_by
@@ -23,7 +24,7 @@ from ironcurtain.home import Home
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.keys import QUIT
-from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.local import LocalTerminal, have_terminal
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.viewing import Viewing
 
@@ -35,13 +36,14 @@ class Screen:
 
     def __init__(self, home: Home, request: SessionRequest) -> None:
         self._home, self._request = home, request
+        self._ending = False
 
     def run(self) -> int:
         """
         :returns: the exit status: that of the agent's program; 0 if it was left.
         :raises NoTerminal: standard input or output is none.
         """
-        return run(self._main)
+        return run(self._main, lambda number: self._ending)  # what ends it is sent twice where a window is closed
 
     async def _main(self, reactor: Any) -> int:
         self._request = replace(self._request, terminal=LocalTerminal(reactor).size())
@@ -68,6 +70,7 @@ class Screen:
             click.echo(f"Session {session.number}, in this process. {KEYS}.", err=True)
             return await self._view(reactor, application, session)
         finally:
+            self._ending = True
             await application.stop("the command ends")
             if paths is not None:
                 review_of(paths)
@@ -94,9 +97,12 @@ class Screen:
                 f"it; from another terminal: ironcurtain attach {session.number}",
                 err=True,
             )
-            waits = [enter_pressed(reactor), session.ended()]
-            await DeferredList(waits, fireOnOneCallback=True)
-            waits[0].cancel()
+            if not have_terminal():
+                return 128 + signal.SIGHUP
+            try:
+                await race([enter_pressed(reactor), session.ended()])
+            except FailureGroup:  # neither fails but by being cancelled, as by Ctrl-C
+                raise CancelledError from None
         return told(session.number, ended)
 
 

@@ -134,7 +134,7 @@ class LoopAgent:
         if action is Action.TERMINATE:
             self.interrupt("Ctrl-C was pressed twice")
         elif action is Action.KILL:
-            self.interrupt("Ctrl-\\ was pressed", at_once=True)
+            self.interrupt("Ctrl-Backslash was pressed", at_once=True)
         return action
 
     async def respond(self, message: str) -> Reply:
@@ -259,7 +259,7 @@ class LoopAgent:
 
         owner = Owner(watch.received, stage.complained, stage.input_full, stage.direct, relayed)
         task = Task(prompt, mode, self._environ(number), stage.size, stream)
-        self._interrupts, self._starting = Interrupts(), Deferred.fromCoroutine(self._backend.run(task, owner))
+        self._starting = Deferred.fromCoroutine(self._backend.run(task, owner))
         try:
             running: Running = await self._starting
         except (CancelledError, NotFound, Unavailable, SessionError, UsageError) as e:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironcurtain.display import one_line
-from ironcurtain.loop.model import Iteration, LoopState
+from ironcurtain.loop.model import Iteration, LoopState, Outcome
 
 HEADER = ("N", "OUTCOME", "STATUS", "SECONDS", "COST", "EVENTS", "COMMIT", "WHY")
 
@@ -17,18 +17,19 @@ def rows(state: LoopState) -> list[tuple[str, ...]]:
 
 
 def sentence(state: LoopState, reason: str) -> str:
-    """:returns: how it ended, in a line."""
+    """:returns: how it ended; what stands in the reason is to be escaped."""
     count = len(state.iterations)
     cost = f", ${state.cost:.2f}" if any(each.cost is not None for each in state.iterations) else ""
-    return f"{count} iteration{'s' * (count != 1)} in {state.seconds:.1f} s{cost}: {one_line(reason, 300)}."
+    return f"{count} iteration{'s' * (count != 1)} in {state.seconds:.1f} s{cost}: {reason}."
 
 
 def _row(iteration: Iteration) -> tuple[str, ...]:
+    cut_off = iteration.outcome is Outcome.RUNNING  # the loop is over, and never heard of its end
     return (
         str(iteration.number),
-        iteration.outcome,
+        "cut off" if cut_off else iteration.outcome,
         "-" if iteration.status is None else str(iteration.status),
-        f"{iteration.seconds:.1f}",
+        "-" if cut_off else f"{iteration.seconds:.1f}",
         "-" if iteration.cost is None else f"${iteration.cost:.4f}",
         str(iteration.events),
         iteration.commit[:9] or "-",

@@ -11,7 +11,10 @@ BACKLOG_LIMIT = 32 * 1024 * 1024
 """Most bytes of output that wait (our choice); when more would, what has waited longest is done at once."""
 
 REST_SECONDS = 0.03
-"""How long nothing has to come before the work begins (our choice: longer than a burst)."""
+"""How long after a burst the work begins, if there is no other one (our choice: longer than one takes)."""
+
+LONGEST_SECONDS = 0.5
+"""How long work waits at most before it is begun, in turns with what comes (our choice)."""
 
 SLICE = 1024 * 1024
 """How many bytes of output are dealt with in one turn of the reactor (our choice: some 10 ms)."""
@@ -27,7 +30,7 @@ class Backlog:
         self._clock = clock
         self._work: deque[tuple[int, Callable[[], None]]] = deque()
         self._timer: IDelayedCall | None = None
-        self._last = 0.0
+        self._first = self._last = 0.0
         self.size = 0
 
     def __bool__(self) -> bool:
@@ -37,16 +40,21 @@ class Backlog:
         """
         Let something wait.
 
-        :param size: of the output that came, in bytes; 0: none did.
+        :param size: of the output that it is about, in bytes.
         """
+        if not self._work:
+            self._first = self._clock.seconds()
         self._work.append((size, work))
         self.size += size
-        if size:
-            self._last = self._clock.seconds()
         while self.size > BACKLOG_LIMIT:
             self._do()
         if self._timer is None and self._work:
             self._timer = self._clock.callLater(REST_SECONDS, self._due)
+
+    def burst(self, size: int, work: Callable[[], None]) -> None:
+        """As :meth:`add`, for much output at once, after which more is expected."""
+        self.add(size, work)
+        self._last = self._clock.seconds()
 
     def settle(self) -> None:
         """Do all that waits, now."""
@@ -63,9 +71,10 @@ class Backlog:
 
     def _due(self) -> None:
         self._timer = None
-        rested = self._clock.seconds() - self._last >= REST_SECONDS
-        until = self.size - SLICE
-        while rested and self._work and self.size > until:
-            self._do()
+        now = self._clock.seconds()
+        if begin := now - self._last >= REST_SECONDS or now - self._first >= LONGEST_SECONDS:
+            until = self.size - SLICE
+            while self._work and self.size > until:
+                self._do()
         if self._work:
-            self._timer = self._clock.callLater(0 if rested else REST_SECONDS, self._due)
+            self._timer = self._clock.callLater(0 if begin else REST_SECONDS, self._due)

@@ -113,7 +113,7 @@ class Hub:
     def relayed(self, data: bytes) -> None:
         """:param data: the program's output, which the only viewer has seen. All else is done once less comes."""
         self.active = self._clock.seconds()
-        self._backlog.add(len(data), partial(self._remember, self.active, data))
+        self._backlog.burst(len(data), partial(self._remember, self.active, data))
 
     def in_order(self, work: Callable[[], None]) -> None:
         """:param work: is done after all that is put off about the output until now; at once, if nothing is."""

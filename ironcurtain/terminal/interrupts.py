@@ -62,9 +62,9 @@ _machine = _builder.build()
 
 class Interrupts:
     """
-    Those of one program; the next one gets a new object.
+    Those of one loop, since a program may have ended of the first Ctrl-C when the second one comes.
 
-    The first Ctrl-C is the program's own. A second one within :data:`WINDOW_SECONDS` ends it; when the window has
+    The first Ctrl-C is the program's own. A second one within :data:`WINDOW_SECONDS` ends all; when the window has
     passed, the next is a first one again. Ctrl-\\ kills at any time.
     """
 

@@ -195,6 +195,47 @@ class AloneTests(ScreenCase):
         raise self.fail(f"{command} does not run")
 
 
+class LeavingTests(ScreenCase):
+    """A session in the command's own process ends with it, whatever becomes of its terminal."""
+
+    def begin(self) -> Tmux:
+        self.play(CLAUDE)
+        terminal = self.terminal()
+        self.run_in(terminal, "ironcurtain start --pty", "first")
+        terminal.wait(PROMPT)
+        return terminal
+
+    def over(self) -> None:
+        """All of it has ended in order."""
+        end = time.monotonic() + PATIENCE
+        while not self.records("end"):
+            self.assertLess(time.monotonic(), end, "the session did not end")
+            time.sleep(0.1)
+        self.assertEqual(self.containers(), [])
+
+    def test_the_window_is_closed(self) -> None:
+        terminal = self.begin()
+        terminal.run("new-window", "-d")  # else all of tmux ends
+        terminal.run("kill-window")
+        self.over()
+
+    def test_so_is_one_that_was_left(self) -> None:
+        terminal = self.begin()
+        terminal.keys("C-]", "d")
+        terminal.wait("runs in this process, and ends with it")
+        terminal.run("new-window", "-d")  # else all of tmux ends
+        terminal.run("kill-window")
+        self.over()
+
+    def test_ctrl_c_ends_one_that_was_left(self) -> None:
+        terminal = self.begin()
+        terminal.keys("C-]", "d")
+        terminal.wait("runs in this process, and ends with it")
+        terminal.keys("C-c")
+        self.assertEqual(self.killed(terminal, "first"), 130)
+        self.over()
+
+
 class OtherAgentsTests(ScreenCase):
     """Screens of the others: a task is given, a call waits for a person, and the answer is seen."""
 

@@ -309,6 +309,10 @@ class ReportTests(SynchronousTestCase):
         table = rows(state(*[Outcome.DONE] * (SHOWN + 5)))
         self.assertEqual((len(table), table[-1][:2]), (SHOWN, (str(SHOWN + 5), "done")))
 
+    def test_one_that_a_crash_cut_off(self) -> None:
+        (row,) = rows(state(Outcome.RUNNING))
+        self.assertEqual((row[1], row[3]), ("cut off", "-"))
+
     def test_a_sentence(self) -> None:
         self.assertEqual(sentence(state(Outcome.DONE), "why"), "1 iteration in 1.0 s: why.")
         two = state(Outcome.DONE, Outcome.DONE, cost=0.5)

@@ -53,10 +53,10 @@ class TerminalCase(SynchronousTestCase):
     def finish(self) -> None:
         self.assertEqual([line for line in self.product.close() if "tmux" not in line], [])
 
-    def loop(self, options: str, *words: str, program: str = "") -> None:
-        """Start a loop with our agent."""
+    def loop(self, options: str, *words: str, program: str = "", command: str = "") -> None:
+        """Start a loop with our agent, or with another command."""
         line = program or " ".join(self.product.command())
-        agent = f"{sys.executable} {AGENT} {' '.join(words)}"
+        agent = command or f"{sys.executable} {AGENT} {' '.join(words)}"
         self.terminal.type(f"clear; {line} loop {options} -- {agent}; status=$?; echo st''atus $status; stty -g >after")
 
     def ready(self, iteration: int = 1) -> int:
@@ -122,6 +122,15 @@ class InteractiveTests(TerminalCase):
         text = self.ended(130)
         self.assertIn("got SIGTERM", text)
         self.assertEqual(self.outcomes(), ["interrupted"])
+
+    def test_ctrl_c_twice_where_the_first_one_ends_the_program(self) -> None:
+        self.loop("--pty -n 50 --max-failures 50", command="sh -c 'sleep 600'")
+        for iteration in range(1, 50):  # how soon the next one begins is for the machine to say
+            self.terminal.wait(f"iteration {iteration} of at most 50|^status ")
+            if "status " in self.terminal.text:
+                break
+            self.terminal.keys("C-c")
+        self.ended(130)
 
     def test_ctrl_c_once_and_again_later(self) -> None:
         self.loop("--pty")
