@@ -24,8 +24,8 @@ def escalation_listener() -> None:
     See what waits for a decision, and decide, on the whole screen.
 
     It shows the sessions of the daemon and of all other terminals, the calls that wait with all that they would do, and
-    what was decided, when and by whom. Press ? in it for its keys. One listener runs at a time; when it is killed the
-    hard way, 'reset' mends the terminal. Leaving it decides nothing: what waits goes on waiting.
+    what was decided, when and by whom. Press ? in it for its keys. One listener runs at a time. Leaving it decides
+    nothing: what waits goes on waiting.
     """
     from ironcurtain.cli.run import run
 
@@ -62,6 +62,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     from ironcurtain.errors import Unavailable
     from ironcurtain.locks import FileLock, Held
     from ironcurtain.registry import Registry
+    from ironcurtain.terminal.guard import Guard
     from ironcurtain.terminal.local import LocalTerminal
 
     where.prepare()
@@ -71,9 +72,10 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     except Held as e:
         whose = f" (process {e.holder})" if e.holder else ""
         raise Unavailable(f"another escalation listener runs{whose}: only one can, so end that one first") from None
-    terminal = LocalTerminal(reactor)
+    terminal, guard = LocalTerminal(reactor), Guard(reactor)
     source = HomeSource(reactor, Registry(where.registry), lambda socket: ControlClient(reactor, socket))
     console = Console(source, terminal, reactor, owner().name, environ=environ)
+    guard.begin(0)
     terminal.begin(console)
     try:
         console.start()
@@ -81,4 +83,5 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     finally:
         console.stop()
         await terminal.closed
+        await guard.end()
         lock.release()

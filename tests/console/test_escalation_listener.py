@@ -98,6 +98,17 @@ class ListenerTests(SynchronousTestCase):
         self.assertEqual(before, after)
         self.assertEqual(self.terminal.run("display-message", "-p", "#{alternate_on}").strip(), "0")
 
+    def test_a_kill_gives_the_terminal_back(self) -> None:
+        self.terminal.type(f"stty -g > before; {self.line}; status=$?")
+        self.terminal.wait("no sessions")
+        os.kill(int((self.product.home / "escalation-listener.lock").read_text()), 9)
+        self.terminal.until(lambda: self.terminal.flags[2:] == ("0", "0", "0", "0", "1", "1"))
+        # What the shell said at once may have been on the screen that is gone.
+        self.terminal.type("clear; stty -g > after; echo st''atus $status")
+        self.terminal.wait("^status 137")
+        before, after = (Path(self.product.project / name).read_text() for name in ("before", "after"))
+        self.assertEqual(before, after)
+
 
 class RefusalTests(SynchronousTestCase):
     """Where it cannot draw, it says so in one sentence."""
