@@ -63,7 +63,7 @@ class CodeFinished(Event, frozen=True, tag="code_finish"):
 
 
 class ToolCall(Event, frozen=True, tag="tool_call"):
-    """A tool call was raised. The arguments are redacted and shortened, for display."""
+    """A tool call was raised. The arguments are redacted and shortened, and for the rest as they came."""
 
     call_id: str
     server: str

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.display import shorten
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home import Home, account_home, person_home, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
@@ -162,7 +161,9 @@ def teller(
     def tell(event: CallEvent) -> None:
         if isinstance(event, CallRaised):
             clean = redactor.value(event.arguments, ARGUMENTS_SHOWN)
-            arguments = shorten(paths.to_agent_text(brief(clean)), ARGUMENTS_SHOWN)
+            arguments = paths.to_agent_text(brief(clean))
+            if len(arguments) > ARGUMENTS_SHOWN:
+                arguments = f"{arguments[: ARGUMENTS_SHOWN - 1]}…"
             emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))
             emit(
                 events.ToolDecision(

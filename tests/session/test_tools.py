@@ -8,6 +8,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.columns import plain
+from ironcurtain.console.activity import Activity
 from ironcurtain.home import find_home, person_home
 from ironcurtain.mcp_proxy.calls import CallRaised
 from ironcurtain.pathmap import PathMap
@@ -27,6 +29,21 @@ class TellerTests(SynchronousTestCase):
         tell(CallRaised("1", "filesystem", "read_file", {"path": path}, "deny", rule, f"no rule allows {path}"))
         self.assertEqual(len(told), 2)
         self.assertNotIn("a-key-of-ours", repr(told))
+
+    def test_what_would_deceive_reaches_the_screens_that_show_it_escaped(self) -> None:
+        activity = Activity()
+        told: list[events.SessionEvent] = []
+        tell = teller(told.append, Redactor(()), PathMap("/x/work"))
+        tell(CallRaised("1", "filesystem", "read_file", {"path": "/evil\u202etxt.\x1b[31m.sh"}, "deny", "r", ""))
+        activity.add(events.Stamped(1, 0.0, told[0]))
+        self.assertIn(r"path=/evil\u202etxt.\x1b[31m.sh", plain(activity.lines[0]))
+
+    def test_long_arguments_are_cut(self) -> None:
+        told: list[events.SessionEvent] = []
+        tell = teller(told.append, Redactor(()), PathMap("/x/work"))
+        tell(CallRaised("1", "filesystem", "edit", {"a": "x" * 150, "b": "y" * 150}, "deny", "r", ""))
+        assert isinstance(told[0], events.ToolCall)
+        self.assertEqual(told[0].arguments, f"a={'x' * 150} b={'y' * 44}…")
 
 
 class ProtectedTests(SynchronousTestCase):
