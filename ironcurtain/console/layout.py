@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironcurtain.columns import Line, Span
 from ironcurtain.console.commands import Section
-from ironcurtain.console.details import Details
+from ironcurtain.console.details import Details, Text
 from ironcurtain.console.rows import clock, empty, row, title
 from ironcurtain.console.state import Key, Shown, State, key_of
 from ironcurtain.console.text import cells, clip, cut, pad, wrap
@@ -24,8 +24,14 @@ LEAST = 4
 """Rows that the text must have before a call counts as shown: with fewer, its arguments are out of sight."""
 
 _ORDER = (Section.SESSIONS, Section.WAITING, Section.HISTORY)
-_LEAST = {Section.SESSIONS: 2, Section.WAITING: 3, Section.HISTORY: 1}
-"""Most rows of each list on a screen of 24 rows; a higher one has more."""
+_SPARE = (Section.WAITING, Section.SESSIONS, Section.HISTORY)
+"""Which list comes first where rows are to spare."""
+
+_SHARES = {Section.SESSIONS: 2, Section.WAITING: 3, Section.HISTORY: 1}
+"""
+Rows of each list on a screen of 24 rows if the text needs all others; on a higher one a list has more, and everywhere
+those that the text leaves blank.
+"""
 
 _KEYS = ("a approve", "A keep", "d deny", "Tab lists", "PgDn more", "/ command", "? help", "q quit")
 
@@ -152,28 +158,47 @@ Body = tuple[list[Line], _Lists, Shown]
 
 
 def _stacked(state: State, details: Details, columns: int, room: int, now: float) -> Body:
-    lists = _Lists()
+    lists, text = _Lists(), details.text(state, columns - 1, now)
     if room < LOW - 4:
-        _list(lists, state, state.section, columns, min(max(room // 4, 1), 4), now, 1)
+        shares = {state.section: min(max(room // 4, 1), 4)}
     else:
-        for section in _ORDER:
-            _list(lists, state, section, columns, _LEAST[section] + max(room - 21, 0) // 6, now, 1)
-    panel, shown = _panel(state, details, columns, room - len(lists.lines), lists, now)
+        shares = {section: _SHARES[section] + max(room - 21, 0) // 6 for section in _ORDER}
+    for section, most in _spread(state, shares, room - len(text.lines) - 1).items():
+        _list(lists, state, section, columns, most, now, 1)
+    panel, shown = _panel(state, text, columns, room - len(lists.lines), lists)
     return [*lists.lines, *panel], lists, shown
 
 
 def _beside(state: State, details: Details, columns: int, room: int, now: float) -> Body:
     lists, width = _Lists(), columns * 2 // 5
     heights = {Section.SESSIONS: room // 4, Section.WAITING: room // 2, Section.HISTORY: room // 4}
-    for section in _ORDER:
-        _list(lists, state, section, width, max(heights[section] - 1, 1), now, 1)
-    panel, shown = _panel(state, details, columns - width - 1, room, lists, now)
+    shares = {section: max(heights[section] - 1, 1) for section in _ORDER}
+    for section, most in _spread(state, shares, room).items():
+        _list(lists, state, section, width, most, now, 1)
+    text = details.text(state, columns - width - 2, now)
+    panel, shown = _panel(state, text, columns - width - 1, room, lists)
     body: list[Line] = []
     for at in range(room):
         left = clip(lists.lines[at], width) if at < len(lists.lines) else ()
         gap = Span(" " * (width - sum(cells(span.text) for span in left)))
         body.append((*left, gap, Span("│", "dim"), *(panel[at] if at < len(panel) else ())))
     return body, lists, shown
+
+
+def _spread(state: State, shares: Mapping[Section, int], room: int) -> dict[Section, int]:
+    """
+    :param shares: rows that each list has in any case.
+    :param room: rows that all lists may have together, with their headings.
+    :returns: most rows of each list: what one does not need, another has.
+    """
+    needed = {section: max(len(state.listed(section)), 1) for section in shares}
+    rows = {section: min(share, needed[section]) for section, share in shares.items()}
+    spare = max(room - len(rows) - sum(rows.values()), 0)
+    for section in _SPARE:
+        if section in rows:
+            more = min(needed[section] - rows[section], spare)
+            rows[section], spare = rows[section] + more, spare - more
+    return rows
 
 
 def _list(lists: _Lists, state: State, section: Section, width: int, most: int, now: float, top: int) -> None:
@@ -201,11 +226,8 @@ def _rule(heading: str, width: int, active: bool) -> Line:
     return (Span(text + "─" * (width - cells(text)), "key" if active else "dim"),)
 
 
-def _panel(
-    state: State, details: Details, width: int, height: int, lists: _Lists, now: float
-) -> tuple[list[Line], Shown]:
+def _panel(state: State, text: Text, width: int, height: int, lists: _Lists) -> tuple[list[Line], Shown]:
     """The text: help, an escalation, a record or a session's activity."""
-    text = details.text(state, width - 1, now)
     page = max(height - 1, 0)
     end = max(len(text.lines) - page, 0)
     scroll = min(state.scroll, end)

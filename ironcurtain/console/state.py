@@ -112,7 +112,7 @@ class State:
     :param loaded: whether there was news at all.
     :param history: newest first.
     :param section: the list that has the keys.
-    :param chosen: number of the chosen row of each list; 0 if there is none.
+    :param chosen: number of the chosen row of each list; 0 if there is none, or in the history while the newest is.
     :param scroll: rows by which the text below the lists is scrolled: down, or in a session's activity up.
     :param prompt: the input line; ``None`` while it is closed.
     :param permissions: the approvals that were kept, as far as they are shown.
@@ -144,8 +144,8 @@ class State:
         return tuple(row for row in rows if self._matches(row, _words_of_escalation))
 
     def number(self, section: Section) -> int:
-        """:returns: number of the chosen row of a list; 0 if there is none."""
-        return self.chosen.get(section, 0)
+        """:returns: number of the chosen row of a list, in the history at first the newest; 0 if there is none."""
+        return self.chosen.get(section, 0) or (self._newest() if section is Section.HISTORY else 0)
 
     @property
     def escalation(self) -> EscalationView | None:
@@ -200,7 +200,8 @@ class State:
     def choose(self, section: Section, number: int) -> State:
         """:returns: the state with a row chosen."""
         same = section is self.section and self.number(section) == number
-        chosen = {**self.chosen, section: number}
+        follows = section is Section.HISTORY and number == self._newest()
+        chosen = {**self.chosen, section: 0 if follows else number}
         scroll = self.scroll if same and not self.aside else 0
         return replace(self, section=section, chosen=chosen, scroll=scroll, help=False, permitted=False)
 
@@ -226,18 +227,23 @@ class State:
         return replace(self, filter=one_line(text, 60))._choose(self)
 
     def _choose(self, before: State) -> State:
-        chosen = {section: self._keep(section, before) for section in Section}
-        scroll = self.scroll if chosen.get(self.section) == before.number(self.section) else 0
-        return replace(self, chosen=chosen, scroll=scroll)
+        new = replace(self, chosen={section: self._keep(section, before) for section in Section})
+        same = new.number(self.section) == before.number(self.section)
+        return replace(new, scroll=self.scroll if same else 0)
 
     def _keep(self, section: Section, before: State) -> int:
         """The row that was chosen, else the one that is now in its place, so that no new row pushes it away."""
         numbers = [row.number for row in self.listed(section)]
         number = before.number(section)
+        if section is Section.HISTORY and not before.chosen.get(section):
+            return 0
         if number in numbers or not numbers:
             return number if numbers else 0
         was = [row.number for row in before.listed(section)]
         return numbers[min(was.index(number) if number in was else 0, len(numbers) - 1)]
+
+    def _newest(self) -> int:
+        return next((record.number for record in self.listed(Section.HISTORY)), 0)
 
     def _ask_on(self) -> State:
         """Drop from the question what needs no decision any more."""

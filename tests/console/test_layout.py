@@ -11,8 +11,9 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
-from ironcurtain.console.state import State
+from ironcurtain.console.state import State, key_of
 from ironcurtain.console.text import cells
+from ironcurtain.operations.model import EscalationView
 from tests.console.doubles import NOW, escalation, session
 
 NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5
@@ -21,6 +22,11 @@ NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5
 def lines(picture: Frame) -> list[str]:
     """:returns: a frame without styles."""
     return [plain(line) for line in picture.lines]
+
+
+def decision(number: int) -> EscalationView:
+    """:returns: an escalation that was decided, the later the greater its number."""
+    return escalation(number, outcome="denied", by="grace", closed_at=NOW - 1000 + number)
 
 
 class SizeTests(SynchronousTestCase):
@@ -65,12 +71,58 @@ class FirstScreenTests(SynchronousTestCase):
 
     def test_what_is_out_of_sight_is_counted(self) -> None:
         state = State().news([], [escalation(number) for number in range(30)], NOW)
-        self.assertIn("WAITING 30, 27 out of sight", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
+        self.assertIn("WAITING 30, 20 out of sight", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
 
     def test_what_a_filter_hides_is_counted(self) -> None:
         state = State().news([], [escalation(number) for number in range(5)], NOW)
         state, _ = enter(state, "/filter file3")
         self.assertIn("filter: file3 (4 waiting hidden)", lines(frame(state, Details(), 80, 24, NOW))[0])
+
+
+class SpareRowsTests(SynchronousTestCase):
+    """Rows that the text does not need."""
+
+    @given(
+        st.sampled_from([(80, 24), (60, 17), (100, 40), (160, 24)]),
+        st.integers(0, 12),
+        st.integers(0, 30),
+        st.integers(0, 60),
+        st.integers(1, 40),
+        st.sampled_from(["", "\t", "\t\t"]),
+    )
+    def test_none_is_blank_while_a_row_of_a_shown_list_is_out_of_sight(
+        self, size: tuple[int, int], sessions: int, waiting: int, decided: int, length: int, keys: str
+    ) -> None:
+        text = "\n".join(str(number) for number in range(length))
+        views = [escalation(number, {"text": text}) for number in range(1, waiting + 1)]
+        views += [decision(number) for number in range(100, 100 + decided)]
+        state = State().news([session(number) for number in range(1, sessions + 1)], views, NOW)
+        for _ in keys:
+            state, _ = press(state, "tab")
+        shown = lines(frame(state, Details(), *size, NOW))
+        if any("out of sight" in line for line in shown):
+            width = 64 if size[0] >= 120 else size[0]
+            self.assertEqual([line for line in shown[1:-3] if not line[:width].strip()], [])
+
+    @given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 60), st.integers(1, 40))
+    def test_the_text_of_a_call_gives_up_none_that_it_needs(
+        self, sessions: int, waiting: int, decided: int, length: int
+    ) -> None:
+        text = "\n".join(str(number) for number in range(length))
+        views = [escalation(number, {"text": text}) for number in range(1, waiting + 1)]
+        decisions = [decision(number) for number in range(100, 100 + decided)]
+        state = State().news([session(number) for number in range(1, sessions + 1)], [*views, *decisions], NOW)
+        details = Details()
+        shown = frame(state, details, 80, 24, NOW).shown
+        self.assertEqual(shown.whole, key_of(views[0]))
+        self.assertGreaterEqual(shown.page, min(len(details.text(state, 79, NOW).lines), 24 - 3 - 3 - 6 - 1))
+
+    def test_the_history_has_them_while_nothing_waits(self) -> None:
+        state = State().news([session()], [decision(number) for number in range(1, 28)], NOW)
+        shown = "\n".join(lines(frame(state, Details(), 80, 24, NOW)))
+        self.assertIn("HISTORY 27, 12 out of sight", shown)
+        for number in range(26, 12, -1):
+            self.assertIn(f"  {number} ", shown)
 
 
 class ScrollTests(SynchronousTestCase):

@@ -192,7 +192,7 @@ class KeyTests(SynchronousTestCase):
         self.state, _ = enter(self.state, "/deny all")
         self.draw()
         self.assertEqual(len(self.type("y")), len(self.state.shown.rows))
-        self.assertLess(len(self.state.shown.rows), 10)
+        self.assertLess(len(self.state.shown.rows), 20)
 
     def test_what_somebody_else_decided_leaves_the_question(self) -> None:
         self.state, _ = enter(self.state, "/approve all")
@@ -247,6 +247,21 @@ class KeyTests(SynchronousTestCase):
         decided = msgspec.structs.replace(self.views[0], outcome="approved", by="ada", closed_at=NOW)
         self.state = self.state.news([session()], [decided], NOW).news([], [], NOW)
         self.assertIn(("approved", "ada"), [(record.outcome, record.by) for record in self.state.history])
+
+    def test_the_history_follows_the_newest_until_another_is_chosen(self) -> None:
+        first, second, third = (
+            escalation(number, outcome="denied", by="grace", closed_at=NOW + number) for number in (11, 12, 13)
+        )
+        self.state = State().news([], [first], NOW).news([], [first, second], NOW)
+        self.assertEqual(self.state.record, second)
+        self.type("tab", "tab")
+        self.assertEqual(self.state.news([], [first, second, third], NOW).record, third)
+        self.type("down")
+        self.state = self.state.news([], [first, second, third], NOW)
+        self.assertEqual(self.state.record, first)
+        self.type("home")
+        fourth = escalation(14, outcome="denied", by="grace", closed_at=NOW + 14)
+        self.assertEqual(self.state.news([], [first, second, third, fourth], NOW).record, fourth)
 
     def test_a_new_one_is_noticed_and_the_first_look_is_not(self) -> None:
         self.assertFalse(self.state.arrived(State()))
