@@ -20,9 +20,10 @@ from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import Source
-from ironcurtain.console.state import Effect, Leave, Look, Send, Shown, State, TakeBack, outcome_words
+from ironcurtain.console.state import Effect, Leave, Look, Send, Shown, State, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
 
 TICK_SECONDS = 1.0
@@ -197,10 +198,11 @@ class Console:
         self._state = state
         if state.followed != self._followed:
             self._follow(state.followed)
+        sent = [effect for effect in effects if isinstance(effect, Send)]
+        if sent:
+            Deferred.fromCoroutine(self._send(*sent)).addErrback(self._failed)
         for effect in effects:
             match effect:
-                case Send():
-                    Deferred.fromCoroutine(self._send(effect)).addErrback(self._failed)
                 case TakeBack(number):
                     Deferred.fromCoroutine(self._take_back(number)).addErrback(self._failed)
                 case Look():
@@ -222,16 +224,20 @@ class Console:
         if session:
             self._unfollow = self._source.activity(session, heard)
 
-    async def _send(self, send: Send) -> None:
+    async def _send(self, *sent: Send) -> None:
+        """Send decisions that were confirmed at once, and say what became of all of them."""
+        deciding = [Deferred.fromCoroutine(self._decide(each)) for each in sent]
+        results = [await each for each in deciding]
+        self._become(self._state.told(*outcome_of_all(sent, results)))
+        self._refresh()
+
+    async def _decide(self, send: Send) -> EscalationView | str:
+        """:returns: the decided escalation, or why it is not."""
         number, digest = send.key
         try:
-            decided = await self._source.decide(number, send.outcome, digest, send.keep)
+            return await self._source.decide(number, send.outcome, digest, send.keep)
         except IronCurtainError as e:
-            self._become(self._state.told(str(e), "warn"))
-        else:
-            words = f"escalation {number} {outcome_words(decided)}"
-            self._become(self._state.told(words, "good" if decided.outcome == "approved" else "bad"))
-        self._refresh()
+            return str(e)
 
     async def _take_back(self, number: int) -> None:
         try:

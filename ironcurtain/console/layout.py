@@ -23,6 +23,9 @@ LOW = 20
 LEAST = 4
 """Rows that the text must have before a call counts as shown: with fewer, its arguments are out of sight."""
 
+REMARK_LINES = 2
+"""Most lines of what is said at the foot: with more, a call with many arguments would not fit on 24 rows."""
+
 _ORDER = (Section.SESSIONS, Section.WAITING, Section.HISTORY)
 _SPARE = (Section.WAITING, Section.SESSIONS, Section.HISTORY)
 """Which list comes first where rows are to spare."""
@@ -112,7 +115,12 @@ def _foot(state: State, columns: int, rows: int) -> list[Line]:
         return [*_asked(state, columns), *_keys(("y yes", "n no", "PgDn more"), columns)]
     text, style = state.message
     keys = _keys(_KEYS, columns)
-    return [(Span(cut(f" {text}", columns), style),), *(keys if rows >= LOW else keys[:2])]
+    if rows < LOW:
+        return [(Span(cut(f" {text}", columns), style),), *keys[:2]]
+    said = [f" {part}" for part in wrap(text, max(columns - 1, 1))] or [""]
+    if len(said) > REMARK_LINES:
+        said[REMARK_LINES - 1] = cut(f"{said[REMARK_LINES - 1]}{said[REMARK_LINES]}", columns)
+    return [*((Span(line, style),) for line in said[:REMARK_LINES]), *keys]
 
 
 def _asked(state: State, columns: int) -> list[Line]:

@@ -7,7 +7,7 @@ A decision is made only for what a person can have read: what the last frame tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -283,6 +283,25 @@ def outcome_words(record: EscalationView) -> str:
     if words is None:
         return one_line(record.outcome, 20)
     return words(one_line(record.by, 64) or "somebody") + (", and kept" if record.kept else "")
+
+
+def outcome_of_all(sent: Sequence[Send], results: Sequence[EscalationView | str]) -> tuple[str, Style]:
+    """
+    :param results: for each that was sent the decided escalation, or why it is not.
+    :returns: what became of them, and how that looks.
+    """
+    outcome = sent[0].outcome
+    failed = [(send.key.number, why) for send, why in zip(sent, results, strict=True) if isinstance(why, str)]
+    good: Style = "good" if outcome is Outcome.APPROVED else "bad"
+    match results:
+        case [str(why)]:
+            return why, "warn"
+        case [EscalationView() as record]:
+            return f"escalation {record.number} {outcome_words(record)}", good
+    words = f"{len(sent) - len(failed)} {outcome.value}"
+    if not failed:
+        return words, good
+    return f"{words}; {len(failed)} failed: {', '.join(f'{number} ({why})' for number, why in failed)}", "warn"
 
 
 def _words_of_session(info: SessionInfo) -> str:

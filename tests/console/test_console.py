@@ -184,6 +184,23 @@ class DecisionTests(SynchronousTestCase):
         self.assertIn("Approve all 2 that were listed: 1, 2?", self.setup.settle())
         self.setup.type("y")
         self.assertEqual([number for number, _, _ in self.setup.source.decided], [1, 2])
+        self.assertIn("2 approved", self.setup.settle())
+
+    def test_of_all_that_were_listed_those_that_fail_are_said_with_why(self) -> None:
+        self.setup.type("/deny all\r")
+        self.setup.source.close(2, "approved", "grace")  # and nobody has told us yet
+        text = self.setup.type("y")
+        self.assertIn("1 denied; 1 failed: 2 (too late: escalation 2 was approved by grace)", text)
+        self.assertEqual(self.setup.source.waiting[1].outcome, "denied")
+
+    def test_all_may_fail(self) -> None:
+        self.setup.type("/approve all\r")
+        for number in (1, 2):
+            self.setup.source.close(number, "denied", "grace")
+        text = " ".join(self.setup.type("y").split())
+        for number in (1, 2):
+            self.assertIn(f"{number} (too late: escalation {number} was denied by grace)", text)
+        self.assertIn("0 approved; 2 failed: ", text)
 
     def test_the_mouse_chooses_and_scrolls(self) -> None:
         self.setup.console.received(b"\x1b[<0;10;5M\x1b[<0;10;5m")
