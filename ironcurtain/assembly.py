@@ -223,6 +223,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
         return HomeSource(
             reactor,
             SessionRegistry(home.registry),
+            home.daemon_socket,
             lambda path: own if path == socket else ControlClient(reactor, path, who),
         )
 

@@ -73,7 +73,8 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
         whose = f" (process {e.holder})" if e.holder else ""
         raise Unavailable(f"another escalation listener runs{whose}: only one can, so end that one first") from None
     terminal, guard = LocalTerminal(reactor), Guard(reactor)
-    source = HomeSource(reactor, Registry(where.registry), lambda socket: ControlClient(reactor, socket))
+    registry = Registry(where.registry)
+    source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))
     console = Console(source, terminal, reactor, owner().name, environ=environ)
     guard.begin(0)
     terminal.begin(console)

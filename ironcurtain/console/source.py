@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, TimeoutError
@@ -85,21 +87,23 @@ class HomeSource:
     The sessions of all processes of a home.
 
     :param reactor: for watching the registry and for time.
+    :param daemon: its control socket: what was decided there is known there, also while it has no session.
     :param connect: gives the operations behind a control socket.
     """
 
     log = Logger()
 
-    def __init__(self, reactor: Any, registry: Registry, connect: Callable[[str], SessionApi]) -> None:
-        self._reactor, self._registry, self._connect = reactor, registry, connect
+    def __init__(self, reactor: Any, registry: Registry, daemon: Path, connect: Callable[[str], SessionApi]) -> None:
+        self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
         self._apis: dict[str, SessionApi] = {}
         self._owners: dict[int, SessionApi] = {}
         self._closed: dict[SessionApi, _Closed] = {}
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: the open sessions of all processes, by number."""
+        """:returns: the open sessions of all processes that have one in the registry, by number."""
         answers = await self._all(lambda api: api.sessions())
-        found = [info for _, infos in answers for info in infos if info.state != "closed"]
+        owners = {self._apis.get(entry.control_socket) for entry in self._entries()}  # others cannot be followed yet
+        found = [info for api, infos in answers if api in owners for info in infos if info.state != "closed"]
         return sorted(found, key=lambda info: info.number)
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
@@ -167,6 +171,9 @@ class HomeSource:
     async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
         """:returns: the answers of those that gave one: a process that died, or hangs, must not hide the others."""
         sockets = {entry.control_socket for entry in self._entries()}
+        paths = {os.path.realpath(socket) for socket in sockets}  # the home may have more than one name
+        if self._daemon.exists() and os.path.realpath(self._daemon) not in paths:
+            sockets.add(str(self._daemon))
         self._apis = {socket: self._apis.get(socket) or self._connect(socket) for socket in sorted(sockets)}
         apis = list(self._apis.values())
         asked = [Deferred.fromCoroutine(ask(api)).addTimeout(PATIENCE, self._reactor) for api in apis]

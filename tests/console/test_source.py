@@ -81,18 +81,20 @@ class Home:
         self.registry = Registry(self.directory)
         self.owners = {f"/run/{owner.number}.sock": owner for owner in owners}
         connect: Any = self.owners.__getitem__
-        self.source = HomeSource(clock, self.registry, connect)
+        self.daemon = self.directory / "daemon.sock"
+        self.source = HomeSource(clock, self.registry, self.daemon, connect)
         for owner in owners:
             self.add(owner)
 
-    def add(self, owner: Owner) -> None:
+    def add(self, owner: Owner, path: str = "") -> None:
         us = identify()
-        self.owners[f"/run/{owner.number}.sock"] = owner
+        path = path or f"/run/{owner.number}.sock"
+        self.owners[path] = owner
         self.registry.add(
             Entry(
                 session_id=f"{owner.number:04x}", escalation_dir="", label="", started_at="", pid=os.getpid(),
                 pid_start_time=us.start_time, boot_id=us.boot_id, number=owner.number,
-                control_socket=f"/run/{owner.number}.sock",
+                control_socket=path,
             )
         )  # fmt: skip
 
@@ -148,6 +150,24 @@ class AskingTests(SynchronousTestCase):
             self.assertEqual(self.all(), [(3, "denied"), (7, "denied"), (10, ""), (20, "denied")])
         self.assertEqual(self.good.asked, [(True, 0), (True, 501), (True, 501), (True, 502)])
         self.assertEqual({after for _, after in self.also_good.asked}, {0})
+
+    def test_the_daemon_is_asked_also_while_it_has_no_session(self) -> None:
+        daemon = self.home.owners[str(self.home.daemon)] = Owner(5)
+        self.closes(daemon, 50, 500)
+        self.assertNotIn((50, "denied"), self.all())
+        self.home.daemon.touch()
+        for _ in range(2):
+            self.ask(self.home.source.sessions())
+            self.assertIn((50, "denied"), self.all())
+        self.assertEqual(daemon.asked, [(True, 0), (True, 500)])
+
+    def test_the_daemon_is_asked_once_by_whichever_name(self) -> None:
+        (self.home.directory / "other.sock").touch()
+        self.home.daemon.symlink_to("other.sock")
+        daemon = self.home.owners[str(self.home.directory / "other.sock")] = Owner(5)
+        self.home.add(daemon, str(self.home.directory / "other.sock"))
+        self.all()
+        self.assertEqual(len(daemon.asked), 1)
 
     def test_an_answer_that_did_not_come_is_asked_for_again(self) -> None:
         self.closes(self.good, 7, 500)
