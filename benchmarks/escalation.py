@@ -226,7 +226,8 @@ class Sight:
 async def on_a_console(directory: Path, api: SessionApi, calls: int) -> list[float]:
     """:returns: seconds from asking to the console that has drawn the question."""
     sight, taken = Sight(), []
-    source = HomeSource(reactor, Registry(Home(directory / "home", directory / "run").registry), lambda path: api)
+    home = Home(directory / "home", directory / "run")
+    source = HomeSource(reactor, Registry(home.registry), home.daemon_socket, lambda path: api)
     console = Console(source, sight, reactor, "bench", environ={"TERM": "xterm-256color"})
     console.start()
     for number in range(-2, calls):
