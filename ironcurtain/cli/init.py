@@ -34,8 +34,9 @@ def init() -> None:
     """
     Make the home directory with files to start from: config.toml, policy.toml, mcp-servers.json.
 
-    Files that exist stay as they are.
+    Files that exist stay as they are. In a terminal it asks whether your own SSH keys (~/.ssh/*.pub) may come in.
     """
+    from ironcurtain.cli.own_keys import offer_own_keys
     from ironcurtain.home import publish_once
     from ironcurtain.policy.loading import DEFAULT_POLICY
     from ironcurtain.session.tools import default_servers
@@ -49,4 +50,5 @@ def init() -> None:
     ):
         made = publish_once(path, text.encode())
         click.echo(f"{'made ' if made else 'kept '} {path}")
+    offer_own_keys(where)
     click.echo("Next: ironcurtain doctor")

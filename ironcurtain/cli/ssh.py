@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.home import Home, private_directory
+
+if TYPE_CHECKING:
+    from ironcurtain.ssh.authorized_keys import AuthorizedKey
+
+ROLES = "view,approve"
+"""What a key may do unless somebody says otherwise: see what waits, and decide."""
 
 
 @click.group()
@@ -24,25 +30,40 @@ def ssh() -> None:
 @ssh.command("add-key")
 @click.argument("file", type=click.File())
 @click.option("--name", default="", help="What the audit calls the holder (default: the comment in the file).")
-@click.option(
-    "--roles", "roles_text", default="view,approve", show_default=True, help="Names with commas between them."
-)
+@click.option("--roles", "roles_text", default=ROLES, show_default=True, help="Names with commas between them.")
 def add_key(file: TextIO, name: str, roles_text: str) -> None:
     """
     Let the public key in FILE in, for example ~/.ssh/id_ed25519.pub; '-' is standard input.
     """
+    let_in(home(), read_key(file, roles_text, name))
+
+
+def read_key(file: TextIO, roles_text: str = ROLES, name: str = "") -> AuthorizedKey:
+    """
+    Read a ``.pub`` file.
+
+    :param name: in place of the comment in it.
+    :raises UsageError: it does not hold one key that may be listed, or there is no such role.
+    """
     from ironcurtain.errors import UsageError
-    from ironcurtain.home import private_directory
     from ironcurtain.ssh.authorized_keys import LINE_LIMIT, public_key, read_roles
-    from ironcurtain.ssh.key_files import KeyFile
 
     text = file.read(2 * LINE_LIMIT)
     if "PRIVATE KEY" in text:
         raise UsageError("this is a private key, which belongs to nobody but its holder: give the .pub file")
     if len(lines := [line for line in text.splitlines() if line.strip()]) != 1:
-        raise UsageError(f"{Path(file.name).name} has to hold one public key on one line")
-    key = public_key(lines[0], read_roles(roles_text), name)
-    where = home()
+        raise UsageError("the file has to hold one public key on one line")
+    return public_key(lines[0], read_roles(roles_text), name)
+
+
+def let_in(where: Home, key: AuthorizedKey) -> None:
+    """
+    List a key, and say so.
+
+    :raises UsageError: the key or its name is listed already.
+    """
+    from ironcurtain.ssh.key_files import KeyFile
+
     private_directory(where.path)
     KeyFile.of(where).add(key)
     click.echo(f"{key.name} may come in ({', '.join(_roles(key.roles))}): {key.fingerprint}")
@@ -94,7 +115,6 @@ def host_key(json_output: bool) -> None:
     """
     Show the service's own key, which ssh asks about at the first connection. It is made if there is none yet.
     """
-    from ironcurtain.home import private_directory
     from ironcurtain.ssh.key_files import host_key as find_host_key
 
     where = home()

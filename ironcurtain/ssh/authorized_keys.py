@@ -38,6 +38,7 @@ RSA_BITS = 2048
 LINE_LIMIT = 16384
 """Most characters of a line; an RSA key of 16384 bits has some 2800."""
 
+_CERTIFICATE = "-cert-v01@openssh.com"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _OPTIONS = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*")+(?=\s|$)')
 _ROLES = re.compile(r'roles="([a-z, ]*)"')
@@ -152,6 +153,8 @@ def public_key(text: str, roles: frozenset[Role], name: str = "") -> AuthorizedK
     :raises WrongKey: it is none of ours.
     """
     words = text.split()
+    if words and words[0].endswith(_CERTIFICATE):
+        raise WrongKey("is a certificate: give the public key that it was made for")
     if len(words) < 2 or words[0] not in SIGNATURES:
         raise WrongKey(f"needs a type and a key; the type is one of {', '.join(SIGNATURES)}")
     named = name or " ".join(words[2:])

@@ -43,7 +43,7 @@ class LineTests(SynchronousTestCase):
             (f'roles="view" {ED25519}AAAA ada', "damaged"),
             (f'roles="view" {ED25519.replace("ssh-ed25519", "ssh-rsa")} ada', "damaged"),
             ('roles="view" ssh-dss AAAA ada', "the type is one of"),
-            ('roles="view" ssh-ed25519-cert-v01@openssh.com AAAA ada', "the type is one of"),
+            ('roles="view" ssh-ed25519-cert-v01@openssh.com AAAA ada', "is a certificate"),
             ('roles="view"', "needs a type and a key"),
             ("x" * 20000, "longer"),
         ):

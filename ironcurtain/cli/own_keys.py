@@ -1,0 +1,86 @@
+"""What ``ironcurtain init`` asks about: whether the person's own SSH keys may come in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ironcurtain.cli.output import print_table
+from ironcurtain.cli.ssh import ROLES, let_in, read_key
+from ironcurtain.display import one_line
+from ironcurtain.errors import UsageError
+from ironcurtain.home import Home, person_home
+
+if TYPE_CHECKING:
+    from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList
+
+USUAL = ("id_ed25519.pub", "id_ed25519_sk.pub", "id_ecdsa.pub", "id_ecdsa_sk.pub", "id_rsa.pub")
+"""The keys that ``ssh`` tries by itself (ssh_config(5)). Of keys with the same name, these go first."""
+
+HOW = "To come in over SSH: ironcurtain ssh add-key ~/.ssh/id_ed25519.pub"
+
+
+def offer_own_keys(where: Home) -> None:
+    """
+    List the keys below ``~/.ssh``, and let them in if the person says so. Without a terminal, only say how.
+
+    :raises UsageError: the list has a wrong line with one of the keys.
+    :raises ConfigurationError: the list of those that may come in cannot be read.
+    """
+    from ironcurtain.ssh.key_files import KeyFile
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        click.echo(HOW)
+        return
+    listed = KeyFile.of(where).read()
+    keys = list(_own_keys(Path(person_home(os.environ, os.geteuid()), ".ssh"), listed))
+    if keys and _confirmed(keys):
+        for key in keys:
+            let_in(where, key)
+    elif not listed.keys:
+        click.echo(HOW)
+
+
+def _confirmed(keys: list[AuthorizedKey]) -> bool:
+    print_table(("NAME", "TYPE", "FINGERPRINT"), [(key.name, key.type, key.fingerprint) for key in keys])
+    which = "this key of yours" if len(keys) == 1 else "these keys of yours"
+    return click.confirm(f"Let {which} in over SSH (roles: {ROLES})?", default=True)
+
+
+def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:
+    """:returns: the keys that are not listed yet; of others that cannot be, it is said why."""
+    blobs, names = {key.blob for key in listed.keys}, {key.name for key in listed.keys}
+    for path in sorted(directory.glob("*.pub"), key=_rank):
+        try:
+            key = _read(path)
+            if key.blob in blobs:
+                continue
+            if key.name in names:
+                raise UsageError(f"another key is called {key.name}; ironcurtain ssh add-key has --name")
+        except UsageError as e:
+            click.echo(f"left out {one_line(path.name)}: {e}")
+            continue
+        blobs.add(key.blob)
+        names.add(key.name)
+        yield key
+
+
+def _read(path: Path) -> AuthorizedKey:
+    try:
+        if not path.is_file():
+            raise UsageError("is no regular file")
+        with path.open(encoding="utf-8") as file:
+            return read_key(file)
+    except OSError as e:
+        raise UsageError(f"cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError("is not UTF-8 text") from None
+
+
+def _rank(path: Path) -> tuple[int, str]:
+    return USUAL.index(path.name) if path.name in USUAL else len(USUAL), path.name
