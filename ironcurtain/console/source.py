@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.errors import IronCurtainError, NotFound
+from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.operations.api import OnEvent, SessionApi
@@ -45,6 +45,10 @@ REMEMBERED = 1000
 
 NEWS = (StateChanged, EscalationRaised, EscalationClosed, PermissionRevoked, Missed)
 """Events after which the lists look different."""
+
+
+_ELSEWHERE = (NotFound.code, Unavailable.code)
+"""What a process answers that does not have what is asked about, or is gone."""
 
 
 class Source(Protocol):
@@ -124,12 +128,11 @@ class HomeSource:
 
         :param keep: whether an approval stands for all calls of its scope.
         :raises NotFound: no process has it.
+        :raises Unavailable: a process that may have it does not answer.
         """
-        if number not in self._owners:
-            await self.escalations(closed=True)
-        if number not in self._owners:
-            raise NotFound(f"there is no escalation {number}")
-        return await self._owners[number].decide(number, outcome, digest, keep)
+        if number in self._owners:
+            return await self._owners[number].decide(number, outcome, digest, keep)
+        return await self._one(lambda api: api.decide(number, outcome, digest, keep), f"escalation {number}")
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals of all processes that were kept and still stand, by number."""
@@ -141,11 +144,9 @@ class HomeSource:
         Have people asked again about what an approval permits.
 
         :raises NotFound: no process has such a permission.
+        :raises Unavailable: a process that may have it does not answer.
         """
-        for api, views in await self._all(lambda api: api.permissions()):
-            if any(view.number == number for view in views):
-                return await api.revoke(number)
-        raise NotFound(f"there is no permission {number}")
+        return await self._one(lambda api: api.revoke(number), f"permission {number}")
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
@@ -170,6 +171,36 @@ class HomeSource:
 
     async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
         """:returns: the answers of those that gave one: a process that died, or hangs, must not hide the others."""
+        answers: list[tuple[SessionApi, T]] = []
+        for api, success, result in await self._ask(ask):
+            if success:
+                answers.append((api, result))
+            elif result.check(IronCurtainError, TimeoutError) is None:
+                result.raiseException()
+        return answers
+
+    async def _one(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], what: str) -> T:
+        """
+        Tell all of them, since numbers are unique in a home. To find the owner in the lists would need another role.
+
+        :param what: is asked about.
+        :returns: the answer of the one that has it.
+        """
+        answers = await self._ask(ask)
+        for _, success, result in answers:
+            if success:
+                answer: T = result
+                return answer
+        failures = [failure for _, _, failure in answers]
+        for failure in failures:
+            if failure.check(TimeoutError) is None and getattr(failure.value, "code", "") not in _ELSEWHERE:
+                failure.raiseException()
+        if any(failure.check(TimeoutError) for failure in failures):
+            raise Unavailable(f"a process does not answer, and may have {what}: look whether it still stands")
+        raise NotFound(f"there is no {what}")
+
+    async def _ask(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, bool, Any]]:
+        """:returns: each process, whether it answered, and its answer or the failure."""
         sockets = {entry.control_socket for entry in self._entries()}
         paths = {os.path.realpath(socket) for socket in sockets}  # the home may have more than one name
         if self._daemon.exists() and os.path.realpath(self._daemon) not in paths:
@@ -178,13 +209,7 @@ class HomeSource:
         apis = list(self._apis.values())
         asked = [Deferred.fromCoroutine(ask(api)).addTimeout(PATIENCE, self._reactor) for api in apis]
         results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
-        answers: list[tuple[SessionApi, T]] = []
-        for api, (success, result) in zip(apis, results, strict=True):
-            if success:
-                answers.append((api, result))
-            elif result.check(IronCurtainError, TimeoutError) is None:
-                result.raiseException()
-        return answers
+        return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
 
     def _entries(self) -> list[Entry]:
         return [entry for entry in self._registry.live() if entry.control_socket]

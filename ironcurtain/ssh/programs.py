@@ -46,6 +46,9 @@ class Lists(Protocol):
 StartConsole = Callable[[Principal, SessionChannel], Program]
 StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[Program]]
 
+_NEEDED = {"attach": Role.ATTACH, "approve": Role.APPROVE, "deny": Role.APPROVE, "revoke": Role.APPROVE}
+"""The role that a command needs, where it is not ``view``."""
+
 
 class Output:
     """
@@ -116,9 +119,9 @@ class OwnPrograms:
             self._need_terminal(channel, "the console", "ssh -t")
             return self._console(who, channel)
         asked = parse(command)
+        who.require(_NEEDED.get(asked.name, Role.VIEW))
         if asked.name in ("attach", "observe"):
             mode = Mode.DRIVE if asked.name == "attach" else Mode.OBSERVE
-            who.require(Role.ATTACH if mode is Mode.DRIVE else Role.VIEW)
             self._need_terminal(channel, asked.name, f"ssh -t ... {asked.name} {asked.session}")
             return await self._attach(who, asked.session, mode, channel)
         return Output(channel, await self._lines(who, asked))
@@ -147,7 +150,6 @@ class OwnPrograms:
         if asked.name == "revoke":
             gone = await source.revoke(asked.number)
             return [_json(gone) if asked.json else revoked(gone)]
-        who.require(Role.VIEW)
         files = self._files(asked.session)
         if asked.name == "logs":
             lines = _lines_of(files.log)

@@ -15,7 +15,8 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, REMEMBERED, HomeSource
-from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.control.wire import RemoteError
+from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
 from ironcurtain.identity import identify
 from ironcurtain.operations.api import OnEvent
@@ -31,6 +32,7 @@ class Owner:
 
     def __init__(self, number: int, hangs: bool = False, dead: bool = False) -> None:
         self.number, self.hangs, self.dead = number, hangs, dead
+        self.blind = False
         self.decided: list[tuple[int, Outcome, str | None]] = []
         self.revoked: list[int] = []
         self.asked: list[tuple[bool, int]] = []
@@ -41,8 +43,16 @@ class Owner:
     async def answer(self) -> None:
         if self.dead:
             raise Unavailable("it is gone")
+        if self.blind:
+            raise NotAllowed("it needs the role view")
         if self.hangs:
             await Deferred()
+
+    async def reach(self, number: int) -> None:
+        if self.hangs:
+            await Deferred()
+        if number != self.number * 10:
+            raise RemoteError("NOT_FOUND", "there is none here", 69)
 
     async def sessions(self) -> list[SessionInfo]:
         await self.answer()
@@ -59,12 +69,16 @@ class Owner:
         return [permission(self.number * 10)]
 
     async def revoke(self, number: int) -> PermissionView:
+        await self.reach(number)
         self.revoked.append(number)
         return permission(number)
 
     async def decide(
         self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
     ) -> EscalationView:
+        await self.reach(number)
+        if number in self.gone:
+            raise StaleDecision("it has its outcome")
         self.decided.append((number, outcome, digest))
         return escalation(number, outcome=outcome.value)
 
@@ -132,6 +146,29 @@ class AskingTests(SynchronousTestCase):
 
     def test_what_nobody_has_cannot_be_decided(self) -> None:
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(99, Outcome.DENIED, "")), NotFound)
+
+    def test_whoever_may_only_approve_finds_the_owner(self) -> None:
+        """The lists need another role than the decision."""
+        self.good.blind = self.also_good.blind = True
+        self.ask(self.home.source.decide(20, Outcome.APPROVED, "d" * 64))
+        self.assertEqual((self.good.decided, self.also_good.decided), ([(20, Outcome.APPROVED, "d" * 64)], []))
+        self.ask(self.home.source.revoke(10))
+        self.assertEqual((self.good.revoked, self.also_good.revoked), ([], [10]))
+
+    def test_a_refusal_is_the_owners(self) -> None:
+        self.good.gone.add(20)
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(20, Outcome.DENIED)), StaleDecision)
+
+    def test_a_process_that_hangs_may_have_what_the_others_lack(self) -> None:
+        self.home.add(Owner(4, hangs=True))
+        for number, wanted in ((20, None), (40, Unavailable)):
+            asked = Deferred.fromCoroutine(self.home.source.decide(number, Outcome.APPROVED))
+            self.clock.advance(PATIENCE)
+            if wanted is None:
+                self.assertEqual(self.successResultOf(asked).number, number)
+            else:
+                self.failureResultOf(asked, wanted)
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def closes(self, owner: Owner, number: int, closing: int) -> None:
         owner.gone.add(number)

@@ -1,0 +1,45 @@
+"""What each role may do over SSH, with a session in another process than the one that serves SSH."""
+
+from __future__ import annotations
+
+import subprocess
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product
+from tests.ssh_daemon import SshDaemon
+
+OUTSIDE = {"code": "print(filesystem.read_text_file('~/secret.txt'))"}
+DONE = {"text": "All done."}
+
+
+class OtherProcessTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
+        (self.product.person / "secret.txt").write_text("the moon is far")
+        self.daemon = SshDaemon(self, self.product, "view", "approve", "attach")
+
+    def ssh(self, role: str, command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.daemon.ssh(role), command],
+            stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def test_each_command_needs_its_role_and_no_other(self) -> None:
+        process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
+        while "1" not in self.ssh("view", "escalations").stdout:
+            self.assertIsNone(process.poll())
+        for needed, commands in (
+            ("view", ("sessions", "escalations", "permissions", "logs 1", "audit 1")),
+            ("approve", ("approve 1", "deny 1", "revoke 1", "approve 99")),
+        ):
+            for role in {"view", "approve", "attach"} - {needed}:
+                for command in commands:
+                    done = self.ssh(role, command)
+                    said = f"ironcurtain: {role} may not do this: it needs the role {needed}\n"
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (77, "", said), command)
+        for command, status in (("approve 99", 69), ("revoke 99", 69), ("approve 1", 0)):
+            done = self.ssh("approve", command)
+            self.assertEqual(done.returncode, status, f"{command}: {done.stderr}")
+        self.assertEqual(process.communicate()[0], "All done.\n")
