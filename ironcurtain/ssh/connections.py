@@ -110,9 +110,15 @@ class Connections(SSHFactory):
         self._tell(listed.problems, *(f"{self.keys.path}:{it.line}: {it.what}" for it in listed.problems))
         for connection in list(self.live):
             assert connection.key is not None
-            if listed.find(connection.key.blob) != connection.key:
-                self.log.warn("{name} is cut off: the key was removed or changed", name=connection.key.name)
-                self.cut("this key is not listed any more", [connection])
+            now = listed.find(connection.key.blob)
+            if now == connection.key:
+                continue
+            why = "this key is not listed any more"
+            if now is not None:
+                renamed = now.roles == connection.key.roles
+                why = "this key has another name now" if renamed else "the roles of this key have changed"
+            self.log.warn("{name} is cut off: {why}", name=connection.key.name, why=why)
+            self.cut(why, [connection])
 
     def cut(self, why: str, connections: list[Transport]) -> None:
         """End connections, with a word to whoever sits there."""

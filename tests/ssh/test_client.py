@@ -355,6 +355,7 @@ class LoginTests(SshTestCase):
         await client.until(b"console for ada")
         self.server.keys.path.write_text(ada.key.line.replace("admin", "view") + "\n")
         await client.ended
+        self.assertIn(b"the roles of this key have changed", client.out)
         self.assertEqual((await self.said(ada, "approve", "1"))[0], 77)
 
     async def test_a_file_that_others_can_write_lets_nobody_in(self) -> None:
