@@ -23,6 +23,7 @@ from ironcurtain.control import wire
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.llm.sse import EventParser
+from ironcurtain.llm.trust import QuietPool
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
@@ -64,7 +65,8 @@ class ControlClient:
         self._headers: dict[bytes | str, bytes | str] = (
             {} if who is None else {wire.NAME_HEADER: who.name, wire.ROLES_HEADER: ",".join(who.roles)}
         )
-        self._http = HTTPClient(Agent.usingEndpointFactory(reactor, _Socket(reactor, path)))
+        connections = QuietPool(reactor, persistent=False)
+        self._http = HTTPClient(Agent.usingEndpointFactory(reactor, _Socket(reactor, path), pool=connections))
 
     async def sessions(self) -> list[SessionInfo]:
         """:returns: all sessions of that process."""

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator, IStreamClientEndpoint
 from twisted.internet.ssl import Certificate, optionsForClientTLS, platformTrust
 from twisted.protocols.tls import TLSMemoryBIOProtocol
-from twisted.web.client import HTTPConnectionPool
+from twisted.web.client import HTTPConnectionPool, _HTTP11ClientFactory
 from twisted.web.iweb import IPolicyForHTTPS
 from zope.interface import implementer
 
@@ -65,7 +65,17 @@ def _certificates(path: str) -> Sequence[Certificate]:
     return certificates
 
 
-class Connections(HTTPConnectionPool):
+class _QuietFactory(_HTTP11ClientFactory):
+    noisy = False
+
+
+class QuietPool(HTTPConnectionPool):
+    """Connections of which the log does not tell each time that a factory starts and stops."""
+
+    _factory = _QuietFactory
+
+
+class Connections(QuietPool):
     """
     The connections of one attempt, none of them kept for later.
 

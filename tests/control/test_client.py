@@ -11,6 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.threads import deferToThread
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.control.client import ControlClient, _Events
@@ -77,6 +78,12 @@ class ClientTests(TestCase):
         self.assertEqual(await self.client.cancel(info.id), False)
         self.assertEqual([turn.answer for turn in await self.client.history(1)], ["you said hello"])
         self.assertEqual((await self.client.stop("1")).state, "closed")
+
+    async def test_connections_are_not_logged(self) -> None:
+        """A console asks again and again."""
+        with capturedLogs() as logged:
+            await self.client.sessions()
+        self.assertEqual([event for event in logged if "factory" in event], [])
 
     async def test_a_call_is_given_up_before_there_is_a_connection(self) -> None:
         asked = Deferred.fromCoroutine(self.client.sessions())
