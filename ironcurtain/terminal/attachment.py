@@ -73,10 +73,14 @@ class Attachment:
             self._source.typed(self, data)
 
     def resized(self, columns: int, rows: int) -> None:
-        """Its terminal has another size; of an observer, that changes nothing for the program."""
+        """Its terminal has another size; for an observer the program draws nothing anew, so we do."""
         self.size = columns, rows
-        if not self.gone:
-            self._source.sized(self)
+        if self.gone:
+            return
+        self._source.sized(self)
+        if self.mode is Mode.OBSERVE:
+            self._queue.lose()
+            self._go_on()
 
     def drained(self) -> None:
         """It can take more: what waits is drawn, or everything afresh if too much waited."""

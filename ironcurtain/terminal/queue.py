@@ -29,14 +29,18 @@ class OutputQueue:
         self._chunks.append(data)
         self.size += len(data)
         if self.size > self._limit:
-            self.clear()
-            self.lost = True
+            self.lose()
 
     def take(self) -> bytes:
         """:returns: what has waited longest."""
         data = self._chunks.popleft()
         self.size -= len(data)
         return data
+
+    def lose(self) -> None:
+        """Drop all that waits, and what comes until :meth:`clear`."""
+        self.clear()
+        self.lost = True
 
     def clear(self) -> None:
         """Forget all that waits; what comes is kept again."""

@@ -248,6 +248,24 @@ class SizeTests(HubTests):
         self.assertEqual(eye.seen, b"<100 30 1:>")
         self.settle()
 
+    def test_an_observer_of_another_size_is_drawn_afresh(self) -> None:
+        eye, attachment = self.stage.attach(Mode.OBSERVE)
+        self.hub.received(b"x")
+        attachment.resized(100, 40)
+        self.hub.received(b"y")
+        self.assertEqual(eye.seen, b"x<100 40 0:x>y")
+
+    def test_also_if_it_is_being_drawn(self) -> None:
+        eye, attachment = self.stage.attach(Mode.OBSERVE)
+        self.stage.screen.slow = True
+        attachment.resized(60, 15)
+        attachment.resized(100, 40)
+        self.hub.received(b"x")
+        self.stage.screen.answer()
+        self.stage.screen.answer()
+        self.hub.received(b"y")
+        self.assertEqual(eye.seen, b"<60 15 0:><100 40 0:x>y")
+
     def test_an_observer_sets_nothing(self) -> None:
         _, attachment = self.stage.attach(Mode.OBSERVE, 10, 10)
         attachment.resized(20, 20)
