@@ -14,6 +14,10 @@ from unittest import TestCase
 from tests.product import Product
 
 
+FAILED = 255
+"""What ssh(1) ends with if it reaches nobody. Whoever may not see sessions gets another status."""
+
+
 def free_port() -> int:
     """:returns: a port that nobody uses, below those that the kernel gives to whoever asks for any."""
     while True:
@@ -43,7 +47,8 @@ class SshDaemon:
         pid = int((product.home / "twistd.pid").read_text())
         case.addCleanup(os.waitpid, pid, 0)
         case.addCleanup(os.kill, pid, signal.SIGTERM)
-        while subprocess.run([*self.ssh(roles[0]), "sessions"], capture_output=True, check=False).returncode:
+        line = [*self.ssh(roles[0]), "sessions"]
+        while subprocess.run(line, capture_output=True, check=False).returncode == FAILED:
             time.sleep(0.1)
 
     def ssh(self, role: str, *words: str) -> list[str]:
