@@ -99,6 +99,7 @@ class LoopAgent:
         if self._mode is not Mode.HEADLESS:
             size = self._core.request.terminal or (80, 24)
             self._terminal = Terminal(self._core, self._reactor, size, f"loop: {self._backend.name}")
+            await self._terminal.hub.text()  # its model works: to start that takes nothing from a program any more
 
     def run(self, front: Front) -> Deferred[tuple[Ending, str]]:
         """
@@ -259,7 +260,7 @@ class LoopAgent:
 
         owner = Owner(watch.received, stage.complained, stage.input_full, stage.direct, relayed)
         task = Task(prompt, mode, self._environ(number), stage.size, stream)
-        self._starting = Deferred.fromCoroutine(self._backend.run(task, owner))
+        self._starting = Deferred.fromCoroutine(self._start_program(reader, task, owner))
         try:
             running: Running = await self._starting
         except (CancelledError, NotFound, Unavailable, SessionError, UsageError) as e:
@@ -279,6 +280,13 @@ class LoopAgent:
         ended = await running.done
         stage.settle()
         return watch, reader, ended
+
+    async def _start_program(self, reader: ScanProcess, task: Task, owner: Owner) -> Running:
+        """Start it once its output is read: it would work for nothing if that never were."""
+        await reader.begun
+        if reader.problem:
+            raise Unavailable(f"nothing could read its output: what does that {reader.problem}")
+        return await self._backend.run(task, owner)
 
     def _active(self, stage: Terminal | Streams) -> tuple[float, bool]:
         """What waits for a person is not idle."""

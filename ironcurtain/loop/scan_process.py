@@ -37,6 +37,7 @@ class ScanProcess:
     :param begin: what it is told first.
     :param on_event: gets each event once.
     :param on_behind: hears whether the program has to be held back, as it reads more slowly than that writes.
+    :ivar begun: fires once it reads, or never will: :attr:`problem` says so.
     :ivar events: all of them.
     :ivar problem: why it failed; empty: it did not.
     """
@@ -59,6 +60,7 @@ class ScanProcess:
         self._batch: IDelayedCall | None = None
         self._silence: IDelayedCall | None = None
         self._found: Deferred[Found] = Deferred()
+        self.begun: Deferred[None] = Deferred()
         self.events: list[Event] = []
         self.problem = ""
         self._worker: Worker[Reply] | None = None
@@ -116,6 +118,7 @@ class ScanProcess:
         """For the worker."""
         if self._silence is not None:
             self._silence.reset(SILENCE_SECONDS)
+        self._has_begun()
         if isinstance(reply, Read):
             self._read(reply.size)
         elif isinstance(reply, Said):
@@ -144,6 +147,10 @@ class ScanProcess:
         self.lost(how)
         if self.problem:
             self.log.warn("reading output: {problem}: {how}: {words}", problem=self.problem, how=how, words=words)
+
+    def _has_begun(self) -> None:
+        if not self.begun.called:
+            self.begun.callback(None)
 
     def _read(self, size: int) -> None:
         self._unread -= size
@@ -190,7 +197,7 @@ class ScanProcess:
 
     def _watch(self) -> None:
         """Somebody waits for it, or not."""
-        waits = self._worker is not None and (self._unread > 0 or self._ending)
+        waits = self._worker is not None and (self._unread > 0 or self._ending or not self.begun.called)
         if self._silence is None and waits:
             self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)
         elif self._silence is not None and not waits:
@@ -214,6 +221,7 @@ class ScanProcess:
         if self._behind:
             self._behind = False
             self._on_behind(False)
+        self._has_begun()
         self._found.callback(found)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import tty
+from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.burst import pass_on
+from ironcurtain.terminal.burst import BURST_SECONDS, pass_on
 
 
 class BurstTests(SynchronousTestCase):
@@ -39,19 +41,32 @@ class BurstTests(SynchronousTestCase):
         self.assertEqual(pass_on(self.source, self.sink), (every, b""))
         self.assertEqual(os.read(self.person, 1000), every)
 
-    def test_a_key_ends_it(self) -> None:
+    def test_keys_are_left_to_others(self) -> None:
         os.write(self.person, b"k")
         os.write(self.program, b"x")
-        self.assertEqual(pass_on(self.source, self.sink), (b"", b""))
-        self.assertEqual(os.read(self.sink, 10), b"k")
         self.assertEqual(pass_on(self.source, self.sink), (b"x", b""))
+        self.assertEqual(os.read(self.sink, 10), b"k")
+
+    def test_it_ends_in_time(self) -> None:
+        for descriptor in (self.program, self.person):
+            os.set_blocking(descriptor, False)
+        begun = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            passing = pool.submit(pass_on, self.source, self.sink)
+            while not passing.done():
+                try:
+                    os.write(self.program, b"x" * 100)
+                    os.read(self.person, 100_000)
+                except BlockingIOError:
+                    pass
+        self.assertGreater(time.monotonic() - begun, BURST_SECONDS)
 
     def test_the_program_is_gone(self) -> None:
         os.write(self.program, b"its last words")
         os.close(self.program)
         self.open.remove(self.program)
-        self.assertEqual(pass_on(self.source, self.sink), (b"", b""))
-        self.assertEqual(os.read(self.source, 100), b"its last words")
+        self.assertEqual(pass_on(self.source, self.sink), (b"its last words", b""))
+        self.assertRaises(OSError, os.read, self.source, 100)
 
     def test_the_person_is_gone(self) -> None:
         os.write(self.program, b"x")
