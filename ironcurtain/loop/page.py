@@ -92,7 +92,8 @@ class Page:
         self.write(lines[0])
         self.new_line()
         above, self._page, self.y = self._page[: self.y], self._empty(self.rows), 0
-        self._leave(above, lines[1 : -self.rows])
+        last = above[-1].text if above else ""
+        self._leave(above, lines[1 : -self.rows], self._is_in(last + "".join(lines)))
         for line in lines[-self.rows : -1]:
             self.write(line)
             self.new_line()
@@ -363,11 +364,15 @@ class Page:
         for row in self._page[first : self._bottom + 1]:
             row.wraps = False
 
-    def _leave(self, rows: Iterable[Row], texts: Sequence[str] = ()) -> None:
-        """Rows have left the page at its top, and after them whole lines that were never on it."""
+    def _leave(self, rows: Iterable[Row], texts: Sequence[str] = (), apart: bool = False) -> None:
+        """
+        Rows have left the page at its top, and after them whole lines that were never on it.
+
+        :param apart: whether those are told apart, as something that is sought may be in them.
+        """
         lines = [line for row in rows if (line := self._off.add(row)) is not None]
         if texts:
-            lines += self._off.whole(texts, self.columns, self._is_in("".join(texts)))
+            lines += self._off.whole(texts, self.columns, apart)
         if lines:
             self._gone(lines)
 

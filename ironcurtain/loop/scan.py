@@ -132,12 +132,14 @@ class Scanner:
         return "\n".join(lines).rstrip()[-KEPT:]
 
     def _gone(self, lines: Sequence[Line]) -> None:
+        around = [*([self._kept[-1]] if self._kept else ()), *lines]
+        glued = _joined(around, True)[0] if True in _ways(around) else ""
         self._kept.extend(lines)
         self._kept_size += sum(len(line.text) + 1 for line in lines)
         text = "\n".join(line.text for line in lines)
         if self._event_begun or "<event" in text:
             self._event_begun = f"{self._event_begun}\n{text}"[-EVENT_LIMIT:]
-        if self._promise.hint in text or "</event" in text:
+        if self._promise.hint in text or self._promise.hint in glued or "</event" in text:
             self._look(len(lines))
         if self._event_begun.rfind("</event") > self._event_begun.rfind("<event"):
             self._event_begun = ""
@@ -149,11 +151,12 @@ class Scanner:
         if not (new or self._seen or self._page.promising):
             return
         shown = self._page.lines()
-        for glue in (False, True) if any(line.full for line in shown) else (False,):
+        lines = [*self._before(new), *shown]
+        for glue in _ways(lines):
             text, _ = _joined(shown, glue)
             self._find_events(f"{self._event_begun}\n{text}")
             if new or self._seen or self._promise.hint in text:
-                self._find_promise(*_joined([*self._before(new), *shown], glue))
+                self._find_promise(*_joined(lines, glue))
 
     def _before(self, new: int) -> list[Line]:
         """:returns: the lines above the page: what was never looked at, and a few before."""
@@ -188,6 +191,11 @@ class Scanner:
             line = lines.get(index, "").lstrip()
             if line.startswith(before) and line[len(before) :].lstrip().startswith(self._promise.hint):
                 self._seen[index, before] = False
+
+
+def _ways(lines: Sequence[Line]) -> tuple[bool, ...]:
+    """:returns: how lines are to be joined: as they are, and glued where that makes a difference."""
+    return (False, True) if any(line.full for line in lines) else (False,)
 
 
 def _joined(lines: Sequence[Line], glue: bool) -> tuple[str, list[tuple[int, int]]]:

@@ -34,6 +34,13 @@ class PromiseTests(SynchronousTestCase):
         wrong = [name for name, output in MISSED.items() if scan(output).end()]
         self.assertEqual(wrong, [])
 
+    @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 2000))
+    def test_it_is_found_where_a_program_wrapped_it_and_it_has_scrolled_off(
+        self, above: int, below: int, step: int
+    ) -> None:
+        before, after = b"before\r\n" * above, b"some line of a build\r\n" * below
+        self.assertTrue(scan(before + b"x" * 34 + b" LOOP_\r\nCOMPLETE\r\n" + after, step=step).end())
+
     @given(st.sampled_from(sorted(MADE)), st.integers(1, 9))
     def test_it_is_found_however_reads_are_cut(self, name: str, step: int) -> None:
         self.assertTrue(scan(MADE[name], step=step).end())
