@@ -13,7 +13,6 @@ from unittest import TestCase
 
 from tests.product import Product
 
-
 FAILED = 255
 """What ssh(1) ends with if it reaches nobody. Whoever may not see sessions gets another status."""
 

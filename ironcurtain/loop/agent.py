@@ -62,6 +62,7 @@ class LoopAgent:
         self._first = len(self._journal.state.iterations) + 1
         self._terminal: Terminal | None = None
         self._stage: Terminal | Streams | None = None
+        self._reader: ScanProcess | None = None
         self._watch: Watch | None = None
         self._interrupts = Interrupts()
         self._interrupted = ""
@@ -97,9 +98,18 @@ class LoopAgent:
         self._journal.open()
         await self._backend.start()
         if self._mode is not Mode.HEADLESS:
-            size = self._core.request.terminal or (80, 24)
-            self._terminal = Terminal(self._core, self._reactor, size, f"loop: {self._backend.name}")
-            await self._terminal.hub.text()  # its model works: to start that takes nothing from a program any more
+            try:
+                await self._open_terminal()
+            except BaseException:
+                await self.stop()
+                raise
+
+    async def _open_terminal(self) -> None:
+        """Wait for those who follow it, so that what the first program does shares no processor with their start."""
+        size = self._core.request.terminal or (80, 24)
+        self._terminal = Terminal(self._core, self._reactor, size, f"loop: {self._backend.name}")
+        self._reader = self._make_reader(self._terminal)
+        await self._terminal.hub.text()
 
     def run(self, front: Front) -> Deferred[tuple[Ending, str]]:
         """
@@ -149,6 +159,8 @@ class LoopAgent:
             await self._ended()
         elif self._terminal is not None:
             self._terminal.close(EXIT_STATUS[Ending.INTERRUPTED], self._interrupted)
+        if self._reader is not None:
+            self._reader.lost("is not needed")
         await self._backend.stop()
 
     def _ended(self) -> Deferred[None]:
@@ -246,9 +258,9 @@ class LoopAgent:
         self, stage: Terminal | Streams, prompt: str, number: int, mode: Mode
     ) -> tuple[Watch, ScanProcess, Ended]:
         piped = mode is Mode.HEADLESS
-        begin = Begin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size)
         stream = stage.stream
-        reader = ScanProcess(self._reactor, begin, lambda event: self._event(stage, event), stream.hold_back)
+        reader, self._reader = self._reader or self._make_reader(stage), None
+        reader.begin(Begin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size))
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
         watch = Watch(self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage))
@@ -260,7 +272,7 @@ class LoopAgent:
 
         owner = Owner(watch.received, stage.complained, stage.input_full, stage.direct, relayed)
         task = Task(prompt, mode, self._environ(number), stage.size, stream)
-        self._starting = Deferred.fromCoroutine(self._start_program(reader, task, owner))
+        self._starting = Deferred.fromCoroutine(self._backend.run(task, owner))
         try:
             running: Running = await self._starting
         except (CancelledError, NotFound, Unavailable, SessionError, UsageError) as e:
@@ -281,12 +293,8 @@ class LoopAgent:
         stage.settle()
         return watch, reader, ended
 
-    async def _start_program(self, reader: ScanProcess, task: Task, owner: Owner) -> Running:
-        """Start it once its output is read: it would work for nothing if that never were."""
-        await reader.begun
-        if reader.problem:
-            raise Unavailable(f"nothing could read its output: what does that {reader.problem}")
-        return await self._backend.run(task, owner)
+    def _make_reader(self, stage: Terminal | Streams) -> ScanProcess:
+        return ScanProcess(self._reactor, lambda event: self._event(stage, event), stage.stream.hold_back)
 
     def _active(self, stage: Terminal | Streams) -> tuple[float, bool]:
         """What waits for a person is not idle."""

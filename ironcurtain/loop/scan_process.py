@@ -30,14 +30,12 @@ SILENCE_SECONDS = 30.0
 
 class ScanProcess:
     """
-    One iteration's.
+    One iteration's, which may be started before :meth:`begin`.
 
     If it fails, nothing that it said counts but events: then the promise was not made.
 
-    :param begin: what it is told first.
     :param on_event: gets each event once.
     :param on_behind: hears whether the program has to be held back, as it reads more slowly than that writes.
-    :ivar begun: fires once it reads, or never will: :attr:`problem` says so.
     :ivar events: all of them.
     :ivar problem: why it failed; empty: it did not.
     """
@@ -47,7 +45,6 @@ class ScanProcess:
     def __init__(
         self,
         reactor: WorkerReactor,
-        begin: Begin,
         on_event: Callable[[Event], None],
         on_behind: Callable[[bool], None],
         command: tuple[str, ...] = COMMAND,
@@ -60,7 +57,6 @@ class ScanProcess:
         self._batch: IDelayedCall | None = None
         self._silence: IDelayedCall | None = None
         self._found: Deferred[Found] = Deferred()
-        self.begun: Deferred[None] = Deferred()
         self.events: list[Event] = []
         self.problem = ""
         self._worker: Worker[Reply] | None = None
@@ -68,13 +64,16 @@ class ScanProcess:
             self._worker = Worker(reactor, command, reply_reader(), self)
         except OSError as e:
             self.lost(f"does not start: {e.strerror}")
-        self._put(begin)
-        self._send()
 
     @property
     def pid(self) -> int | None:
         """Its process id, while it runs."""
         return self._worker.pid if self._worker is not None else None
+
+    def begin(self, begin: Begin) -> None:
+        """:param begin: what it is told first."""
+        self._put(begin)
+        self._send()
 
     def feed(self, data: bytes) -> None:
         """Take output, cut anywhere; it is read later."""
@@ -118,7 +117,6 @@ class ScanProcess:
         """For the worker."""
         if self._silence is not None:
             self._silence.reset(SILENCE_SECONDS)
-        self._has_begun()
         if isinstance(reply, Read):
             self._read(reply.size)
         elif isinstance(reply, Said):
@@ -147,10 +145,6 @@ class ScanProcess:
         self.lost(how)
         if self.problem:
             self.log.warn("reading output: {problem}: {how}: {words}", problem=self.problem, how=how, words=words)
-
-    def _has_begun(self) -> None:
-        if not self.begun.called:
-            self.begun.callback(None)
 
     def _read(self, size: int) -> None:
         self._unread -= size
@@ -197,7 +191,7 @@ class ScanProcess:
 
     def _watch(self) -> None:
         """Somebody waits for it, or not."""
-        waits = self._worker is not None and (self._unread > 0 or self._ending or not self.begun.called)
+        waits = self._worker is not None and (self._unread > 0 or self._ending)
         if self._silence is None and waits:
             self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)
         elif self._silence is not None and not waits:
@@ -221,7 +215,6 @@ class ScanProcess:
         if self._behind:
             self._behind = False
             self._on_behind(False)
-        self._has_begun()
         self._found.callback(found)
 
 

@@ -22,7 +22,7 @@ REPLY_LIMIT = 4 * KEPT + 4096
 
 class Begin(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """
-    The first one, which is answered by having read nothing.
+    The first one.
 
     :param size: columns and rows of the program's terminal; ``None``: it has none.
     """

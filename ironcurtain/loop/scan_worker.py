@@ -43,7 +43,6 @@ class Reading:
         """:returns: what there is to say, as it is found."""
         if isinstance(order, Begin):
             self._scanner = Scanner(Promise(order.promise), order.prompt, order.size, self._said.append)
-            yield Read(0)
             return
         assert self._scanner is not None  # our owner begins with that one
         if isinstance(order, Output):

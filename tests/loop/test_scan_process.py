@@ -42,8 +42,8 @@ class ProcessCase(TestCase):
     def begin(self, *command: str) -> ScanProcess:
         self.heard: list[Event] = []
         self.held: list[bool] = []
-        begin = Begin(PROMISE, PROMPT, (40, 12))
-        process = ScanProcess(reactor, begin, self.heard.append, self.held.append, command or scan_process.COMMAND)
+        process = ScanProcess(reactor, self.heard.append, self.held.append, command or scan_process.COMMAND)
+        process.begin(Begin(PROMISE, PROMPT, (40, 12)))
         if process.pid is not None:
             self.addCleanup(self.gone, identify(process.pid), process)
         return process
