@@ -1,0 +1,49 @@
+"""A loop that is starting, and is given up."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+from twisted.internet import reactor as the_reactor
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import deferLater
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.loop.agent import LoopAgent
+from ironcurtain.loop.config import Layer, effective
+from ironcurtain.loop.host import HostBackend
+from ironcurtain.loop.mode import Mode
+from ironcurtain.terminal import screen
+from ironcurtain.terminal.screen_process import ScreenProcess
+from tests.audit.doubles import scratch
+from tests.product import children
+from tests.session.doubles import World, request
+
+reactor: Any = the_reactor
+
+SILENT = (sys.executable, "-S", "-c", "import time; time.sleep(1000)")
+"""In place of the process of the screen models: never ready."""
+
+
+class GivenUpTests(TestCase):
+    timeout = 20
+
+    async def test_nothing_is_left(self) -> None:
+        self.patch(screen, "ScreenProcess", partial(ScreenProcess, command=SILENT))
+        world = World(scratch(self), reactor=reactor)
+        session = await world.manager.create(request())
+        core = world.agents[-1].core
+        assert core is not None
+        before = set(children())
+        settings = effective(Layer("the test", {"event_loop.prompt": "work"})).settings
+        backend = HostBackend(reactor, "", ("true",), {"PATH": "/bin:/usr/bin"}, "/")
+        agent = LoopAgent(core, reactor, settings, backend, Mode.INTERACTIVE, 0, None)
+        starting = Deferred.fromCoroutine(agent.start())
+        self.assertEqual(len(set(children()) - before), 2)
+        starting.cancel()
+        await self.assertFailure(starting, CancelledError)
+        while set(children()) - before:
+            await deferLater(reactor, 0.01)
+        await world.manager.close(session, "the test ends")
