@@ -320,12 +320,15 @@ class EndTests(TerminalCase):
         self.ended(137)
 
     def test_the_window_is_closed(self) -> None:
-        self.loop("--pty")
+        outlives = "trap : HUP; " + shlex.join(self.product.command()) + ' "$@"; echo $? >status'
+        self.loop("--pty", program=f"sh -c {shlex.quote(outlives)} sh")
         agent, loop = self.ready(), self.pid()
         self.terminal.run("new-window", "/bin/sh")
         self.terminal.run("kill-window", "-t", "0")
         self.gone(agent)
         self.gone(loop)
+        status = self.product.project / "status"
+        self.terminal.until(lambda: status.exists() and status.read_text() == "129\n")
 
 
 class FallbackTests(TerminalCase):
