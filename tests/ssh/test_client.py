@@ -358,6 +358,14 @@ class LoginTests(SshTestCase):
         self.assertIn(b"the roles of this key have changed", client.out)
         self.assertEqual((await self.said(ada, "approve", "1"))[0], 77)
 
+    async def test_another_name_ends_the_connection_too(self) -> None:
+        ada = self.server.listed("ada")
+        client = self.server.ssh(ada, terminal=(80, 24))
+        await client.until(b"console for ada")
+        self.server.keys.path.write_text(ada.key.line.removesuffix("ada") + "lovelace\n")
+        await client.ended
+        self.assertIn(b"this key has another name now", client.out)
+
     async def test_a_file_that_others_can_write_lets_nobody_in(self) -> None:
         ada = self.server.listed("ada")
         self.server.keys.path.chmod(0o620)
