@@ -213,24 +213,28 @@ class LeavingTests(ScreenCase):
             time.sleep(0.1)
         self.assertEqual(self.containers(), [])
 
-    def test_the_window_is_closed(self) -> None:
+    def left(self) -> Tmux:
+        """:returns: one whose session goes on without it."""
         terminal = self.begin()
+        terminal.keys("C-]", "d")
+        terminal.wait("runs in this process, and ends with it")
+        return terminal
+
+    def close(self, terminal: Tmux) -> None:
+        """Close its window."""
         terminal.run("new-window", "-d")  # else all of tmux ends
         terminal.run("kill-window")
+
+    def test_the_window_is_closed(self) -> None:
+        self.close(self.begin())
         self.over()
 
     def test_so_is_one_that_was_left(self) -> None:
-        terminal = self.begin()
-        terminal.keys("C-]", "d")
-        terminal.wait("runs in this process, and ends with it")
-        terminal.run("new-window", "-d")  # else all of tmux ends
-        terminal.run("kill-window")
+        self.close(self.left())
         self.over()
 
     def test_ctrl_c_ends_one_that_was_left(self) -> None:
-        terminal = self.begin()
-        terminal.keys("C-]", "d")
-        terminal.wait("runs in this process, and ends with it")
+        terminal = self.left()
         terminal.keys("C-c")
         self.assertEqual(self.killed(terminal, "first"), 130)
         self.over()
