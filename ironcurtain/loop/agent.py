@@ -105,7 +105,11 @@ class LoopAgent:
                 raise
 
     async def _open_terminal(self) -> None:
-        """Wait for those who follow it, so that what the first program does shares no processor with their start."""
+        """
+        Open it, and wait until its screen model answers; meanwhile the first reader of output starts.
+
+        Both take much of the processor when they start, which what the first program does shall not have to share.
+        """
         size = self._core.request.terminal or (80, 24)
         self._terminal = Terminal(self._core, self._reactor, size, f"loop: {self._backend.name}")
         self._reader = self._make_reader(self._terminal)

@@ -28,6 +28,8 @@ SILENT = (sys.executable, "-S", "-c", "import time; time.sleep(1000)")
 
 
 class GivenUpTests(TestCase):
+    """The screen model does not get ready, and somebody does not want to wait."""
+
     timeout = 20
 
     async def test_nothing_is_left(self) -> None:
