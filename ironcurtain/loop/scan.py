@@ -138,16 +138,18 @@ class Scanner:
         self._kept_size += sum(len(line.text) + 1 for line in lines)
         text = "\n".join(line.text for line in lines)
         if self._event_begun or "<event" in text:
-            self._event_begun = f"{self._event_begun}\n{text}"[-EVENT_LIMIT:]
+            self._event_begun = f"{self._event_begun}\n{text}"
         if self._promise.hint in text or self._promise.hint in glued or "</event" in text:
             self._look(len(lines))
         if self._event_begun.rfind("</event") > self._event_begun.rfind("<event"):
             self._event_begun = ""
+        self._event_begun = self._event_begun[-EVENT_LIMIT:]
         while self._kept and self._kept_size > KEPT:
             self._kept_size -= len(self._kept.popleft().text) + 1
 
     def _look(self, new: int = 0) -> None:
         """:param new: how many lines have scrolled off that were never looked at."""
+        new = new or int(self._across())
         if not (new or self._seen or self._page.promising):
             return
         shown = self._page.lines()
@@ -158,6 +160,12 @@ class Scanner:
             if new or self._seen or self._promise.hint in text:
                 self._find_promise(*_joined(lines, glue))
 
+    def _across(self) -> bool:
+        """Whether the promise may begin in the last line that scrolled off, and go on in the first that is shown."""
+        if not self._kept or not self._kept[-1].full or self._page.alternates:
+            return False
+        return self._promise.hint in self._kept[-1].text + self._page.lines()[0].text
+
     def _before(self, new: int) -> list[Line]:
         """:returns: the lines above the page: what was never looked at, and a few before."""
         count = 0 if self._page.alternates else min(new + CONTEXT_LINES, len(self._kept))
@@ -166,7 +174,8 @@ class Scanner:
     def _find_events(self, text: str) -> None:
         for event in events_in(text):
             known = event in self.events or len(self.events) >= EVENTS_LIMIT
-            if not known and not self._echo.repeats_event(event):
+            fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
+            if fits and not known and not self._echo.repeats_event(event):
                 self.events.append(event)
                 self._on_event(event)
 

@@ -194,6 +194,21 @@ HINTS = (
 class ManyLinesTests(SynchronousTestCase):
     """Much at once is read in another way than a little: what is found must be the same."""
 
+    def test_an_event_with_much_behind_it(self) -> None:
+        begin, end = b'<event topic="a">\r\n' + b"b\r\n" * 30, b"</event>\r\n"
+        much = b"some line of a build\r\n" * 5000
+        for first, rest in ((begin + end + much, b""), (begin, end + much)):
+            scanner = scan(first)
+            scanner.catch_up()
+            scanner.feed(rest)
+            scanner.end()
+            self.assertEqual([event.topic for event in scanner.events], ["a"])
+
+    def test_an_event_that_is_too_long(self) -> None:
+        scanner = scan(b'<event topic="a">' + b"some line of a build\r\n" * 5000 + b"</event>\r\n" + b"\r\n" * 50)
+        scanner.end()
+        self.assertEqual(scanner.events, [])
+
     @settings(max_examples=150, deadline=None)
     @given(st.lists(st.sampled_from(LINES + HINTS), max_size=12), st.lists(st.integers(0, 400), min_size=1, max_size=4))
     def test_all_at_once_and_in_small_pieces(self, lines: list[bytes], fillers: list[int]) -> None:
