@@ -115,7 +115,7 @@ def serve(top: Path) -> None:
     from ironcurtain.audit import AuditLog
     from ironcurtain.escalation import EscalationQueue, closing_numbers
     from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
-    from ironcurtain.mcp_proxy.servers_config import ServerConfig
+    from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.pathmap import PathMap
     from ironcurtain.policy import Annotations, Policy, PolicyEngine
     from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
@@ -131,7 +131,7 @@ def serve(top: Path) -> None:
     annotations = Annotations({"bench": ServerAnnotations((echo,))})
     proxy = McpProxy(
         session_id="bench",
-        servers=[ServerConfig("bench", CHILD[0], tuple(CHILD[1:]))],
+        servers=[CommandServer("bench", CHILD[0], tuple(CHILD[1:]))],
         engine=PolicyEngine(Policy(rules), annotations, paths=paths, home="/home/nobody"),
         audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
         escalations=EscalationQueue(

@@ -236,16 +236,21 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
 
 
 def is_base_url(url: str) -> bool:
+    """:returns: whether a key may be sent to an address, as :func:`keeps_secrets` says, which ends with its path."""
+    return keeps_secrets(url) and not urlsplit(url).query
+
+
+def keeps_secrets(url: str) -> bool:
     """
-    :returns: whether a key may be sent to an address: it has TLS or is a loopback address, which no name can turn into
-        another, and has nothing but a path after it.
+    :returns: whether secrets may be sent to an address: it has TLS or is a loopback address, which no name can turn
+        into another. It holds no user name, and no fragment.
     """
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         return False
-    extras = parts.username is not None or parts.query or parts.fragment
+    extras = parts.username is not None or parts.fragment
     safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     return safe and bool(parts.hostname) and port != 0 and not extras
 

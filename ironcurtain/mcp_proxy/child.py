@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 from contextlib import suppress
-from typing import Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
@@ -18,6 +17,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
+from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
 from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
 from ironcurtain.stream import adopt
@@ -27,9 +27,6 @@ ERROR_LINE_LIMIT = 2000
 
 ERROR_LINES_A_SECOND = 100
 """How many lines of a server's error output are kept each second (our choice); the rest is counted."""
-
-UNSENT_LIMIT = 16 * 1024 * 1024
-"""Most bytes that may wait for a server that does not read: 16 MiB, twice an agent's largest message (our choice)."""
 
 POLITE_SECONDS = 1.0
 """How long a server may take to leave once its input has ended, before it is sent SIGTERM (our choice)."""
@@ -42,25 +39,12 @@ class ChildReactor(IReactorProcess, IReactorTime):
     """The parts of a reactor that a child needs."""
 
 
-class ChildOwner(Protocol):
-    """Who hears from a child."""
-
-    def line_received(self, line: bytes | TooLong) -> None:
-        """It wrote a line."""
-
-    def error_line(self, line: str) -> None:
-        """It wrote a line on its error output."""
-
-    def child_gone(self, why: str) -> None:
-        """It ended, or closed its output: no more will come from it. Called once."""
-
-
 class Child:
     """
     :param owner: told of all that happens, until :meth:`stop` is called.
     """
 
-    def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChildOwner) -> None:
+    def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChannelOwner) -> None:
         self._reactor, self._owner = reactor, owner
         self._gone = False
         self._exited: Deferred[None] = Deferred()
@@ -78,7 +62,7 @@ class Child:
         self.pid = int(self._process.pid or 0)
 
     async def connect(self) -> None:
-        """Begin to hear from it; only then may it be written to."""
+        """See :class:`~ironcurtain.mcp_proxy.channel.Channel`, as for all that follows."""
         await adopt(self._ours, self._stream)
 
     @property
@@ -133,7 +117,7 @@ class Child:
     def _went(self, why: str) -> None:
         if not self._gone:
             self._gone = True
-            self._owner.child_gone(why)
+            self._owner.gone(why)
 
     async def _left_within(self, seconds: float) -> bool:
         if self._exited.called:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ironcurtain import bubblewrap
 from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
 """The variables, besides ``LC_*``, that a server gets from us. Others may hold our keys."""
@@ -55,7 +55,7 @@ def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def prepare(
-    server: ServerConfig,
+    server: CommandServer,
     environ: Mapping[str, str],
     secrets: Mapping[str, str],
     *,
@@ -109,7 +109,7 @@ def _inherited(environ: Mapping[str, str], account: Account | None) -> dict[str,
     return {name: theirs.get(name, value) for name, value in ours.items() if name != "TMPDIR"} | theirs
 
 
-def _as_somebody(server: ServerConfig, argv: list[str], cwd: str, workspace: str, account: Account) -> list[str]:
+def _as_somebody(server: CommandServer, argv: list[str], cwd: str, workspace: str, account: Account) -> list[str]:
     if _is_ours(argv[0]) and server.args[: len(FILE_SERVER)] == FILE_SERVER:
         # It opens its directories as root, wherever they lie, and becomes the account before its first call.
         first = 1 + len(FILE_SERVER)
@@ -138,7 +138,7 @@ def _is_for_root(workspace: str, account: Account) -> bool:
     return not account.named and status.st_uid == 0 and not account.may_write(status)
 
 
-def _program(server: ServerConfig, environment: Mapping[str, str], cwd: str) -> str:
+def _program(server: CommandServer, environment: Mapping[str, str], cwd: str) -> str:
     command = os.path.join(cwd, server.command) if "/" in server.command else server.command
     if (found := shutil.which(command, path=environment.get("PATH", os.defpath))) is None:
         raise Unavailable(f"MCP server {server.name}: there is no program {server.command!r} in its PATH")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -23,8 +23,7 @@ from ironcurtain.mcp_proxy.backend import (
     RpcError,
     Withdrawn,
 )
-from ironcurtain.mcp_proxy.child import Child, ChildReactor
-from ironcurtain.mcp_proxy.launch import Launch
+from ironcurtain.mcp_proxy.channel import MakeChannel
 
 SILENCE_SECONDS = 600.0
 """How long a request may go without an answer or a report of progress before it is given up (our choice)."""
@@ -46,7 +45,7 @@ class LinkOwner(Protocol):
         """The server asks something; cancelled if it takes the question back, or ends."""
 
     def error_line(self, line: str) -> None:
-        """The server wrote a line on its error output, or one that was not understood."""
+        """There is a line of the server's error output for the log, or one that was not understood."""
 
     def ended(self, why: str) -> None:
         """No more will come. All requests have failed. Called once, unless :meth:`Link.stop` comes first."""
@@ -64,18 +63,18 @@ class Link:
 
     log = Logger()
 
-    def __init__(self, name: str, reactor: ChildReactor, launch: Launch, owner: LinkOwner) -> None:
-        self.name, self._reactor, self._owner = name, reactor, owner
+    def __init__(self, name: str, clock: IReactorTime, make_channel: MakeChannel, owner: LinkOwner) -> None:
+        self.name, self._clock, self._owner = name, clock, owner
         self._conversation: Conversation[_Waiter] = Conversation()
         self._questions: dict[codec.Id, Deferred[None]] = {}
         self._sweeper: IDelayedCall | None = None
         self._over = ""
-        self._child = Child(reactor, launch, self)
-        self.pid = self._child.pid
+        self._channel = make_channel(self)
+        self.pid = self._channel.pid
 
     async def start(self) -> None:
         """Connect to the server; only then may it be asked and told."""
-        await self._child.connect()
+        await self._channel.connect()
 
     def request(
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
@@ -86,37 +85,37 @@ class Link:
         :returns: fires with the raw JSON result; cancelling it tells the server so.
         :raises BackendFailed: it cannot be asked.
         """
-        if self._over or self._child.choked:
+        if self._over or self._channel.choked:
             raise BackendFailed(f"MCP server {self.name} {self._over or 'does not read what it is sent'}")
         answer: Deferred[bytes] = Deferred(lambda _: self._cancel(number, "cancelled"))
-        waiter = _Waiter(answer, self._reactor.seconds())
+        waiter = _Waiter(answer, self._clock.seconds())
         number, line = self._conversation.request(waiter, method, params, self._hearing(waiter, on_progress))
-        self._child.write(line)
+        self._channel.write(line)
         if self._sweeper is None:
-            self._sweeper = self._reactor.callLater(SWEEP_SECONDS, self._sweep)
+            self._sweeper = self._clock.callLater(SWEEP_SECONDS, self._sweep)
         return answer
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell the server."""
-        self._child.write(codec.notification(method, params))
+        self._channel.write(codec.notification(method, params))
 
     def pause(self) -> None:
         """Read no more from the server for now."""
-        self._child.pause()
+        self._channel.pause()
 
     def resume(self) -> None:
         """Read from it again."""
-        self._child.resume()
+        self._channel.resume()
 
     async def stop(self) -> None:
         """End the server. What still waits for it fails."""
         self._abandon("is stopped")
-        await self._child.stop()
+        await self._channel.stop()
 
     def line_received(self, line: bytes | TooLong) -> None:
-        """For the child: one line from the server."""
+        """For the channel: one message from the server."""
         if isinstance(line, TooLong):
-            self.child_gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
+            self.gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
             return
         event = self._conversation.receive(line)
         if isinstance(event, Answer):
@@ -136,11 +135,11 @@ class Link:
             self.error_line(f"(not understood: {event.detail[:200]})")
 
     def error_line(self, line: str) -> None:
-        """For the child: one line of its error output."""
+        """For the channel: a line for the log."""
         self._owner.error_line(line)
 
-    def child_gone(self, why: str) -> None:
-        """For the child: no more will come."""
+    def gone(self, why: str) -> None:
+        """For the channel: no more will come."""
         if not self._over:
             self._abandon(why)
             self._owner.ended(why)
@@ -160,29 +159,29 @@ class Link:
             return None
 
         def heard(params: dict[str, Any]) -> None:
-            waiter.heard = self._reactor.seconds()
+            waiter.heard = self._clock.seconds()
             on_progress(params)
 
         return heard
 
     def _cancel(self, number: int, reason: str) -> None:
         if (line := self._conversation.cancel(number, reason)) is not None:
-            self._child.write(line)
+            self._channel.write(line)
 
     def _sweep(self) -> None:
         self._sweeper = None
-        limit = self._reactor.seconds() - SILENCE_SECONDS
+        limit = self._clock.seconds() - SILENCE_SECONDS
         for number, waiter in self._conversation.waiting():
             if waiter.heard < limit:
                 self._cancel(number, "no answer")
                 silent = f"MCP server {self.name} has not answered for {SILENCE_SECONDS:.0f} s"
                 waiter.answer.errback(Failure(BackendFailed(silent)))
         if self._conversation.waiting() and not self._over:
-            self._sweeper = self._reactor.callLater(SWEEP_SECONDS, self._sweep)
+            self._sweeper = self._clock.callLater(SWEEP_SECONDS, self._sweep)
 
     def _take_question(self, question: Question) -> None:
         if question.id in self._questions or len(self._questions) >= OPEN_QUESTIONS:
-            self._child.write(codec.error(question.id, codec.INVALID_REQUEST, "too many questions are open"))
+            self._channel.write(codec.error(question.id, codec.INVALID_REQUEST, "too many questions are open"))
             return
         answering = Deferred.fromCoroutine(self._answer(question))
         if not answering.called:
@@ -200,7 +199,7 @@ class Link:
             line = codec.error(question.id, codec.INTERNAL_ERROR, "the question could not be answered")
         finally:
             self._questions.pop(question.id, None)
-        self._child.write(line)
+        self._channel.write(line)
 
     def _withdrawn(self, identifier: codec.Id) -> None:
         if (question := self._questions.get(identifier)) is not None:

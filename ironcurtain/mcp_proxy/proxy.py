@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,17 +17,19 @@ from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import Admission
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallEvent
-from ironcurtain.mcp_proxy.child import ChildReactor
+from ironcurtain.mcp_proxy.channel import MakeChannel
+from ironcurtain.mcp_proxy.child import Child, ChildReactor
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.connections import Connections
 from ironcurtain.mcp_proxy.gate import Gate, Limits
-from ironcurtain.mcp_proxy.launch import Launch, prepare
+from ironcurtain.mcp_proxy.launch import prepare
 from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
+from ironcurtain.mcp_proxy.remote import way_to
+from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
-from ironcurtain.mcp_proxy.servers_config import ServerConfig
-from ironcurtain.mcp_proxy.stdio_backend import LogLine, StdioBackend
+from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.secrets import Redactor, Secret
@@ -43,7 +46,7 @@ class Surroundings:
     What of the process and the machine a proxy uses.
 
     :param environ: our environment; servers get little of it.
-    :param secret_command: runs a shell command and gives what it prints, for ``env_command``.
+    :param secret_command: runs a shell command and gives what it prints, for ``env_command`` and ``headers_command``.
     :param new_id: gives ids of calls, unique in the session's audit log.
     :param log_line: takes each line of a server's error output, with the server's name.
     :param account: as whom servers run, if not as we.
@@ -159,18 +162,25 @@ class McpProxy:
     def _connection(self, gone: Callable[[AgentConnection], bool]) -> AgentConnection:
         return AgentConnection(self._router, self._connections, self._around.reactor, gone)
 
-    def _backend(self, server: ServerConfig) -> StdioBackend:
-        async def launch() -> Launch:
-            secrets = {name: await self._secret(line) for name, line in server.environment_commands.items()}
-            around, workspace = self._around, self._paths.host
-            return prepare(server, around.environ, secrets, workspace=workspace, account=around.account)
+    def _backend(self, server: ServerConfig) -> RestartingBackend:
+        prepare = partial(self._by_http, server) if isinstance(server, HttpServer) else partial(self._run, server)
+        return RestartingBackend(server.name, self._around.reactor, prepare, self._log_line)
 
-        return StdioBackend(server.name, self._around.reactor, launch, self._log_line)
+    async def _run(self, server: CommandServer) -> MakeChannel:
+        secrets = await self._secrets(server.environment_commands)
+        around, workspace = self._around, self._paths.host
+        revealed = {name: secret.reveal() for name, secret in secrets.items()}
+        launch = prepare(server, around.environ, revealed, workspace=workspace, account=around.account)
+        return partial(Child, around.reactor, launch)
 
-    async def _secret(self, command: str) -> str:
-        secret = await self._around.secret_command(command)
-        self._redactor.add(secret)
-        return secret.reveal()
+    async def _by_http(self, server: HttpServer) -> MakeChannel:
+        return await way_to(server, await self._secrets(server.header_commands), self._redactor, self._around.reactor)
+
+    async def _secrets(self, commands: Mapping[str, str]) -> dict[str, Secret]:
+        secrets = {name: await self._around.secret_command(command) for name, command in commands.items()}
+        for secret in secrets.values():
+            self._redactor.add(secret)
+        return secrets
 
     def _log_line(self, server: str, line: str) -> None:
         self._around.log_line(server, self._redactor.text(line))

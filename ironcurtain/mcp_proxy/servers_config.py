@@ -5,7 +5,9 @@ Read ``mcp-servers.json``: the field's usual shape, with our additions. Pure.
 
     {"mcpServers": {"files": {"command": "mcp-server-files", "args": ["$WORKSPACE"],
                               "sandbox": {"write": ["$WORKSPACE"]},
-                              "env_command": {"API_TOKEN": "pass show api"}}}}
+                              "env_command": {"API_TOKEN": "pass show api"}},
+                    "tickets": {"url": "https://tickets.example.org/mcp",
+                                "headers_command": {"Authorization": "pass show tickets"}}}}
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
+from ironcurtain.secrets import Secret
+from ironcurtain.settings import keeps_secrets
 from ironcurtain.structured import check_version, convert, parse_json
 
 FORMAT_VERSION = 1
@@ -27,6 +32,33 @@ FORMAT_VERSION = 1
 AgentRequest = Literal["sampling", "elicitation"]
 """What a server may ask the agent itself, if its configuration says so."""
 
+URL = (
+    "must look like https://host[:port]/path; without TLS only an address of this machine is reached, as in "
+    "http://127.0.0.1:3000/mcp"
+)
+"""What is said of a ``url`` that does not."""
+
+RESERVED_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "last-event-id",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that the transport itself sets, in lower case."""
+
+_COMMAND_FIELDS = ("command", "args", "env", "env_command", "cwd", "sandbox")
+_HTTP_FIELDS = ("url", "headers", "headers_command", "ca_file")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VARIABLE = re.compile(r"\$(?:\{(WORKSPACE|HOME)\}|(WORKSPACE|HOME)(?![A-Za-z0-9_]))")
 
 
@@ -47,7 +79,7 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConfig:
+class CommandServer:
     """
     One MCP server that runs as our child.
 
@@ -67,6 +99,34 @@ class ServerConfig:
     agent_requests: frozenset[AgentRequest] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """
+    One MCP server that is reached by HTTP (MCP 2025-11-25, "Streamable HTTP").
+
+    :param url: of its endpoint; a secret, since some hold a key.
+    :param headers: sent with each request to it.
+    :param header_commands: header name to a shell command that prints its value.
+    :param ca_file: certificates (PEM) to trust besides the system's; empty for none.
+    :param agent_requests: which of its requests are passed on to the agent; all others never reach it.
+    """
+
+    name: str
+    url: Secret
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    header_commands: Mapping[str, str] = field(default_factory=dict)
+    ca_file: str = ""
+    agent_requests: frozenset[AgentRequest] = frozenset()
+
+    @property
+    def host(self) -> str:
+        """What of the address may be shown: host, and port if it is named."""
+        return urlsplit(self.url.reveal()).netloc
+
+
+ServerConfig = CommandServer | HttpServer
+
+
 class _Sandbox(msgspec.Struct, forbid_unknown_fields=True):
     read: list[str] = []
     write: list[str] = []
@@ -84,6 +144,8 @@ class _Server(msgspec.Struct, forbid_unknown_fields=True):
     disabled: bool = False
     sandbox: _Sandbox | None = None
     env_command: dict[str, str] = {}
+    headers_command: dict[str, str] = {}
+    ca_file: str = ""
     agent_requests: list[AgentRequest] = []
 
 
@@ -115,17 +177,26 @@ def _server(name: str, server: _Server, source: str, variables: Mapping[str, str
             "a server's name is 1 to 32 letters, digits, '-' and single '_', and starts with a letter or digit",
             field=place,
         )
-    if server.url is not None or server.type not in (None, "stdio"):
-        detail = "servers reached by HTTP are not supported in this version: run one as a command"
-        raise ConfigurationError(source, detail, field=f"{place}.url")
-    if not server.command:
-        raise ConfigurationError(source, "needs a command", field=place)
-    _check_environment({**server.env, **server.env_command}, source, place)
+    remote = server.url is not None if server.type is None else server.type != "stdio"
+    for field_name in _COMMAND_FIELDS if remote else _HTTP_FIELDS:
+        if getattr(server, field_name):
+            way = "reached by HTTP" if remote else "run as a command"
+            raise ConfigurationError(
+                source, f"has no meaning for a server that is {way}", field=f"{place}.{field_name}"
+            )
 
     def expand(text: str) -> str:
         return _VARIABLE.sub(lambda found: variables[found[1] or found[2]], text)
 
-    return ServerConfig(
+    return _http_server(name, server, source, expand) if remote else _command_server(name, server, source, expand)
+
+
+def _command_server(name: str, server: _Server, source: str, expand: Callable[[str], str]) -> CommandServer:
+    place = f"mcpServers.{name}"
+    if not server.command:
+        raise ConfigurationError(source, "needs a command, or a url", field=place)
+    _check_environment({**server.env, **server.env_command}, source, place)
+    return CommandServer(
         name=name,
         command=server.command,
         args=tuple(map(expand, server.args)),
@@ -135,6 +206,34 @@ def _server(name: str, server: _Server, source: str, variables: Mapping[str, str
         sandbox=None if server.sandbox is None else _sandbox(server.sandbox, expand, source, place),
         agent_requests=frozenset(server.agent_requests),
     )
+
+
+def _http_server(name: str, server: _Server, source: str, expand: Callable[[str], str]) -> HttpServer:
+    place = f"mcpServers.{name}"
+    if server.type == "sse":
+        detail = "is the transport of 2024, which is not spoken here: name the server's address for streamable HTTP"
+        raise ConfigurationError(source, detail, field=f"{place}.type")
+    if not keeps_secrets(server.url or ""):
+        raise ConfigurationError(source, URL, field=f"{place}.url")
+    for header in {**server.headers, **server.headers_command}:
+        if not _HEADER_NAME.match(header) or header.lower() in RESERVED_HEADERS:
+            raise ConfigurationError(source, f"{header!r} cannot be set here", field=f"{place}.headers")
+    for header, value in server.headers.items():
+        if not is_header_value(value):
+            raise ConfigurationError(source, f"what stands for {header} cannot be sent", field=f"{place}.headers")
+    return HttpServer(
+        name=name,
+        url=Secret(server.url or "", source),
+        headers={header: Secret(value, source) for header, value in server.headers.items()},
+        header_commands=server.headers_command,
+        ca_file=expand(server.ca_file),
+        agent_requests=frozenset(server.agent_requests),
+    )
+
+
+def is_header_value(value: str) -> bool:
+    """:returns: whether a text can be sent as a header's value: visible ASCII, with spaces and tabs inside at most."""
+    return bool(value) and value == value.strip() and value.isascii() and value.replace("\t", " ").isprintable()
 
 
 def _sandbox(sandbox: _Sandbox, expand: Callable[[str], str], source: str, place: str) -> SandboxConfig:

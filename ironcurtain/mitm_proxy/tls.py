@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from twisted.internet.interfaces import IProtocol
 
-from ironcurtain.errors import ConfigurationError
 from ironcurtain.mitm_proxy.authority import Leaf
 from ironcurtain.mitm_proxy.tls_layer import NamedConnection, TLSLayer
+from ironcurtain.verification import believe
 
 HTTP_1_1 = "http/1.1"
 """The one protocol we speak, by its ALPN name; a peer that knows no ALPN is taken to speak it too."""
@@ -51,10 +51,7 @@ class ClientSide:
 
     def __init__(self, host: str, ca_file: str) -> None:
         self._host, self._context = host, _context(ssl.PROTOCOL_TLS_CLIENT)
-        self._context.hostname_checks_common_name = False
-        self._context.set_default_verify_paths()
-        if ca_file:
-            _trust(self._context, ca_file)
+        believe(self._context, ca_file)
 
     def wrap(self, protocol: IProtocol) -> TLSLayer:
         """:returns: what takes the encrypted bytes for this protocol, whose transport it becomes."""
@@ -99,10 +96,3 @@ def readable(data: bytes) -> Iterator[str]:
         yield f"/dev/fd/{reading}"
     finally:
         os.close(reading)
-
-
-def _trust(context: ssl.SSLContext, ca_file: str) -> None:
-    try:
-        context.load_verify_locations(os.path.expanduser(ca_file))
-    except OSError:  # what this module raises too
-        raise ConfigurationError(ca_file, "cannot be read, or holds no PEM certificate", field="ca_file") from None

@@ -19,7 +19,7 @@ from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, Ca
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.mcp_proxy.launch import told_to_root
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
-from ironcurtain.mcp_proxy.servers_config import ServerConfig, read_servers
+from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Policy, PolicyEngine
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
@@ -93,7 +93,8 @@ def protected_paths(home: Home, user_home: str, files: ToolFiles, settings: Sett
 
 def server_domains(servers: Sequence[ServerConfig]) -> dict[str, tuple[str, ...]]:
     """:returns: for each server with a network in its sandbox, the hosts that it may be sent to without a person."""
-    return {s.name: s.sandbox.domains for s in servers if s.sandbox is not None and s.sandbox.domains}
+    boxed = ((s.name, s.sandbox) for s in servers if isinstance(s, CommandServer) and s.sandbox is not None)
+    return {name: sandbox.domains for name, sandbox in boxed if sandbox.domains}
 
 
 def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:

@@ -197,6 +197,14 @@ class DoctorTests(CommandCase):
         self.assertEqual(states["MCP server a"][0], "wrong")
         self.assertEqual(self.doctor().returncode, 1)
 
+    def test_servers_behind_http_are_named_without_their_keys(self) -> None:
+        self.home.mkdir(mode=0o700)
+        far = {"url": "https://tickets.example.org:8443/mcp?key=hidden", "headers": {"X-Key": "hidden"}}
+        (self.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"far": far}}))
+        told = self.doctor().stdout
+        self.assertIn("by HTTP at tickets.example.org:8443", told)
+        self.assertNotIn("hidden", told)
+
     def test_missing_docker_is_a_hint(self) -> None:
         done = self.doctor(DOCKER_HOST=f"unix://{self.person}/docker.sock")
         self.assertIn("no agent can run in a container", done.stdout)

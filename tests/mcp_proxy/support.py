@@ -28,7 +28,7 @@ from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.questions import Elicit
-from ironcurtain.mcp_proxy.servers_config import AgentRequest, ServerConfig
+from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
@@ -47,10 +47,10 @@ def fake_server(
     command: Mapping[str, str] | None = None,
     requests: frozenset[AgentRequest] = frozenset(),
     **environment: str,
-) -> ServerConfig:
+) -> CommandServer:
     """:returns: the configuration of one fake server, whose habits are in its environment."""
     arguments = ("-S", str(FAKE_SERVER))
-    return ServerConfig(name, sys.executable, arguments, environment, command or {}, agent_requests=requests)
+    return CommandServer(name, sys.executable, arguments, environment, command or {}, agent_requests=requests)
 
 
 def sleep(seconds: float) -> Deferred[None]:

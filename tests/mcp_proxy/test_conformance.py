@@ -17,7 +17,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.utils import getProcessOutputAndValue
 from twisted.python.failure import Failure
 
-from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer
 from tests.mcp_proxy.conformance_server import TOOLS
 from tests.mcp_proxy.support import the_reactor
 from tests.mcp_proxy.test_protocol import Base
@@ -75,7 +75,7 @@ class ConformanceTests(Base):
             raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed the conformance suite")
         program = node()
         annotate = {name: dict.fromkeys(properties, ("none",)) for name, (properties, _) in TOOLS.items()}
-        server = ServerConfig(
+        server = CommandServer(
             "suite", sys.executable, ("-S", str(HERE / "conformance_server.py")),
             agent_requests=frozenset(("sampling", "elicitation")),
         )  # fmt: skip

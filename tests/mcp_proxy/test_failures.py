@@ -14,8 +14,8 @@ from unittest import SkipTest
 from twisted.internet.defer import Deferred, gatherResults
 
 from ironcurtain import bubblewrap
-from ironcurtain.mcp_proxy import child, launch, link, stdio_backend
-from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
+from ironcurtain.mcp_proxy import child, launch, link, restarting
+from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from tests.mcp_proxy.support import fake_server, sleep, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
@@ -49,7 +49,7 @@ class FailureTests(Base):
             self.assertNotEqual(await self.pid(agent), before)
 
     async def test_calls_while_it_is_down_fail_at_once(self) -> None:
-        self.patch(stdio_backend, "FIRST_DELAY", 30.0)
+        self.patch(restarting, "FIRST_DELAY", 30.0)
         agent = await self.agent()
         await agent.call("fake__crash")
         answer = await agent.call("fake__echo")
@@ -59,7 +59,7 @@ class FailureTests(Base):
         self.assertIn("fake__echo", names)
 
     async def test_delays_grow(self) -> None:
-        self.patch(stdio_backend, "FIRST_DELAY", 0.05)
+        self.patch(restarting, "FIRST_DELAY", 0.05)
         bench = await self.bench(fake_server(EXIT="3"))
         started = time.monotonic()
         await bench.proxy.gate.settled(100)
@@ -117,7 +117,7 @@ class FailureTests(Base):
         self.assertEqual(bench.proxy.gate.tools(), [])
 
     async def test_a_command_that_is_not_there(self) -> None:
-        bench = await self.bench(ServerConfig("gone", "no-such-program"), fake_server())
+        bench = await self.bench(CommandServer("gone", "no-such-program"), fake_server())
         await bench.proxy.gate.settled(60)
         self.assertEqual({tool.server for tool in bench.proxy.gate.tools()}, {"fake"})
 
@@ -174,6 +174,6 @@ class ProcessTests(Base):
         python = (sys.prefix, sys.base_prefix, os.path.dirname(__file__))
         plain = fake_server("boxed")
         sandbox = SandboxConfig(read=python, write=("/tmp",))
-        agent = await self.agent(ServerConfig("boxed", plain.command, plain.args, sandbox=sandbox))
+        agent = await self.agent(CommandServer("boxed", plain.command, plain.args, sandbox=sandbox))
         found = json.loads(text(await agent.call("boxed__environment")))
         self.assertLess(found["pid"], 10)

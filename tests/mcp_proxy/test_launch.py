@@ -16,7 +16,7 @@ from ironcurtain import bubblewrap
 from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import FILE_SERVER, Launch, prepare, told_to_root
-from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -31,7 +31,7 @@ class LaunchCase(SynchronousTestCase):
         self.workspace.mkdir()
 
     def prepare(self, *argv: str, account: Account | None = SOMEBODY, sandbox: SandboxConfig | None = None) -> Launch:
-        server = ServerConfig("mine", argv[0], argv[1:], {}, {}, sandbox=sandbox)
+        server = CommandServer("mine", argv[0], argv[1:], {}, {}, sandbox=sandbox)
         return prepare(server, ENVIRON, {}, workspace=str(self.workspace), account=account)
 
     def run_launch(self, launch: Launch) -> list[str]:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +18,11 @@ from mcp.client.client import Client
 from twisted.internet.utils import getProcessOutputAndValue
 
 from ironcurtain.bridge import from_asyncio
-from ironcurtain.mcp_proxy.servers_config import ServerConfig
+from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.policy.rules import Conditions, Rule
-from tests.mcp_proxy.support import Bench, fake_server, the_reactor
+from ironcurtain.secrets import Secret
+from tests.mcp_proxy.support import Bench, fake_server, the_reactor, until
+from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base
 
 PUMP = Path(__file__).with_name("pump.py")
@@ -43,7 +46,7 @@ def program(name: str) -> ServerConfig:
     found = shutil.which(name) or shutil.which(name, path=str(Path(sys.executable).parent))
     if found is None:
         raise SkipTest(f"{name} is not installed")
-    return ServerConfig(name.removeprefix("mcp-server-"), found)
+    return CommandServer(name.removeprefix("mcp-server-"), found)
 
 
 class RealTests(Base):
@@ -106,7 +109,7 @@ class RealTests(Base):
             raise SkipTest("the file server is not there")
         annotate = {"read_text_file": {"path": ("read-path",), "head": ("none",), "tail": ("none",)}}
         environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
-        server = ServerConfig("filesystem", sys.executable, ("-m", "ironcurtain.servers.files", "."), environment)
+        server = CommandServer("filesystem", sys.executable, ("-m", "ironcurtain.servers.files", "."), environment)
         bench = await self.bench(server, annotate=annotate)
         await bench.proxy.gate.settled(60)
         (bench.workspace / "notes.txt").write_text("remember")
@@ -127,8 +130,8 @@ class RealTests(Base):
         bench = await self.real(
             program("mcp-server-time"),
             fake_server(),
-            ServerConfig("everything", node, (everything,)),
-            ServerConfig("npm", node, (files, ".")),
+            CommandServer("everything", node, (everything,)),
+            CommandServer("npm", node, (files, ".")),
         )
 
         async def inspect(*arguments: str) -> Any:
@@ -144,3 +147,21 @@ class RealTests(Base):
         self.assertGreater(len((await inspect("prompts/list"))["prompts"]), 1)
         call = ("tools/call", "--tool-name", "time__get_current_time", "--tool-arg", "timezone=UTC")
         self.assertFalse((await inspect(*call))["isError"])
+
+    async def test_a_server_of_other_people_behind_http(self) -> None:
+        node, everything = shutil.which("node"), NODE / "server-everything" / "dist" / "index.js"
+        if node is None or not everything.exists():
+            raise SkipTest("IRONCURTAIN_TEST_NODE must name a directory where npm installed server-everything")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [node, str(everything), "streamableHttp"]
+        server = subprocess.Popen(command, env={**os.environ, "PORT": str(port)}, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        way = HttpServer("everything", Secret(f"http://127.0.0.1:{port}/mcp"))
+        bench = await self.bench(way, annotate={"echo": {"message": ("none",)}})
+        await until(lambda: bool(bench.proxy.gate.tools()), "the server")
+        agent = await bench.agent()
+        answer = await agent.call("everything__echo", {"message": "over HTTP"})
+        self.assertEqual(text(answer), "Echo: over HTTP")
+        self.assertGreater(len((await agent.request("resources/list"))["result"]["resources"]), 3)

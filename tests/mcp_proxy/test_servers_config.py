@@ -8,10 +8,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.mcp_proxy.servers_config import SandboxConfig, ServerConfig, read_servers
+from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig, read_servers
+from ironcurtain.secrets import Secret
 
 
-def read(servers: Any, **more: Any) -> tuple[ServerConfig, ...]:
+def read(servers: Any, **more: Any) -> tuple[Any, ...]:
     """:returns: what is read from a file with these servers."""
     text = json.dumps({"mcpServers": servers, **more}).encode()
     return read_servers(text, "mcp-servers.json", workspace="/srv/w", home="/home/me")
@@ -30,7 +31,7 @@ class ReadTests(SynchronousTestCase):
         servers = read(
             {"a": {"command": "x"}, "b": {"type": "stdio", "command": "y", "args": ["1"], "env": {"K": "v"}}}
         )
-        self.assertEqual(servers, (ServerConfig("a", "x"), ServerConfig("b", "y", ("1",), {"K": "v"})))
+        self.assertEqual(servers, (CommandServer("a", "x"), CommandServer("b", "y", ("1",), {"K": "v"})))
 
     def test_our_additions(self) -> None:
         (server,) = read(
@@ -61,11 +62,54 @@ class ReadTests(SynchronousTestCase):
             read({"a": {"command": "x", "disabled": True}, "b": {"url": "http://x", "disabled": True}}), ()
         )
 
-    def test_http_backends_are_refused_clearly(self) -> None:
-        for server in ({"url": "https://example.com/mcp", "headers": {"A": "b"}}, {"type": "http", "command": "x"}):
-            message = self.refused({"remote": server})
-            self.assertIn("servers reached by HTTP are not supported in this version", message)
-            self.assertIn("remote", message)
+    def test_servers_behind_http(self) -> None:
+        servers = read(
+            {
+                "a": {"url": "https://example.org/mcp?key=k"},
+                "b": {
+                    "type": "http",
+                    "url": "http://127.0.0.1:3000/mcp",
+                    "headers": {"X-Key": "a b"},
+                    "headers_command": {"Authorization": "pass show b"},
+                    "ca_file": "$HOME/ca.pem",
+                    "agent_requests": ["elicitation"],
+                },
+            }
+        )
+        commands = {"Authorization": "pass show b"}
+        expected = HttpServer(
+            "b",
+            Secret("http://127.0.0.1:3000/mcp"),
+            {"X-Key": Secret("a b")},
+            commands,
+            "/home/me/ca.pem",
+            frozenset(["elicitation"]),
+        )
+        self.assertEqual(servers, (HttpServer("a", Secret("https://example.org/mcp?key=k")), expected))
+        self.assertEqual(servers[0].host, "example.org")
+        self.assertNotIn("key=k", repr(servers))
+
+    def test_addresses_that_secrets_are_not_sent_to(self) -> None:
+        for url in ("http://example.org/mcp", "http://localhost/mcp", "https://me:pw@example.org/", "ftp://x", "", "x"):
+            self.assertIn("mcpServers.far.url: must look like https://", self.refused({"far": {"url": url}}))
+        self.assertIn("mcpServers.far.url", self.refused({"far": {"type": "http"}}))
+        self.assertIn("streamable HTTP", self.refused({"far": {"type": "sse", "url": "https://example.org/sse"}}))
+
+    def test_headers_that_cannot_be_sent(self) -> None:
+        for name in ("", "a b", "a:", "Host", "MCP-Session-Id", "é"):
+            for member in ("headers", "headers_command"):
+                refused = self.refused({"far": {"url": "https://example.org/", member: {name: "x"}}})
+                self.assertIn("cannot be set here", refused)
+        for value in ("", " a", "a\r\nb: c", "é", "\0"):
+            refused = self.refused({"far": {"url": "https://example.org/", "headers": {"X-Key": value}}})
+            self.assertIn("what stands for X-Key cannot be sent", refused)
+
+    def test_fields_of_the_other_kind(self) -> None:
+        for field, value in (("args", ["x"]), ("env", {"A": "b"}), ("sandbox", {}), ("cwd", "/"), ("command", "x")):
+            message = self.refused({"far": {"url": "https://example.org/", field: value}})
+            self.assertIn(f"mcpServers.far.{field}: has no meaning for a server that is reached by HTTP", message)
+        for field, value in (("headers", {"A": "b"}), ("ca_file", "x"), ("headers_command", {"A": "b"})):
+            self.assertIn("that is run as a command", self.refused({"near": {"command": "x", field: value}}))
 
     def test_names_are_checked(self) -> None:
         for name in ("", "a__b", "a_", "_a", "-a", "a b", "a/b", "é", "x" * 33, "a\n"):
@@ -76,7 +120,7 @@ class ReadTests(SynchronousTestCase):
     def test_what_is_wrong_is_named(self) -> None:
         self.assertIn("mcpServers.a.args", self.refused({"a": {"command": "x", "args": "y"}}))
         self.assertIn("autoApprove", self.refused({"a": {"command": "x", "autoApprove": ["z"]}}))
-        self.assertIn("needs a command", self.refused({"a": {}}))
+        self.assertIn("needs a command, or a url", self.refused({"a": {}}))
         self.assertIn("not an absolute path", self.refused({"a": {"command": "x", "sandbox": {"read": ["rel"]}}}))
         self.assertIn("mcpServers.a", self.refused({"a": {"command": "x", "sandbox": {"network": True}}}))
         self.assertIn("environment variable", self.refused({"a": {"command": "x", "env": {"A=B": "c"}}}))

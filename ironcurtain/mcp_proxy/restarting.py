@@ -1,4 +1,4 @@
-"""A backend that is a child process: started, introduced, started again with growing delays, stopped for good."""
+"""A backend that is started, introduced, started again with growing delays, and stopped for good."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
@@ -14,8 +15,7 @@ from ironcurtain import __version__
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import BackendFailed, BackendOwner, Introduction, OnProgress
-from ironcurtain.mcp_proxy.child import ChildReactor
-from ironcurtain.mcp_proxy.launch import Launch
+from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.link import Link
 from ironcurtain.mcp_proxy.session import NEWEST_VERSION, VERSIONS
 
@@ -35,10 +35,10 @@ LogLine = Callable[[str, str], None]
 """Takes a server's name and a line of its error output."""
 
 
-class StdioBackend:
+class RestartingBackend:
     """
-    :param launch: says how to start the server; asked before each start.
-    :param log_line: takes the server's error output.
+    :param prepare: says how to reach the next run of the server; asked before each.
+    :param log_line: takes what there is to tell of the server, such as its error output.
     """
 
     log = Logger()
@@ -46,13 +46,13 @@ class StdioBackend:
     def __init__(
         self,
         name: str,
-        reactor: ChildReactor,
-        launch: Callable[[], Awaitable[Launch]],
+        clock: IReactorTime,
+        prepare: Callable[[], Awaitable[MakeChannel]],
         log_line: LogLine,
     ) -> None:
         self.name = name
         self.introduction: Introduction | None = None
-        self._reactor, self._launch, self._log_line = reactor, launch, log_line
+        self._clock, self._prepare, self._log_line = clock, prepare, log_line
         self._owner: BackendOwner | None = None
         self._link: Link | None = None
         self._ended: Deferred[str] = Deferred()
@@ -128,27 +128,27 @@ class StdioBackend:
     async def _run(self, owner: BackendOwner) -> None:
         delay = FIRST_DELAY
         while not self._stopped:
-            started = self._reactor.seconds()
+            started = self._clock.seconds()
             why = await self._one_run(owner)
             if self._stopped:
                 break
-            if self._reactor.seconds() - started >= STEADY_SECONDS:
+            if self._clock.seconds() - started >= STEADY_SECONDS:
                 delay = FIRST_DELAY
             self._log_line(self.name, why)
             self.log.warn("MCP server {name} {why}; next start in {delay} s", name=self.name, why=why, delay=delay)
-            await deferLater(self._reactor, delay)
+            await deferLater(self._clock, delay)
             delay = min(2 * delay, LONGEST_DELAY)
 
     async def _one_run(self, owner: BackendOwner) -> str:
         link: Link | None = None
         why = "did not start"
         try:
-            capabilities, launch = await owner.capabilities(self), await self._launch()
+            capabilities, make_channel = await owner.capabilities(self), await self._prepare()
             self._ended = Deferred()
-            link = Link(self.name, self._reactor, launch, self)
+            link = Link(self.name, self._clock, make_channel, self)
             await link.start()
             await Deferred.fromCoroutine(self._introduce(link, capabilities, owner)).addTimeout(
-                HANDSHAKE_SECONDS, self._reactor
+                HANDSHAKE_SECONDS, self._clock
             )
             if not self._stopped:  # in the middle of a handshake's last step, it cannot be cancelled
                 why = await self._ended

@@ -1,0 +1,56 @@
+"""What it takes to reach a server by HTTP: its headers, whom its TLS is to be believed, and the SDK."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.threads import deferToThread
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.channel import MakeChannel
+from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
+from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.verification import believe
+
+INSTALL = "pip install 'ironcurtain[http]'"
+"""What brings all that servers behind HTTP need."""
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.http_channel import HttpChannel
+
+
+async def way_to(
+    server: HttpServer, secrets: Mapping[str, Secret], redactor: Redactor, clock: IReactorTime
+) -> MakeChannel:
+    """
+    :param secrets: header name to what its ``headers_command`` gave.
+    :param redactor: learns what the headers and the address hold that may be a key.
+    :raises Unavailable: a header cannot be sent, or the SDK is not installed.
+    :raises ConfigurationError: ``ca_file`` cannot be used.
+    """
+    headers = {**server.headers, **secrets}
+    for name, secret in headers.items():
+        if not is_header_value(secret.reveal()):
+            raise Unavailable(f"MCP server {server.name}: what its command for the header {name} prints cannot be sent")
+        redactor.add(Secret(secret.reveal().rpartition(" ")[2]))  # without a scheme such as Bearer
+    for _, value in parse_qsl(urlsplit(server.url.reveal()).query):
+        redactor.add(Secret(value))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    believe(context, server.ca_file)
+    channel = await deferToThread(_channel_class, server.name)
+    return partial(channel, server.url, headers, context, clock)
+
+
+def _channel_class(name: str) -> type[HttpChannel]:
+    # In a thread, since others wait for the reactor meanwhile.
+    try:
+        from ironcurtain.mcp_proxy.http_channel import HttpChannel
+    except ModuleNotFoundError:
+        raise Unavailable(f"MCP server {name} is reached by HTTP, which takes more packages: {INSTALL}") from None
+    return HttpChannel

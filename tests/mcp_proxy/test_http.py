@@ -1,0 +1,291 @@
+"""Servers that are reached by HTTP: a real one, and one that lies."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from twisted.internet.defer import Deferred
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.web.http_headers import Headers
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Request, Site
+
+from ironcurtain.mcp_proxy import http_channel
+from ironcurtain.mcp_proxy.servers_config import HttpServer
+from ironcurtain.secrets import Secret
+from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
+from tests.mcp_proxy.test_calls import code, text
+from tests.mcp_proxy.test_protocol import Base
+from tests.model_stub.certificates import Authority
+
+HTTP_SERVER = Path(__file__).with_name("http_server.py")
+KEY = "remote-key-4f6a9c2e"
+
+
+class RealTests(Base):
+    """The official SDK's server, in a process of its own."""
+
+    def serve(self, *options: str, listener: socket.socket | None = None) -> HttpServer:
+        """:returns: how to reach a new server."""
+        self.listener = listener or socket.create_server(("127.0.0.1", 0))
+        self.listener_name = self.listener.getsockname()
+        self.addCleanup(self.listener.close)
+        fd = self.listener.fileno()
+        self.server = subprocess.Popen([sys.executable, str(HTTP_SERVER), str(fd), *options], pass_fds=[fd])
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.kill)
+        url = f"http://127.0.0.1:{self.listener_name[1]}/mcp"
+        return HttpServer("far", Secret(url), {"X-Api-Key": Secret(KEY)}, {"Authorization": "one"})
+
+    async def far(self, *options: str, **more: Any) -> RawAgent:
+        """:returns: an agent before a new server that is up."""
+        known: dict[str, tuple[str, ...]] = {"value": ("none",), "size": ("none",)}
+        bench = await self.bench(self.serve(*options), annotate={"echo": known, "big": known}, **more)
+        await bench.proxy.gate.settled(60)
+        return await bench.agent()
+
+    async def test_calls_are_judged_and_answered(self) -> None:
+        for options in ((), ("--json",)):
+            agent = await self.far(*options, deny=["crash"])
+            self.assertEqual(text(await agent.call("far__echo", {"value": "é ☃ x"})), "é ☃ x")
+            self.assertIn("deny-crash", text(await agent.call("far__crash")))
+            self.assertEqual(self.top.records("call")[0]["arguments"], {"value": "é ☃ x"})
+            listed = (await agent.request("tools/list"))["result"]["tools"]
+            self.assertIn("far__echo", [tool["name"] for tool in listed])
+            self.assertIsNone(self.server.poll())
+
+    async def test_headers_reach_it_and_no_log(self) -> None:
+        agent = await self.far()
+        headers = json.loads(text(await agent.call("far__environment")))["headers"]
+        self.assertEqual((headers["x-api-key"], headers["authorization"]), (KEY, "secret of one"))
+        await agent.call("far__echo", {"value": f"{KEY} and {'secret of one'}"})
+        (arguments,) = [record["arguments"] for record in self.top.records("call")[1:]]
+        self.assertEqual(arguments, {"value": "[redacted] and [redacted]"})
+
+    async def test_progress_is_passed_on(self) -> None:
+        agent = await self.far()
+        answer = await agent.call("far__progress", {}, _meta={"progressToken": "p"})
+        self.assertEqual(text(answer), "done")
+        steps = [m["params"]["message"] for m in agent.messages if m["method"] == "notifications/progress"]
+        self.assertEqual(steps, ["step 1", "step 2", "step 3"])
+
+    async def test_a_cancelled_call_is_cancelled_there(self) -> None:
+        agent = await self.far()
+        agent.send({"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "far__sleep"}})
+        await agent.call("far__echo", {"value": "x"})
+        agent.tell("notifications/cancelled", {"requestId": "s"})
+
+        for _ in range(200):
+            if text(await agent.call("far__stubborn")) == '["sleep"]':
+                return
+        self.fail("the server never heard of it")
+
+    async def test_it_may_ask_a_person(self) -> None:
+        async def elicit(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"action": "accept", "content": {"name": f"{server}'s friend"}}
+
+        agent = await self.far(elicit=elicit)
+        self.assertIn("far's friend", text(await agent.call("far__ask")))
+
+    async def test_changed_lists_are_heard_of(self) -> None:
+        agent = await self.far()
+        await agent.call("far__change")
+        await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
+        listed = (await agent.request("tools/list"))["result"]["tools"]
+        self.assertIn("far__renamed", [tool["name"] for tool in listed])
+
+    async def test_a_large_result(self) -> None:
+        agent = await self.far()
+        self.assertEqual(len(text(await agent.call("far__big", {"size": 5 * 1024 * 1024}))), 5 * 1024 * 1024)
+
+    async def test_a_crash_is_told_and_mended(self) -> None:
+        agent = await self.far()
+        self.assertIn("ended without a response", (await agent.call("far__crash"))["error"]["message"])
+        self.server.wait()
+        self.listener.close()
+        self.assertEqual(code(await agent.call("far__echo", {"value": "x"})), "backend-failed")
+        self.assertIn("cannot be reached", "".join(line for _, line in self.top.errors))
+        self.serve(listener=socket.create_server(self.listener_name))
+        await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
+        self.assertEqual(text(await agent.call("far__echo", {"value": "again"})), "again")
+
+    async def test_the_session_there_ends_with_ours(self) -> None:
+        bench = Bench([self.serve()])
+        await bench.start()
+        await bench.proxy.gate.settled(60)
+        await bench.stop()
+        self.assertEqual(bench.errors, [])
+
+
+class Liar(Resource):
+    """Does what its path says. ``seen`` is what it was sent: method, path and headers."""
+
+    isLeaf = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[bytes, bytes, Headers]] = []
+
+    def render(self, request: Request) -> bytes | int:
+        assert request.path is not None
+        self.seen.append((request.method, request.path, request.requestHeaders))
+        if request.method != b"POST":
+            request.setResponseCode(405)
+            return b""
+        assert request.content is not None
+        message = json.loads(request.content.read())
+        request.setHeader("content-type", "application/json")
+        if request.path == b"/redirect":
+            request.setResponseCode(307)
+            request.setHeader("location", "https://127.0.0.2:1/mcp")
+        elif request.path == b"/unauthorized":
+            request.setResponseCode(401)
+        elif "id" not in message:
+            request.setResponseCode(202)
+        elif message["method"] == "initialize":
+            request.setHeader("mcp-session-id", f"s{len(self.seen)}")
+            return self._answer(message, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})
+        elif message["method"] == "tools/list":
+            echo = {"name": "echo", "inputSchema": {"type": "object"}}
+            return self._answer(message, {"tools": [echo]})
+        else:
+            return self._misbehave(request, message)
+        return b""
+
+    def _answer(self, message: Mapping[str, Any], result: Any) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+
+    def _misbehave(self, request: Request, message: Mapping[str, Any]) -> bytes | int:
+        content = {"content": [{"type": "text", "text": "x" * 100_000}]}
+        if request.path == b"/forgetful":
+            request.setResponseCode(404)
+        elif request.path == b"/compressed":
+            request.setHeader("content-encoding", "gzip")
+        elif request.path == b"/long":
+            return self._answer(message, content)
+        elif request.path == b"/event":
+            request.setHeader("content-type", "text/event-stream")
+            return b"data: " + self._answer(message, content) + b"\n\n"
+        elif request.path == b"/other":
+            return self._answer({"id": 7777}, content)
+        elif request.path == b"/no-json":
+            return b"{"
+        elif request.path == b"/silent":
+            return NOT_DONE_YET
+        return b""
+
+
+class LiarTests(Base):
+    """What a server may do to us."""
+
+    def setUp(self) -> None:
+        self.authority, self.liar = Authority.make(), Liar()
+        self.ca_file = self.mktemp()
+        Path(self.ca_file).write_bytes(self.authority.pem)
+
+    def lying(self, path: str, ca_file: str | None = None, host: str = "127.0.0.1", **more: Any) -> HttpServer:
+        """:returns: how to reach a server that has a habit."""
+        factory = TLSMemoryBIOFactory(self.authority.server("127.0.0.1"), False, Site(self.liar))
+        port = the_reactor.listenTCP(0, factory, interface="127.0.0.1")
+        self.addCleanup(port.stopListening)
+        url = f"https://{host}:{port.getHost().port}/{path}?api_key={KEY}"
+        return HttpServer("far", Secret(url), ca_file=self.ca_file if ca_file is None else ca_file, **more)
+
+    async def called(self, path: str) -> tuple[dict[str, Any], list[str]]:
+        """:returns: what a call of a server with a habit gives, and what the log says."""
+        bench = await self.bench(self.lying(path))
+        await bench.proxy.gate.settled(60)
+        answer = await (await bench.agent()).call("far__echo")
+        return answer, [line for _, line in bench.errors]
+
+    async def log(self, server: HttpServer) -> str:
+        """:returns: what the log says first of a server."""
+        bench = await self.bench(server)
+        await until(lambda: bool(bench.errors), "a line in the log")
+        return "\n".join(line for _, line in bench.errors)
+
+    async def test_the_revision_and_the_session_are_named(self) -> None:
+        answer, _ = await self.called("long")
+        self.assertEqual(len(text(answer)), 100_000)
+        first, *others = (headers for method, _, headers in self.liar.seen if method == b"POST")
+        self.assertFalse(first.hasHeader("mcp-session-id"))
+        for headers in others:
+            self.assertEqual(headers.getRawHeaders("mcp-session-id"), ["s1"])
+            self.assertEqual(headers.getRawHeaders("mcp-protocol-version"), ["2025-06-18"])
+        await self.top.proxy.stop()
+        self.assertIn(b"DELETE", [method for method, _, _ in self.liar.seen])
+
+    async def test_a_certificate_nobody_knows(self) -> None:
+        self.assertIn("certificate verify failed", await self.log(self.lying("long", "")))
+        self.assertEqual(self.liar.seen, [])
+
+    async def test_a_certificate_for_another_name(self) -> None:
+        self.assertIn("certificate verify failed", await self.log(self.lying("long", host="localhost")))
+
+    async def test_a_file_that_is_no_certificate(self) -> None:
+        self.assertIn("holds no PEM certificate", await self.log(self.lying("long", os.devnull)))
+
+    async def test_nobody_listens(self) -> None:
+        said = await self.log(HttpServer("far", Secret("https://127.0.0.1:1/mcp")))
+        self.assertIn("cannot be reached", said)
+
+    async def test_other_places_are_not_followed_to(self) -> None:
+        said = await self.log(self.lying("redirect", headers={"X-Key": Secret(KEY)}))
+        self.assertIn("not followed", said)
+        self.assertNotIn(KEY, said)
+
+    async def test_it_wants_other_headers(self) -> None:
+        self.assertIn("HTTP status 401", await self.log(self.lying("unauthorized")))
+
+    async def test_a_session_that_it_forgot_is_begun_anew(self) -> None:
+        answer, errors = await self.called("forgetful")
+        self.assertEqual(code(answer), "backend-failed")
+        self.assertIn("ended the session", errors)
+        agent = self.top.agents[0]
+        await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
+        sessions = [headers.getRawHeaders("mcp-session-id") for _, _, headers in self.liar.seen]
+        self.assertEqual(sum(session is None for session in sessions), 2)
+
+    async def test_what_is_compressed_is_refused(self) -> None:
+        answer, errors = await self.called("compressed")
+        self.assertEqual(code(answer), "backend-failed")
+        self.assertTrue(any("compressed" in line for line in errors), errors)
+
+    async def test_answers_over_the_limit(self) -> None:
+        self.patch(http_channel, "OUTBOUND_LIMIT", 50_000)
+        for path in ("long", "event"):
+            answer, _ = await self.called(path)
+            self.assertRegex(json.dumps(answer), "more than 50000 bytes|exceed")
+
+    async def test_answers_to_nothing_and_no_answers(self) -> None:
+        answer, _ = await self.called("no-json")
+        self.assertIn("error", json.dumps(answer))
+
+    async def test_a_silent_server_holds_up_no_end(self) -> None:
+        bench = Bench([self.lying("silent")])
+        await bench.start()
+        await bench.proxy.gate.settled(60)
+        agent = await bench.agent()
+        call = Deferred.fromCoroutine(agent.call("far__echo"))
+        call.addErrback(lambda _: None)
+        await until(lambda: len(self.liar.seen) > 3, "the call")
+        await bench.stop()
+
+    async def test_what_its_command_prints_must_be_a_header(self) -> None:
+        server = HttpServer("far", Secret("https://127.0.0.1:1/mcp"), {}, {"Authorization": "two\nlines"})
+        self.assertIn("cannot be sent", await self.log(server))
+
+    async def test_without_the_sdk_the_log_says_what_to_install(self) -> None:
+        hidden = patch.dict(sys.modules, {"mcp.client.streamable_http": None})
+        hidden.start()
+        self.addCleanup(hidden.stop)
+        del sys.modules[http_channel.__name__]
+        self.assertIn("takes more packages: pip install 'ironcurtain[http]'", await self.log(self.lying("long")))
