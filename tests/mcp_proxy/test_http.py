@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
 from twisted.protocols.tls import TLSMemoryBIOFactory
@@ -284,8 +283,7 @@ class LiarTests(Base):
         self.assertIn("cannot be sent", await self.log(server))
 
     async def test_without_the_sdk_the_log_says_what_to_install(self) -> None:
-        hidden = patch.dict(sys.modules, {"mcp.client.streamable_http": None})
-        hidden.start()
-        self.addCleanup(hidden.stop)
+        self.addCleanup(sys.modules.update, sys.modules.copy())
+        sys.modules["mcp.client.streamable_http"] = None  # type: ignore[assignment]  # what the machinery takes for "no"
         del sys.modules[http_channel.__name__]
         self.assertIn("takes more packages: pip install 'ironcurtain[http]'", await self.log(self.lying("long")))
