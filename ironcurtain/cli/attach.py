@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from ironcurtain.cli.output import home
 from ironcurtain.terminal.model import Mode
 
 
-@click.command(short_help="Sit down at a session's terminal.")
+@click.command(short_help="Sit down at a session.")
 @click.argument("session")
 def attach(session: str) -> None:
     """
-    Sit down at the terminal of SESSION, given by its number.
+    Sit down at SESSION, given by its number, in whatever process it runs.
 
-    What you type goes to its agent, and the size of your terminal becomes the agent's. Ctrl-] and then d leaves it; a
-    lone Ctrl-\\ ends the session. Sessions with a terminal are those of 'ironcurtain start --pty' and 'ironcurtain
-    loop', in whatever process they run. If your terminal is in disorder after SIGKILL: reset, and Enter or Ctrl-J.
+    At one with a terminal ('ironcurtain start --pty', 'ironcurtain loop'): what you type goes to its agent, and the
+    size of your terminal becomes the agent's. Ctrl-] and then d leaves it; a lone Ctrl-\\ ends the session. If your
+    terminal is in disorder after SIGKILL: reset, and Enter or Ctrl-J.
 
-    Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known.
+    At a conversation ('ironcurtain start'): you see what was said, go on with it, and decide what waits. The first
+    terminal may stay or go: from now on the session does not end with it, if it is one of the daemon's. /quit leaves
+    it, and it goes on.
+
+    Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known, 1 if a conversation was ended
+    elsewhere.
     """
     _show(session, Mode.DRIVE)
 
@@ -40,17 +43,6 @@ def observe(session: str) -> None:
 
 
 def _show(session: str, mode: Mode) -> None:
-    from ironcurtain.cli.run import run
-    from ironcurtain.cli.viewing import view_elsewhere
-    from ironcurtain.control.owners import Owners
-    from ironcurtain.terminal.local import NoTerminal, have_terminal
+    from ironcurtain.cli.joining import Joining
 
-    where = home()
-    if not have_terminal():
-        raise NoTerminal
-
-    async def look(reactor: Any) -> int:
-        owner = await Owners(reactor, where).of_session(session)
-        return await view_elsewhere(reactor, owner, await owner.session(session), mode)
-
-    raise SystemExit(run(look))
+    raise SystemExit(Joining(home(), session, mode).run())

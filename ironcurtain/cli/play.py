@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from twisted.internet.defer import Deferred
@@ -20,7 +19,8 @@ from ironcurtain.assembly import Application
 from ironcurtain.cli.progress import Progress, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.terminal import FrontEnd, Left
+from ironcurtain.cli.viewing import come_back, say_that_it_goes_on
 from ironcurtain.display import paragraphs
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
@@ -28,8 +28,11 @@ from ironcurtain.home import Home
 from ironcurtain.locks import is_held
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import EscalationRaised, Stamped
-from ironcurtain.session.model import SessionInfo, SessionRequest
+from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
+
+if TYPE_CHECKING:
+    from ironcurtain.control.client import ControlClient
 
 READING_SECONDS = 0.5
 """How long a question stands on the screen before it is answered for the person (our choice)."""
@@ -50,19 +53,14 @@ class Play:
     ) -> None:
         self._home, self._request, self._environ, self._answer = home, request, environ, answer
         self._front: FrontEnd | None = None
+        self._detached = False
 
     def run(self) -> int:
         """:returns: the exit status."""
         return run(self._main, self._on_signal)
 
     def _on_signal(self, number: int) -> bool:
-        if self._front is None:
-            return False
-        if number == signal.SIGINT:
-            self._front.interrupt()
-        else:
-            self._front.terminate()
-        return True
+        return self._front is not None and self._front.signalled(number)
 
     async def _main(self, reactor: Any) -> int:
         if self._environ is None and self._home.daemon_socket.exists():
@@ -70,15 +68,24 @@ class Play:
 
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
             if (info := await started_by(daemon, self._request)) is not None:
-                let_go = await daemon.hold(info.number)
-                try:
-                    return await self._talk(reactor, daemon, info)
-                finally:
-                    with suppress(IronCurtainError):  # it may have ended, or the daemon with it
-                        await daemon.stop(info.number)
-                    let_go()
-                    review_of(self._home.session(info.id))
+                return await self._in_daemon(reactor, daemon, info)
         return await self._alone(reactor)
+
+    async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
+        let_go, goes_on = await daemon.hold(info.number), False
+        try:
+            status = await self._talk(reactor, daemon, info)
+            if self._detached:
+                await daemon.release(info.number)
+            return status
+        finally:
+            with suppress(IronCurtainError):  # it may have ended, or the daemon with it
+                goes_on = (await daemon.stop(info.number, held=True)).state != State.CLOSED
+            let_go()
+            if goes_on:
+                say_that_it_goes_on(info.number)
+            else:
+                review_of(self._home.session(info.id))
 
     async def _alone(self, reactor: Any) -> int:
         application = Application.alone(reactor, self._home, os.environ if self._environ is None else self._environ)
@@ -87,7 +94,10 @@ class Play:
         try:
             session = await self._started(application)
             paths = session.paths
-            return await self._talk(reactor, application.api, session.info)
+            status = await self._talk(reactor, application.api, session.info)
+            while self._detached and await come_back(reactor, session):
+                status = await self._talk(reactor, application.api, session.info, again=True)
+            return status
         finally:
             await application.stop("the command ends")
             if paths is not None:
@@ -109,18 +119,22 @@ class Play:
             or is_held(self._home.listener_lock)
         )
 
-    async def _talk(self, reactor: Any, api: SessionApi, info: SessionInfo) -> int:
-        if self._answer is not None:
+    async def _talk(self, reactor: Any, api: SessionApi, info: SessionInfo, again: bool = False) -> int:
+        if self._answer is not None and not again:
             await api.follow(info.number, 0, lambda stamped: self._answer_for_person(reactor, api, stamped))
-        self._front = FrontEnd(api, info, self._home.session(info.id), reactor, time.time)
+        self._front = front = FrontEnd(api, info, self._home.session(info.id), reactor, time.time)
         try:
-            if not self._request.task:
-                return await self._front.interactive()
-            answer = await self._front.single_shot(self._request.task)
+            if again or not self._request.task:
+                return await front.interactive()
+            answer = await front.single_shot(self._request.task)
             click.echo(paragraphs(answer) if sys.stdout.isatty() else answer)
             return 0
+        except Left:
+            if not front.detached:
+                raise
+            return 0
         finally:
-            self._front = None
+            self._front, self._detached = None, front.detached
 
     def _answer_for_person(self, reactor: IReactorTime, api: SessionApi, stamped: Stamped) -> None:
         if isinstance(stamped.event, EscalationRaised):

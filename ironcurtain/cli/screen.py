@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import click
-from twisted.internet.defer import CancelledError, Deferred, FailureGroup, race
+from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.progress import Progress, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.viewing import enter_pressed, told, view, view_elsewhere
+from ironcurtain.cli.viewing import come_back, told, view, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
@@ -92,17 +92,9 @@ class Screen:
                 viewing.leave("left")
 
         while (ended := hub.over or await view(reactor, hub, on_key)) is None:
-            click.echo(
-                f"Session {session.number} runs in this process, and ends with it. Enter comes back to it, Ctrl-C ends "
-                f"it; from another terminal: ironcurtain attach {session.number}",
-                err=True,
-            )
             if not have_terminal():
                 return 128 + signal.SIGHUP
-            try:
-                await race([enter_pressed(reactor), session.ended()])
-            except FailureGroup:  # neither fails but by being cancelled, as by Ctrl-C
-                raise CancelledError from None
+            await come_back(reactor, session)
         return told(session.number, ended)
 
 

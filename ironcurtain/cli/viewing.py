@@ -8,23 +8,24 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, FailureGroup, race
 from twisted.internet.interfaces import IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
-from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.local import LocalTerminal, have_terminal
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.viewing import Viewing
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
+    from ironcurtain.session.session import Session
     from ironcurtain.terminal.remote_client import AttachClient
 
 GONE = 69
@@ -116,8 +117,27 @@ def say_that_it_goes_on(number: int) -> None:
         click.echo(f"Session {number} goes on. To come back: {come_back}   To end it: {end}", err=True)
 
 
-def enter_pressed(reactor: Any) -> Deferred[None]:
-    """:returns: fires when a person presses Enter, or standard input ends; can be cancelled."""
+async def come_back(reactor: Any, session: Session) -> bool:
+    """
+    Wait at a session of this process that was left, until the person wants to come back to it, or it ends.
+
+    :returns: whether to come back.
+    """
+    here = have_terminal()
+    how = "Enter comes back to it, Ctrl-C ends it" if here else "Ctrl-C ends it"
+    click.echo(
+        f"Session {session.number} runs in this process, and ends with it. {how}; "
+        f"from another terminal: ironcurtain attach {session.number}",
+        err=True,
+    )
+    try:
+        await race([session.ended(), *([_enter_pressed(reactor)] if here else [])])
+    except FailureGroup:  # neither fails but by being cancelled, as by Ctrl-C
+        raise CancelledError from None
+    return session.state is not State.CLOSED
+
+
+def _enter_pressed(reactor: Any) -> Deferred[None]:
     pressed: Deferred[None] = Deferred(lambda _: reactor.removeReader(reader))
     reader = _Enter(reactor, pressed)
     reactor.addReader(reader)

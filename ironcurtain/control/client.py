@@ -109,9 +109,22 @@ class ControlClient:
         """:returns: what lets this process attach to a session's terminal."""
         return await self._call("POST", f"{_session(name)}/terminal", Ticket, wire.AttachBody(mode))
 
-    async def stop(self, name: Name) -> SessionInfo:
-        """End a session."""
-        return await self._call("DELETE", _session(name), SessionInfo)
+    async def stop(self, name: Name, held: bool = False) -> SessionInfo:
+        """
+        End a session.
+
+        :param held: only if it was not released since it was held.
+        :returns: the session; it is not closed if it goes on.
+        """
+        return await self._call("DELETE", f"{_session(name)}?held={int(held)}", SessionInfo)
+
+    async def join(self, name: Name) -> SessionInfo:
+        """Take part in a conversation, which releases it."""
+        return await self._call("POST", f"{_session(name)}/join", SessionInfo)
+
+    async def release(self, name: Name) -> SessionInfo:
+        """Have a session go on without whoever holds it."""
+        return await self._call("POST", f"{_session(name)}/release", SessionInfo)
 
     async def history(self, name: Name) -> list[Turn]:
         """:returns: the turns so far."""
@@ -142,9 +155,9 @@ class ControlClient:
 
     async def hold(self, name: Name) -> Callable[[], None]:
         """
-        Tie a session to this process: it ends when we are gone, however that happens.
+        Tie a session to this process: it ends when we are gone, however that happens, unless it is released before.
 
-        :returns: call it to end it so.
+        :returns: call it to be gone.
         """
         return await self._stream(f"{_session(name)}/events?hold=1", lambda event: None)
 

@@ -170,7 +170,15 @@ async def _session(operations: Operations, who: Principal, request: Request, nam
 
 
 async def _stop(operations: Operations, who: Principal, request: Request, name: str) -> object:
-    return await operations.stop(who, name)
+    return await operations.stop(who, name, bool(_number(request, b"held")))
+
+
+async def _join(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return operations.join(who, name)
+
+
+async def _release(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return operations.release(who, name)
 
 
 async def _send(operations: Operations, who: Principal, request: Request, name: str) -> object:
@@ -193,13 +201,14 @@ async def _history(operations: Operations, who: Principal, request: Request, nam
 async def _events(operations: Operations, who: Principal, request: Request, name: str) -> object:
     operations.session(who, name)
     if _number(request, b"hold"):
-        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_let_go(operations, who, name)))
+        operations.hold(who, name)
+        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_let_go(operations, who, name, held=True)))
     return EventStream(operations, who, name, _number(request, b"after"))
 
 
-async def _let_go(operations: Operations, who: Principal, name: str) -> None:
+async def _let_go(operations: Operations, who: Principal, name: str, held: bool = False) -> None:
     with suppress(NotFound):
-        await operations.stop(who, name)
+        await operations.stop(who, name, held)
 
 
 async def _escalations(operations: Operations, who: Principal, request: Request) -> object:
@@ -231,6 +240,8 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"POST", re.compile(r"/v1/sessions"), _start),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}"), _session),
     (b"DELETE", re.compile(rf"/v1/sessions/{_NAME}"), _stop),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/join"), _join),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/release"), _release),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/messages"), _send),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/terminal"), _terminal),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/cancel"), _cancel),

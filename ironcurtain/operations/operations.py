@@ -91,9 +91,36 @@ class Operations:
         """
         return self._find(who, _NEEDED[mode], name).shared_terminal.ticket(who.name, mode)
 
-    async def stop(self, who: Principal, name: Name) -> SessionInfo:
-        """End a session."""
+    def hold(self, who: Principal, name: Name) -> None:
+        """Tie a session to whoever started it: see ``held`` of :meth:`stop`."""
+        self._find(who, Role.ATTACH, name).held = True
+
+    def release(self, who: Principal, name: Name) -> SessionInfo:
+        """Have a session go on without whoever started it."""
         session = self._find(who, Role.ATTACH, name)
+        session.held = False
+        return session.info
+
+    def join(self, who: Principal, name: Name) -> SessionInfo:
+        """
+        Take part in a conversation, which is recorded and releases it.
+
+        :raises SessionError: it has a terminal instead, or is not ready.
+        """
+        session = self._find(who, Role.ATTACH, name)
+        session.join(who.name)
+        return session.info
+
+    async def stop(self, who: Principal, name: Name, held: bool = False) -> SessionInfo:
+        """
+        End a session.
+
+        :param held: only if it was not released since it was held.
+        :returns: the session; it is not closed if it goes on.
+        """
+        session = self._find(who, Role.ATTACH, name)
+        if held and not session.held:
+            return session.info
         await self._manager.close(session, f"ended by {who.name}")
         return session.info
 

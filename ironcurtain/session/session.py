@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.errors import AuditUnavailable, IronCurtainError, SessionError
+from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
 from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
@@ -30,10 +30,12 @@ from ironcurtain.session.log import SessionLog
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
 from ironcurtain.session.parts import Agent, Core, Kind, Project, Services, Tools
 from ironcurtain.session.questions import told
+from ironcurtain.session.record import close_audit, open_audit
 from ironcurtain.session.resume import hold
 from ironcurtain.session.terminal import SharedTerminal
 from ironcurtain.session.words import describe
 from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.model import Mode
 
 T = TypeVar("T", bound=Tools)
 
@@ -79,7 +81,10 @@ class Session:
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
+        self.held = False
+        """Whether it ends when whoever started it is gone."""
         self._agent: Agent | None = None
+        self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
         self._closing, self._is_down, self._turns = False, False, len(self.history.turns)
@@ -176,6 +181,21 @@ class Session:
             raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
         return self._shared
 
+    def join(self, by: str) -> None:
+        """
+        Let somebody take part in the conversation besides whoever started it, without whom it goes on from now on.
+
+        :raises SessionError: ``SESSION_CLOSED``; ``SESSION_NOT_READY`` while it starts, and if it has a terminal.
+        :raises AuditUnavailable: it cannot be recorded.
+        """
+        if self.state is State.CLOSED:
+            raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
+        if self._has_terminal or self._audit is None or self._agent is None:
+            what = "has a terminal, and no conversation" if self._has_terminal else "is still starting"
+            raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
+        self._audit.append("attach", by=by, mode=Mode.DRIVE)
+        self.held = False
+
     def cancel(self) -> bool:
         """:returns: whether a message was being worked on, and is cancelled now."""
         if self._message is None:
@@ -202,9 +222,9 @@ class Session:
     async def _start_parts(self) -> None:
         start, kind = self._life.start, self._kind
         account = await start("the session's directory", self._make_directories, self._close_log)
-        audit = await start("the audit log", self._open_audit, self._close_audit)
+        self._audit = await start("the audit log", self._open_audit, lambda a: close_audit(a, self.number, self.reason))
         await start("the escalation files", self._publish_escalations, lambda part: maybeDeferred(part.stop))
-        core = self._core(account, audit)
+        core = self._core(account, self._audit)
         project = await self._start_project(core)
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
         if self.request.terminal is not None:  # its program may work as soon as it has started
@@ -219,6 +239,9 @@ class Session:
 
     def _registration(self) -> Registration:
         return Registration(self._services.home, entry(self.info, self.paths, self._services.control_socket))
+
+    def _open_audit(self) -> Awaitable[AuditLog]:
+        return open_audit(self.info, self.paths, self._services)
 
     async def _start_project(self, core: Core) -> Project | None:
         make = self._kind.make_project
@@ -270,23 +293,6 @@ class Session:
         self._log_file.close()
         self._lock.release()
 
-    async def _open_audit(self) -> AuditLog:
-        services = self._services
-        audit = AuditLog(self.paths.audit, self.id, services.redactor, services.clock, services.now, services.in_thread)
-        try:
-            audit.append("session", number=self.number, kindOfSession=self.request.kind, workspace=str(self.workspace))
-        except AuditUnavailable:
-            await audit.close()
-            raise
-        return audit
-
-    async def _close_audit(self, audit: AuditLog) -> None:
-        try:
-            audit.append("end", reason=self.reason)
-        except IronCurtainError as e:
-            self.log.error("session {number} ended unrecorded: {error}", number=self.number, error=e)
-        await audit.close()
-
     def _next_escalation(self) -> Deferred[int]:
         counter, got = Counter(self._services.home.numbers("escalation")), list[int]()
         return self._services.in_thread(lambda: got.append(counter.next())).addCallback(lambda _: got[0])
@@ -336,12 +342,7 @@ class Session:
         try:
             self.history.append(turn)
         except OSError as e:
-            self.log.critical(
-                "message {turn} of session {number} is not in its history: {error}",
-                turn=turn.number,
-                number=self.number,
-                error=e,
-            )
+            self.log.critical("a turn is not in {path}: {error}", path=self.paths.history, error=e)
         self._emit(events.TurnFinished(turn=turn.number, answer=answer, error=turn.error, code=code))
         if self.state is State.PROCESSING:
             self._enter(State.READY)

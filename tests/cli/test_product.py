@@ -11,10 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from twisted.trial.unittest import SynchronousTestCase
-
+from tests.cli.cases import DaemonCase, ProductCase
 from tests.model_stub.process import StubProcess
-from tests.product import Product, until
+from tests.product import until
 from tests.ssh_daemon import free_port
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
@@ -30,18 +29,6 @@ RUNS = int(os.environ.get("IRONCURTAIN_TEST_RUNS", "5"))
 def holds(path: Path, text: str) -> bool:
     """:returns: whether a file holds a text."""
     return text.encode() in path.read_bytes()
-
-
-class ProductCase(SynchronousTestCase):
-    """Gives each test a product, and fails it if processes are left over."""
-
-    def setUp(self) -> None:
-        self.product = Product()
-        (self.product.person / "secret.txt").write_text("the moon is far")
-        self.addCleanup(self.finish)
-
-    def finish(self) -> None:
-        self.assertEqual(self.product.close(), [])
 
 
 class SingleShotTests(ProductCase):
@@ -253,22 +240,7 @@ class DemoTests(ProductCase):
             self.assertIn('print("Hello, world")', done.stderr)
 
 
-class DaemonTests(ProductCase):
-    def setUp(self) -> None:
-        super().setUp()
-        done = self.product.twistd("ironcurtain")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.pid = int((self.product.home / "twistd.pid").read_text())
-        self.addCleanup(self.end)
-        self.serving()
-
-    def end(self) -> None:
-        os.kill(self.pid, signal.SIGTERM)
-        _, status = os.waitpid(self.pid, 0)
-        self.assertEqual(os.WTERMSIG(status), signal.SIGTERM)  # twistd ends by the signal, after shutting down
-        self.assertIn("Server Shut Down", (self.product.home / "logs" / "ironcurtain.log").read_text())
-        self.assertEqual(list((self.product.home / "run").iterdir()), [])
-
+class DaemonTests(DaemonCase):
     def test_its_files_are_the_owner_s_alone(self) -> None:
         for path in ("twistd.pid", "logs/ironcurtain.log", "run/daemon.sock", "daemon.lock"):
             self.assertEqual((self.product.home / path).lstat().st_mode & 0o777, 0o600, path)
@@ -311,14 +283,6 @@ class DaemonTests(ProductCase):
         done = self.product.twistd("--pidfile", "other.pid", "-n", "ironcurtain")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("daemon.lock is held by process", done.stdout + done.stderr)
-
-    def serving(self) -> None:
-        """Wait until the daemon answers; from then on it handles signals, too."""
-        with socket.socket(socket.AF_UNIX) as asking:
-            while asking.connect_ex(str(self.product.home / "run" / "daemon.sock")):
-                time.sleep(0.02)
-            asking.sendall(b"GET /v1/sessions HTTP/1.0\r\n\r\n")
-            self.assertTrue(asking.recv(1))
 
 
 class SshTests(ProductCase):

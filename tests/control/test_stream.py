@@ -9,6 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IListeningPort
 from twisted.trial.unittest import TestCase
 
+from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import listen
 from ironcurtain.operations import Principal
 from ironcurtain.operations.operations import Name, Operations
@@ -144,6 +145,16 @@ class StreamTests(TestCase):
         await reader.until(b'"closed"')
         self.assertEqual(self.read(reader)[-1]["event"], {"type": "state", "state": "closed", "reason": "enough"})
         await self.leave(reader)
+
+    async def test_a_session_that_was_joined_or_released_goes_on_without_its_holder(self) -> None:
+        client = ControlClient(reactor, str(self.path))
+        for let_be in (client.release, client.join):
+            holder = await self.follow("?hold=1")
+            self.assertTrue(self.session.held)
+            await let_be(1)
+            self.assertEqual((await client.stop(1, held=True)).state, "ready")
+            await self.leave(holder)
+        self.assertEqual((await client.session(1)).state, "ready")
 
     async def test_a_session_that_is_held_ends_with_its_holder(self) -> None:
         holder = await self.follow("?hold=1")

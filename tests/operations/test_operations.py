@@ -28,6 +28,9 @@ NEEDED = {
     "start": Role.ADMIN,
     "send": Role.ATTACH,
     "cancel": Role.ATTACH,
+    "hold": Role.ATTACH,
+    "release": Role.ATTACH,
+    "join": Role.ATTACH,
     "stop": Role.ATTACH,
     "terminal": Role.ATTACH,
     "ticket": Role.ATTACH,
@@ -146,7 +149,19 @@ class RoleTests(OperationsTestCase):
 
 class NotFoundTests(OperationsTestCase):
     def test_every_operation_on_a_session(self) -> None:
-        for name in ("session", "send", "cancel", "history", "events", "watch", "terminal", "ticket"):
+        for name in (
+            "session",
+            "send",
+            "cancel",
+            "history",
+            "events",
+            "watch",
+            "terminal",
+            "ticket",
+            "hold",
+            "release",
+            "join",
+        ):
             with self.assertRaisesRegex(NotFound, "no session 99", msg=name):
                 self.call(name, OWNER, 99)
         self.failureResultOf(self.call("stop", OWNER, 99), NotFound)
@@ -252,6 +267,18 @@ class SessionTests(OperationsTestCase):
         info = self.successResultOf(self.call("stop", OWNER))
         self.assertEqual((info.state, info.reason), ("closed", "ended by local:ada"))
         self.assertEqual(self.operations.sessions(OWNER), [info])
+
+    def test_what_is_held_ends_with_its_holder_unless_it_was_released(self) -> None:
+        for let_be in (self.operations.release, self.operations.join):
+            self.operations.hold(OWNER, 1)
+            self.assertEqual(let_be(OWNER, 1).state, "ready")
+            self.assertEqual(
+                self.successResultOf(Deferred.fromCoroutine(self.operations.stop(OWNER, 1, True))).state, "ready"
+            )
+        self.operations.hold(OWNER, 1)
+        self.assertEqual(
+            self.successResultOf(Deferred.fromCoroutine(self.operations.stop(OWNER, 1, True))).state, "closed"
+        )
 
     def test_what_only_a_command_can_run(self) -> None:
         def refuse(wanted: SessionRequest) -> None:

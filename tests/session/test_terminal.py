@@ -146,6 +146,36 @@ class AttachTests(TerminalTestCase):
             _ = self.session.shared_terminal
 
 
+class JoinTests(TerminalTestCase):
+    def test_who_joins_a_conversation_is_on_record(self) -> None:
+        plain = self.start()
+        plain.held = True
+        plain.join("local:bob")
+        records = map(json.loads, plain.paths.audit.read_text().splitlines())
+        attached = [(r["by"], r["mode"]) for r in records if r["kind"] == "attach"]
+        self.assertEqual(attached, [("local:bob", "drive")])
+        self.assertFalse(plain.held)
+
+    def test_not_where_there_is_a_terminal_or_nothing_any_more(self) -> None:
+        with self.assertRaisesRegex(SessionError, "has a terminal, and no conversation"):
+            self.session.join("local:bob")
+        self.close()
+        with self.assertRaisesRegex(SessionError, "session 1 is closed"):
+            self.session.join("local:bob")
+        self.assertEqual(self.audit("attach"), [])
+
+    def test_not_while_it_starts(self) -> None:
+        refused: list[str] = []
+
+        def made(session: Session) -> None:
+            with self.assertRaises(SessionError) as caught:
+                session.join("local:bob")
+            refused.append(str(caught.exception))
+
+        self.successResultOf(Deferred.fromCoroutine(self.world.manager.create(request(), made=made)))
+        self.assertEqual(refused, ["session 2 is still starting"])
+
+
 class TellTests(TerminalTestCase):
     def test_an_escalation_rings_at_every_viewer(self) -> None:
         eyes = [self.look(), self.look(Mode.OBSERVE)]

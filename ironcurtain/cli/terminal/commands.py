@@ -55,6 +55,7 @@ class Simple(Enum):
     PERMISSIONS = "the approvals that were kept; /revoke N takes one back"
     LOGS = "where the log and the audit log are, and the log's last lines"
     HELP = "this list"
+    DETACH = "leave; the session goes on, and 'ironcurtain attach' joins it"
     QUIT = "leave; Ctrl-D on an empty line does the same"
     EXIT = "leave"
 

@@ -8,6 +8,7 @@ or another. It never ends the session: that is for whoever started it.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 
 class Left(IronCurtainError):
-    """The person or a signal ended the front end before there was an answer."""
+    """The person or a signal ended the front end before there was an answer; with status 0, it was detached."""
 
     code = "INTERRUPTED"
 
@@ -75,6 +76,8 @@ class FrontEnd:
         self._queue = LineQueue()
         self._sender = Sender(api, session.number, reactor)
         self._single = self._open = self._failed = self._interrupted = False
+        self.detached = False
+        """Whether it was left so that the session goes on."""
         self._show_as(Answers.ELSEWHERE)
         self._decided: set[int] = set()
         self._deciding = 0
@@ -87,7 +90,7 @@ class FrontEnd:
         Give the session one message.
 
         :returns: the answer, as the agent gave it; it was not printed.
-        :raises Left: Ctrl-C (``exit_status`` 130) or SIGTERM (143) came first.
+        :raises Left: Ctrl-C (``exit_status`` 130), SIGTERM (143) or ``/detach`` (0) came first.
         :raises IronCurtainError: there is no answer; the session's own error.
         """
         self._single = True
@@ -120,6 +123,17 @@ class FrontEnd:
     def terminate(self) -> None:
         """SIGTERM or SIGHUP: leave."""
         self._leave(143)
+
+    def signalled(self, number: int) -> bool:
+        """
+        :param number: of a signal that the process got.
+        :returns: that it is taken care of.
+        """
+        if number == signal.SIGINT:
+            self.interrupt()
+        else:
+            self.terminate()
+        return True
 
     def typed(self, line: str, began: float) -> None:
         """A line was entered."""
@@ -250,8 +264,9 @@ class FrontEnd:
         self._next()
 
     def _next(self) -> None:
-        """Act on the lines from a pipe whose turn has come."""
-        while self._open and not self._surface.live and not self._single and not self._deciding:
+        """Act on the lines from a pipe whose turn has come: none before we know how the session is."""
+        known = self._view.state != "initializing"
+        while self._open and known and not self._surface.live and not self._single and not self._deciding:
             line = self._queue.next(self._working, bool(self._waiting))
             if line is None or self._leaving is not None:
                 return
@@ -271,6 +286,9 @@ class FrontEnd:
                 self._spawn(self._revoke(number))
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
+            case Simple.DETACH:
+                self.detached = True
+                self._leave(0)
             case Simple.QUIT | Simple.EXIT:
                 self._leave(130 if self._single else 0 if self._surface.live else int(self._failed))
             case Simple():

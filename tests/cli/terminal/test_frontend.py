@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+
 from twisted.internet.defer import Deferred
 from twisted.logger import capturedLogs
 
@@ -107,6 +109,12 @@ class ConversationTests(FrontEndCase):
     def test_logs_that_are_not_there(self) -> None:
         self.type("/logs")
         self.assertIn("it cannot be read: No such file", self.surface.text)
+
+    def test_detaching_leaves_in_the_middle_of_a_message(self) -> None:
+        self.type("one", "/detach")
+        self.leave()
+        self.assertTrue(self.front.detached)
+        self.assertEqual(self.session.state, "processing")
 
     def test_the_end_of_input_leaves(self) -> None:
         self.front.input_ended()
@@ -323,9 +331,15 @@ class SingleShotTests(FrontEndCase):
         self.clean()
 
     def test_sigterm(self) -> None:
-        self.front.terminate()
+        self.front.signalled(signal.SIGTERM)
         self.draw()
         self.assertEqual(self.failureResultOf(self.done, Left).value.exit_status, 143)
+        self.clean()
+
+    def test_detaching(self) -> None:
+        self.type("/detach")
+        self.assertEqual(self.failureResultOf(self.done, Left).value.exit_status, 0)
+        self.assertTrue(self.front.detached)
         self.clean()
 
     def test_a_session_that_somebody_closes(self) -> None:

@@ -1,0 +1,71 @@
+"""Sit down at a session of another process, at this terminal: at its own, or in its conversation."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ironcurtain.cli.run import run
+from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
+from ironcurtain.control.client import ControlClient
+from ironcurtain.control.owners import Owners
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.home import Home
+from ironcurtain.session.model import SessionInfo, State
+from ironcurtain.terminal.local import NoTerminal, have_terminal
+from ironcurtain.terminal.model import Mode
+
+
+class Joining:
+    """
+    One session at this terminal.
+
+    :param session: its number or id.
+    :param mode: conversations cannot be observed only.
+    """
+
+    def __init__(self, home: Home, session: str, mode: Mode) -> None:
+        self._home, self._session, self._mode = home, session, mode
+        self._front: FrontEnd | None = None
+
+    def run(self) -> int:
+        """
+        :returns: the exit status.
+        :raises NotFound: there is no such session.
+        :raises NoTerminal: it has a terminal, and here is none to show it on.
+        """
+        return run(self._main, lambda number: self._front is not None and self._front.signalled(number))
+
+    async def _main(self, reactor: Any) -> int:
+        if self._mode is Mode.OBSERVE:
+            _need_terminal()
+        owner = await Owners(reactor, self._home).of_session(self._session)
+        info = await owner.session(self._session)
+        if self._mode is Mode.DRIVE and not info.terminal:
+            return await self._talk(reactor, owner, info)
+        _need_terminal()
+        return await view_elsewhere(reactor, owner, info, self._mode)
+
+    async def _talk(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:
+        await owner.join(info.number)
+        self._front = FrontEnd(owner, info, self._home.session(info.id), reactor, time.time)
+        try:
+            return await self._front.interactive()
+        finally:
+            self._front = None
+            await _tell(owner, info.number)
+
+
+def _need_terminal() -> None:
+    if not have_terminal():
+        raise NoTerminal
+
+
+async def _tell(owner: ControlClient, number: int) -> None:
+    try:
+        goes_on = (await owner.session(number)).state != State.CLOSED
+    except IronCurtainError:  # its process has ended
+        goes_on = False
+    if goes_on:
+        say_that_it_goes_on(number)

@@ -1,0 +1,108 @@
+"""A conversation moves from one terminal to another."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+from tests.cli.cases import DaemonCase, ProductCase
+from tests.product import until
+from tests.tmux import Tmux
+
+ANSWERS = ({"text": "first answer"}, {"text": "second answer"})
+
+
+def talk(process: subprocess.Popen[str], message: str, answer: str) -> None:
+    """Say something, and wait until the answer is there."""
+    assert process.stdin is not None
+    process.stdin.write(f"{message}\n")
+    process.stdin.flush()
+    until(process.stdout, answer)
+
+
+class DaemonJoiningTests(DaemonCase):
+    def test_it_is_left_and_gone_on_with_elsewhere(self) -> None:
+        first = self.product.start("start", "--backend", self.product.script(*ANSWERS))
+        talk(first, "hello", "first answer")
+        _, err = first.communicate("/detach\n")
+        self.assertEqual(first.returncode, 0, err)
+        self.assertIn("Session 1 goes on. To come back: ironcurtain attach 1", err)
+        second = self.product.run("attach", "1", stdin="again\n")
+        self.assertEqual((second.returncode, second.stdout), (0, "first answer\nsecond answer\n"), second.stderr)
+        self.assertIn("> hello\n", second.stderr)
+        self.assertEqual([session["turns"] for session in self.product.json("sessions")], [2])
+        self.assertEqual([record["mode"] for record in self.product.audit() if record["kind"] == "attach"], ["drive"])
+        self.assertEqual(self.product.run("stop", "1").returncode, 0)
+
+    def test_what_was_joined_outlives_the_terminal_it_began_at(self) -> None:
+        first = self.product.start("start", "--backend", self.product.script(*ANSWERS))
+        talk(first, "hello", "first answer")
+        second = self.product.start("attach", "1")
+        until(second.stdout, "first answer")
+        first.kill()
+        first.communicate()
+        talk(second, "again", "second answer")
+        _, err = second.communicate("/quit\n")
+        self.assertEqual(second.returncode, 0, err)
+        self.assertIn("Session 1 goes on.", err)
+        self.assertEqual(self.product.run("stop", "1").returncode, 0)
+
+    def test_whoever_began_it_may_leave_it_to_others(self) -> None:
+        first = self.product.start("start", "--backend", self.product.script(*ANSWERS))
+        talk(first, "hello", "first answer")
+        second = self.product.start("attach", "1")
+        until(second.stdout, "first answer")
+        _, err = first.communicate("/quit\n")
+        self.assertIn("Session 1 goes on.", err)
+        self.assertEqual(self.product.run("stop", "1").returncode, 0)
+        _, err = second.communicate()
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("the session is closed: ended by local:", err)
+        self.assertNotIn("goes on", err)
+
+    def test_a_single_task_is_left(self) -> None:
+        slow = {"text": "at last", "delay": 2.0}
+        terminal = Tmux(self.product, 100, 30)
+        self.addCleanup(terminal.close)
+        program = self.product.command()[0]
+        terminal.type(f"{program} start --backend {self.product.script(slow)} 'take your time'; echo sta''tus $?")
+        terminal.until(lambda: [s["state"] for s in self.product.json("sessions")] == ["processing"])
+        terminal.type("/detach")
+        self.assertIn("Session 1 goes on.", terminal.wait("^status 0$"))
+        terminal.until(lambda: [s["state"] for s in self.product.json("sessions")] == ["ready"])
+        self.assertEqual(self.product.run("attach", "1", stdin="").stdout, "at last\n")
+        self.assertEqual(self.product.run("stop", "1").returncode, 0)
+
+
+class OwnProcessTests(ProductCase):
+    def test_it_is_left_and_come_back_to(self) -> None:
+        terminal = Tmux(self.product, 100, 40)
+        self.addCleanup(terminal.close)
+        program = self.product.command()[0]
+        terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
+        terminal.wait("/help lists")
+        terminal.type("hello")
+        terminal.wait("first answer")
+        terminal.type("/detach")
+        terminal.wait("Enter comes back to it")
+        second = self.product.run("attach", "1", stdin="again\n")
+        self.assertEqual((second.returncode, second.stdout), (0, "first answer\nsecond answer\n"), second.stderr)
+        terminal.keys("Enter")
+        terminal.wait("second answer")
+        terminal.type("/detach")
+        terminal.until(lambda: terminal.text.count("Enter comes back to it") == 2)
+        self.assertEqual(self.product.run("stop", "1").returncode, 0)
+        terminal.wait("^status 0$")
+
+    def test_it_ends_with_ctrl_c(self) -> None:
+        terminal = Tmux(self.product, 100, 40)
+        self.addCleanup(terminal.close)
+        program = self.product.command()[0]
+        terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
+        terminal.wait("/help lists")
+        terminal.type("/detach")
+        terminal.wait("Enter comes back to it")
+        terminal.keys("C-c")
+        terminal.wait("status 130$")
+        while self.product.audit()[-1]["kind"] != "end":
+            time.sleep(0.02)
