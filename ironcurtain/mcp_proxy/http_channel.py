@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import anyio
@@ -18,16 +18,19 @@ import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from ironcurtain.bridge import from_asyncio
+from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.llm.failures import plain
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
+from ironcurtain.mcp_proxy.http_bounds import Bounded
 from ironcurtain.secrets import Secret
 
 ANSWER_SECONDS = 30.0
@@ -105,15 +108,14 @@ class HttpChannel:
             running.addErrback(lambda failure: failure.trap(CancelledError, Late) and None)
             await running
 
-    def answered(self, request: httpx2.Request, response: httpx2.Response) -> None:
-        """For the transport: what is wrong with an answer is told, and may be the end."""
+    def _answered(self, request: httpx2.Request, response: httpx2.Response) -> None:
         status = response.status_code
         if status < 400 or (status == 405 and request.method != "POST"):  # no stream of notices, or no goodbye: fine
             return
         self._tell(f"answered {request.method} with HTTP status {status}")
         if status == 401:
             self._end("wants other headers (HTTP status 401)")
-        elif status == 404 and MCP_SESSION_ID in request.headers:
+        elif status == 404 and request.method == "POST" and MCP_SESSION_ID in request.headers:
             self._end("ended the session")
 
     async def _run(self) -> None:
@@ -126,8 +128,12 @@ class HttpChannel:
             ):
                 with self._scope:
                     await self._exchange(*streams)
+                self._went()  # the goodbye to the server may take a while
         except Exception as e:
             self._why = self._words(e)
+        self._went()
+
+    def _went(self) -> None:
         if not self._over:
             self._over = True
             self._owner.gone(self._why)
@@ -146,25 +152,48 @@ class HttpChannel:
     async def _send(self, sent: Any) -> None:
         while True:
             line = await self._unsent.get()
+            self._waiting -= len(line)
             # The revision is named from the handshake's end on (MCP 2025-11-25, "Protocol Version Header").
             stamp = {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version is not None else None
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            await sent.send(SessionMessage(message, ClientMessageMetadata(headers=stamp)))
-            self._waiting -= len(line)
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                self._refuse(line)
+                continue
+            with anyio.move_on_after(ANSWER_SECONDS) as sending:  # it waits for the server's word to what is no request
+                await sent.send(SessionMessage(message, ClientMessageMetadata(headers=stamp)))
+            if sending.cancelled_caught:
+                self._end("does not take what it is sent")
+
+    def _refuse(self, line: bytes) -> None:
+        # The SDK nests less deep than we do, and knows more of what an answer may hold.
+        message = codec.parse(line)
+        if isinstance(message, codec.Request):
+            why = "these parameters cannot be sent by HTTP"
+            self._owner.line_received(codec.error(message.id, codec.INVALID_PARAMS, why))
+        elif isinstance(message, codec.Response):
+            self.write(codec.error(message.id, codec.INTERNAL_ERROR, "the answer cannot be sent by HTTP"))
 
     def _take(self, message: JSONRPCMessage) -> None:
         if self._version is None and isinstance(message, JSONRPCResponse):  # the first answer is the handshake's
             self._version = str(message.result.get("protocolVersion"))
+        elif isinstance(message, JSONRPCError) and message.error.code == PARSE_ERROR:
+            message.error.message = "it sent what is no message"  # for the SDK's words, which quote it
         if not self._over:
             self._owner.line_received(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
     def _client(self) -> httpx2.AsyncClient:
-        transport = httpx2.AsyncHTTPTransport(verify=self._context, trust_env=False, socket_options=_ALIVE)
+        transport = httpx2.AsyncHTTPTransport(
+            verify=self._context,
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=None),  # a call that was cancelled may keep its connection
+            socket_options=_ALIVE,
+        )
         configured = {name: secret.reveal() for name, secret in self._headers.items()}
         return httpx2.AsyncClient(
             # An answer that is compressed could grow without bounds.
             headers={"user-agent": "ironcurtain", **configured, "accept-encoding": "identity"},
-            transport=_Bounded(transport, self),
+            transport=Bounded(transport, self._clock, self._answered),
             timeout=httpx2.Timeout(ANSWER_SECONDS, read=None),
             trust_env=False,
         )
@@ -185,44 +214,8 @@ class HttpChannel:
             return f"cannot be reached: {plain(str(cause))}"
         if isinstance(cause, httpx2.HTTPError):
             return f"is gone: {plain(str(cause) or type(cause).__name__)}"
-        self.log.failure("the connection to an MCP server failed")
-        return "is gone: see the log"
-
-
-class _Bounded(httpx2.AsyncBaseTransport):
-    """HTTP itself, watched: no answer costs more than a message may, and the channel hears of each."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport, channel: HttpChannel) -> None:
-        self._inner, self._channel = inner, channel
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await self._inner.handle_async_request(request)
-        self._channel.answered(request, response)
-        if response.headers.get("content-encoding", "identity") != "identity":
-            await response.aclose()
-            raise httpx2.RemoteProtocolError("it sent a compressed answer, which nobody asked for")
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):  # its events are bounded
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
-        return response
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for data in self._inner:
-            if (size := size + len(data)) > OUTBOUND_LIMIT:
-                raise httpx2.RemoteProtocolError(f"it sent a message of more than {OUTBOUND_LIMIT} bytes")
-            yield data
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+        self.log.failure("the connection to an MCP server failed", Failure(cause))
+        return f"is gone: {type(cause).__name__}"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

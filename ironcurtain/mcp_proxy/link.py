@@ -180,6 +180,9 @@ class Link:
             self._sweeper = self._clock.callLater(SWEEP_SECONDS, self._sweep)
 
     def _take_question(self, question: Question) -> None:
+        if self._channel.choked:
+            self.gone("does not read what it is sent")
+            return
         if question.id in self._questions or len(self._questions) >= OPEN_QUESTIONS:
             self._channel.write(codec.error(question.id, codec.INVALID_REQUEST, "too many questions are open"))
             return

@@ -37,9 +37,10 @@ async def way_to(
     for name, secret in headers.items():
         if not is_header_value(secret.reveal()):
             raise Unavailable(f"MCP server {server.name}: what its command for the header {name} prints cannot be sent")
-        redactor.add(Secret(secret.reveal().rpartition(" ")[2]))  # without a scheme such as Bearer
-    for _, value in parse_qsl(urlsplit(server.url.reveal()).query):
-        redactor.add(Secret(value))
+        for part in (secret.reveal(), *secret.reveal().split()):  # also without a scheme such as Bearer
+            redactor.add(Secret(part))
+    for name, value in parse_qsl(urlsplit(server.url.reveal()).query, keep_blank_values=True):
+        redactor.add(Secret(value or name))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     believe(context, server.ca_file)

@@ -17,7 +17,7 @@ from twisted.web.http_headers import Headers
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request, Site
 
-from ironcurtain.mcp_proxy import http_channel
+from ironcurtain.mcp_proxy import http_bounds, http_channel
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets import Secret
 from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
@@ -132,12 +132,17 @@ class Liar(Resource):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[tuple[bytes, bytes, Headers]] = []
+        self.pings = 0
 
     def render(self, request: Request) -> bytes | int:
         assert request.path is not None
         self.seen.append((request.method, request.path, request.requestHeaders))
+        if request.method == b"DELETE" and request.path == b"/forgetful":
+            return NOT_DONE_YET
+        if request.method == b"GET" and request.path == b"/streams":
+            return self._stream(request)
         if request.method != b"POST":
-            request.setResponseCode(405)
+            request.setResponseCode(404 if request.path == b"/long" else 405)
             return b""
         assert request.content is not None
         message = json.loads(request.content.read())
@@ -145,19 +150,36 @@ class Liar(Resource):
         if request.path == b"/redirect":
             request.setResponseCode(307)
             request.setHeader("location", "https://127.0.0.2:1/mcp")
+        elif request.path == b"/slash":
+            request.setResponseCode(307)
+            request.setHeader("location", "/long")
+        elif request.path == b"/found":
+            request.setResponseCode(302)
+            request.setHeader("location", f"/found/{KEY}")
         elif request.path == b"/unauthorized":
             request.setResponseCode(401)
-        elif "id" not in message:
+        elif (request.path == b"/deaf" and message.get("method") == "notifications/cancelled") or (
+            "method" not in message and request.path == b"/streams"
+        ):
+            return NOT_DONE_YET
+        elif "id" not in message or "method" not in message:
             request.setResponseCode(202)
         elif message["method"] == "initialize":
             request.setHeader("mcp-session-id", f"s{len(self.seen)}")
             return self._answer(message, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})
         elif message["method"] == "tools/list":
-            echo = {"name": "echo", "inputSchema": {"type": "object"}}
+            echo = {"name": "echo", "inputSchema": {"type": "object", "properties": {"value": {}}}}
             return self._answer(message, {"tools": [echo]})
         else:
             return self._misbehave(request, message)
         return b""
+
+    def _stream(self, request: Request) -> bytes:
+        """Ask to be asked again at once, give something to remember, and ask much."""
+        request.setHeader("content-type", "text/event-stream")
+        request.setHeader("set-cookie", f"n{len(self.seen)}=x")
+        asked = (b'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n' % n for n in range(self.pings))
+        return b"retry: 0\n\n" + b"".join(asked)
 
     def _answer(self, message: Mapping[str, Any], result: Any) -> bytes:
         return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
@@ -168,7 +190,7 @@ class Liar(Resource):
             request.setResponseCode(404)
         elif request.path == b"/compressed":
             request.setHeader("content-encoding", "gzip")
-        elif request.path == b"/long":
+        elif request.path in (b"/long", b"/streams"):
             return self._answer(message, content)
         elif request.path == b"/event":
             request.setHeader("content-type", "text/event-stream")
@@ -198,12 +220,11 @@ class LiarTests(Base):
         url = f"https://{host}:{port.getHost().port}/{path}?api_key={KEY}"
         return HttpServer("far", Secret(url), ca_file=self.ca_file if ca_file is None else ca_file, **more)
 
-    async def called(self, path: str) -> tuple[dict[str, Any], list[str]]:
-        """:returns: what a call of a server with a habit gives, and what the log says."""
+    async def called(self, path: str) -> dict[str, Any]:
+        """:returns: what a call of a server with a habit gives."""
         bench = await self.bench(self.lying(path))
         await bench.proxy.gate.settled(60)
-        answer = await (await bench.agent()).call("far__echo")
-        return answer, [line for _, line in bench.errors]
+        return await (await bench.agent()).call("far__echo")
 
     async def log(self, server: HttpServer) -> str:
         """:returns: what the log says first of a server."""
@@ -212,7 +233,7 @@ class LiarTests(Base):
         return "\n".join(line for _, line in bench.errors)
 
     async def test_the_revision_and_the_session_are_named(self) -> None:
-        answer, _ = await self.called("long")
+        answer = await self.called("long")
         self.assertEqual(len(text(answer)), 100_000)
         first, *others = (headers for method, _, headers in self.liar.seen if method == b"POST")
         self.assertFalse(first.hasHeader("mcp-session-id"))
@@ -238,35 +259,81 @@ class LiarTests(Base):
 
     async def test_other_places_are_not_followed_to(self) -> None:
         said = await self.log(self.lying("redirect", headers={"X-Key": Secret(KEY)}))
-        self.assertIn("not followed", said)
+        self.assertIn("which is not followed", said)
         self.assertNotIn(KEY, said)
+
+    async def test_a_redirect_within_the_server_is_followed(self) -> None:
+        self.assertEqual(len(text(await self.called("slash"))), 100_000)
+
+    async def test_a_redirect_is_not_told_of_with_its_address(self) -> None:
+        said = await self.log(self.lying("found"))
+        self.assertIn("it redirects to another place", said)
+        self.assertNotIn(KEY, said)
+
+    async def test_streams_are_not_opened_all_the_time_nor_cookies_kept(self) -> None:
+        self.patch(http_bounds, "STREAM_SECONDS", 0.2)
+        answer = await self.called("streams")
+        self.assertIn("result", answer)
+        await until(lambda: sum(method == b"GET" for method, _, _ in self.liar.seen) > 2, "three streams")
+        streams = [headers for method, _, headers in self.liar.seen if method == b"GET"]
+        self.assertFalse(any(headers.hasHeader("cookie") for headers in streams))
+        self.assertLess(len(streams), 6)
+
+    async def test_questions_without_end_to_which_it_takes_no_answers(self) -> None:
+        self.patch(http_channel, "UNSENT_LIMIT", 1000)
+        self.liar.pings = 1000
+        bench = await self.bench(self.lying("streams"))
+        await until(lambda: ("far", "does not read what it is sent") in bench.errors, "the reason")
+
+    async def test_a_notification_that_is_not_answered_holds_up_nothing_for_long(self) -> None:
+        self.patch(http_channel, "ANSWER_SECONDS", 0.3)
+        bench = await self.bench(self.lying("deaf"))
+        await bench.proxy.gate.settled(60)
+        agent = await bench.agent()
+        for number in range(2):
+            agent.send({"jsonrpc": "2.0", "id": f"c{number}", "method": "tools/call", "params": {"name": "far__echo"}})
+            agent.tell("notifications/cancelled", {"requestId": f"c{number}"})
+        await until(lambda: ("far", "does not take what it is sent") in bench.errors, "the reason")
+
+    async def test_what_cannot_be_sent_fails_alone(self) -> None:
+        deep: Any = 1
+        for _ in range(300):
+            deep = [deep]
+        bench = await self.bench(self.lying("long"), annotate={"echo": {"value": ("none",)}})
+        await bench.proxy.gate.settled(60)
+        agent = await bench.agent()
+        refused = await agent.call("far__echo", {"value": deep})
+        self.assertEqual(refused["error"]["message"], "these parameters cannot be sent by HTTP")
+        self.assertEqual(len(text(await agent.call("far__echo"))), 100_000)
+        self.assertEqual([line for _, line in bench.errors if "404" not in line], [])
 
     async def test_it_wants_other_headers(self) -> None:
         self.assertIn("HTTP status 401", await self.log(self.lying("unauthorized")))
 
     async def test_a_session_that_it_forgot_is_begun_anew(self) -> None:
-        answer, errors = await self.called("forgetful")
+        answer = await self.called("forgetful")
         self.assertEqual(code(answer), "backend-failed")
-        self.assertIn("ended the session", errors)
+        await until(lambda: ("far", "ended the session") in self.top.errors, "the reason")
         agent = self.top.agents[0]
         await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
         sessions = [headers.getRawHeaders("mcp-session-id") for _, _, headers in self.liar.seen]
         self.assertEqual(sum(session is None for session in sessions), 2)
 
     async def test_what_is_compressed_is_refused(self) -> None:
-        answer, errors = await self.called("compressed")
+        answer = await self.called("compressed")
         self.assertEqual(code(answer), "backend-failed")
-        self.assertTrue(any("compressed" in line for line in errors), errors)
+        self.assertIn("compressed", text(answer))
 
     async def test_answers_over_the_limit(self) -> None:
-        self.patch(http_channel, "OUTBOUND_LIMIT", 50_000)
+        for module in (http_bounds, http_channel):
+            self.patch(module, "OUTBOUND_LIMIT", 50_000)
         for path in ("long", "event"):
-            answer, _ = await self.called(path)
+            answer = await self.called(path)
             self.assertRegex(json.dumps(answer), "more than 50000 bytes|exceed")
 
     async def test_answers_to_nothing_and_no_answers(self) -> None:
-        answer, _ = await self.called("no-json")
-        self.assertIn("error", json.dumps(answer))
+        answer = await self.called("no-json")
+        self.assertEqual(answer["error"]["message"], "it sent what is no message")
 
     async def test_a_silent_server_holds_up_no_end(self) -> None:
         bench = Bench([self.lying("silent")])
