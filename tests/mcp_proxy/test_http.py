@@ -153,6 +153,11 @@ class Liar(Resource):
         elif request.path == b"/slash":
             request.setResponseCode(307)
             request.setHeader("location", "/long")
+        elif request.path == b"/drain":
+            request.setResponseCode(307)
+            request.setHeader("location", "/long")
+            request.setHeader("content-type", "text/event-stream")
+            return b"x" * 100_000
         elif request.path == b"/found":
             request.setResponseCode(302)
             request.setHeader("location", f"/found/{KEY}")
@@ -264,6 +269,10 @@ class LiarTests(Base):
 
     async def test_a_redirect_within_the_server_is_followed(self) -> None:
         self.assertEqual(len(text(await self.called("slash"))), 100_000)
+
+    async def test_a_redirect_with_much_behind_it_is_not_read_to_its_end(self) -> None:
+        self.patch(http_bounds, "OUTBOUND_LIMIT", 50_000)
+        self.assertIn("more than 50000 bytes", await self.log(self.lying("drain")))
 
     async def test_a_redirect_is_not_told_of_with_its_address(self) -> None:
         said = await self.log(self.lying("found"))
