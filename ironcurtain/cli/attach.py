@@ -22,8 +22,11 @@ def attach(session: str) -> None:
     terminal may stay or go: from now on the session does not end with it, if it is one of the daemon's. /quit leaves
     it, and it goes on.
 
+    A loop without a terminal, or what 'ironcurtain mcp-proxy' serves, can be joined as well: to see what it does, and
+    to decide. It takes no messages.
+
     Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known, 1 if a conversation was ended
-    elsewhere.
+    elsewhere, 130 if you left it with Ctrl-C.
     """
     _show(session, Mode.DRIVE)
 

@@ -21,7 +21,7 @@ from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
 from ironcurtain.cli.viewing import come_back, say_that_it_goes_on
-from ironcurtain.display import paragraphs
+from ironcurtain.display import one_line, paragraphs
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import Home
@@ -95,7 +95,10 @@ class Play:
             session = await self._started(application)
             paths = session.paths
             status = await self._talk(reactor, application.api, session.info)
-            while self._detached and await come_back(reactor, session):
+            while self._detached:
+                if not await come_back(reactor, session):
+                    click.echo(f"Session {session.number} was closed: {one_line(session.reason)}", err=True)
+                    return 1
                 status = await self._talk(reactor, application.api, session.info, again=True)
             return status
         finally:

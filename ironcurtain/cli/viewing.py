@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from twisted.internet.defer import CancelledError, Deferred, FailureGroup, race
-from twisted.internet.interfaces import IReadDescriptor
+from twisted.internet.interfaces import IDelayedCall, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from ironcurtain.cli.terminal.standard import in_foreground
 from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
-from ironcurtain.terminal.local import LocalTerminal, have_terminal
+from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.viewing import Viewing
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
     from ironcurtain.session.session import Session
     from ironcurtain.terminal.remote_client import AttachClient
+
+FOREGROUND_SECONDS = 0.5
+"""How often a job in the background looks whether the terminal is its own again (our choice)."""
 
 GONE = 69
 """Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
@@ -123,7 +127,7 @@ async def come_back(reactor: Any, session: Session) -> bool:
 
     :returns: whether to come back.
     """
-    here = have_terminal()
+    here = os.isatty(0) and os.isatty(2)
     how = "Enter comes back to it, Ctrl-C ends it" if here else "Ctrl-C ends it"
     click.echo(
         f"Session {session.number} runs in this process, and ends with it. {how}; "
@@ -138,9 +142,9 @@ async def come_back(reactor: Any, session: Session) -> bool:
 
 
 def _enter_pressed(reactor: Any) -> Deferred[None]:
-    pressed: Deferred[None] = Deferred(lambda _: reactor.removeReader(reader))
+    pressed: Deferred[None] = Deferred(lambda _: reader.stop())
     reader = _Enter(reactor, pressed)
-    reactor.addReader(reader)
+    reader.start()
     return pressed
 
 
@@ -148,6 +152,16 @@ def _enter_pressed(reactor: Any) -> Deferred[None]:
 class _Enter:
     def __init__(self, reactor: Any, pressed: Deferred[None]) -> None:
         self._reactor, self._pressed = reactor, pressed
+        self._later: IDelayedCall | None = None
+
+    def start(self) -> None:
+        self._later = None
+        self._reactor.addReader(self)
+
+    def stop(self) -> None:
+        self._reactor.removeReader(self)
+        if self._later is not None:
+            self._later.cancel()
 
     def fileno(self) -> int:
         return 0
@@ -156,6 +170,10 @@ class _Enter:
         return "standard input"
 
     def doRead(self) -> None:
+        if not in_foreground(0):  # what is typed is for others, and reading it would stop us, and the session
+            self._reactor.removeReader(self)
+            self._later = self._reactor.callLater(FOREGROUND_SECONDS, self.start)
+            return
         with suppress(OSError):
             os.read(0, 4096)
         self._reactor.removeReader(self)

@@ -11,6 +11,9 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as Late
+
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import NotFound, Unavailable
 from ironcurtain.home import Home
@@ -21,11 +24,15 @@ from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")
 
+OWNER_SECONDS = 10.0
+"""How long one process may take to answer (our choice)."""
+
 
 class Owners:
     """All processes of a home that own sessions now."""
 
     def __init__(self, reactor: Any, home: Home) -> None:
+        self._reactor = reactor
         entries = Registry(home.registry).live()
         found = [str(home.daemon_socket)] if home.daemon_socket.exists() else []
         found += [str(path) for path, pid in home.owner_sockets() if identify(pid).alive]
@@ -76,7 +83,8 @@ class Owners:
         answers = []
         for client in self._clients:
             try:
-                answers.append((client, await ask(client)))
-            except Unavailable:
-                continue  # it died since it was found, and must not hide the sessions of the others
+                asking = Deferred.fromCoroutine(ask(client)).addTimeout(OWNER_SECONDS, self._reactor)
+                answers.append((client, await asking))
+            except (Unavailable, Late):
+                continue  # it died since it was found, or is stopped, and must not hide the sessions of the others
         return answers

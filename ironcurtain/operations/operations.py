@@ -92,8 +92,9 @@ class Operations:
         return self._find(who, _NEEDED[mode], name).shared_terminal.ticket(who.name, mode)
 
     def hold(self, who: Principal, name: Name) -> None:
-        """Tie a session to whoever started it: see ``held`` of :meth:`stop`."""
-        self._find(who, Role.ATTACH, name).held = True
+        """Tie a session to whoever started it, unless it was released already: see ``held`` of :meth:`stop`."""
+        session = self._find(who, Role.ATTACH, name)
+        session.held = session.held is not False
 
     def release(self, who: Principal, name: Name) -> SessionInfo:
         """Have a session go on without whoever started it."""

@@ -81,8 +81,8 @@ class Session:
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
-        self.held = False
-        """Whether it ends when whoever started it is gone."""
+        self.held: bool | None = None
+        """Whether it ends when whoever started it is gone; once it is ``False``, it stays so."""
         self._agent: Agent | None = None
         self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None

@@ -92,7 +92,29 @@ class OwnProcessTests(ProductCase):
         terminal.type("/detach")
         terminal.until(lambda: terminal.text.count("Enter comes back to it") == 2)
         self.assertEqual(self.product.run("stop", "1").returncode, 0)
-        terminal.wait("^status 0$")
+        self.assertIn("Session 1 was closed: ended by local:", terminal.wait("^status 1$"))
+
+    def test_in_the_background_it_goes_on(self) -> None:
+        terminal = Tmux(self.product, 100, 40)
+        self.addCleanup(terminal.close)
+        program = self.product.command()[0]
+        terminal.type("bash --norc")
+        terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
+        terminal.wait("/help lists")
+        terminal.type("/detach")
+        terminal.wait("Enter comes back to it")
+        terminal.keys("C-z")
+        terminal.wait("Stopped")
+        terminal.type("bg; echo ag''ain")
+        terminal.wait("^again")
+        second = self.product.run("attach", "1", stdin="hello\n")
+        self.assertEqual((second.returncode, second.stdout), (0, "first answer\n"), second.stderr)
+        terminal.type("fg")
+        terminal.wait("start --backend")
+        terminal.keys("Enter")
+        terminal.wait("first answer")
+        terminal.type("/quit")
+        terminal.until(lambda: self.product.json("sessions") == [])
 
     def test_it_ends_with_ctrl_c(self) -> None:
         terminal = Tmux(self.product, 100, 40)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Coroutine
 from typing import Any
@@ -14,6 +15,7 @@ from twisted.internet.threads import deferToThread
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
+from ironcurtain.control import owners as owners_module
 from ironcurtain.control.client import ControlClient, _Events
 from ironcurtain.control.owners import Owners
 from ironcurtain.control.server import listen
@@ -283,11 +285,16 @@ class ReaderTests(SynchronousTestCase):
 class OwnersTests(TestCase):
     timeout = 60
 
-    async def test_a_dead_owner_does_not_hide_the_others(self) -> None:
-        """Its entry may still be read just before it dies."""
+    async def test_a_dead_or_stopped_owner_does_not_hide_the_others(self) -> None:
+        """Its entry may still be read just before it dies; and a process that Ctrl-Z stopped answers nothing."""
+        self.patch(owners_module, "OWNER_SECONDS", 0.5)
         world = World(scratch(self), reactor=reactor)
         directory = scratch(self)
-        sockets = [directory / name for name in ("1-dead.sock", "2-alive.sock")]
+        sockets = [directory / name for name in ("1-dead.sock", "2-alive.sock", "3-stopped.sock")]
+        stopped_owner = socket.socket(socket.AF_UNIX)
+        self.addCleanup(stopped_owner.close)
+        stopped_owner.bind(str(sockets[2]))
+        stopped_owner.listen()
         port = await listen(reactor, sockets[1], Operations(world.manager))
         session = await world.manager.create(request())
         registry, us = Registry(world.home.registry), identify()

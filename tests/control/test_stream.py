@@ -149,6 +149,7 @@ class StreamTests(TestCase):
     async def test_a_session_that_was_joined_or_released_goes_on_without_its_holder(self) -> None:
         client = ControlClient(reactor, str(self.path))
         for let_be in (client.release, client.join):
+            self.session.held = None
             holder = await self.follow("?hold=1")
             self.assertTrue(self.session.held)
             await let_be(1)

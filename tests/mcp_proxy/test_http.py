@@ -20,6 +20,7 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 from ironcurtain.mcp_proxy import http_bounds, http_channel
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets import Secret
+from tests.audit.doubles import scratch
 from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
@@ -214,7 +215,7 @@ class LiarTests(Base):
 
     def setUp(self) -> None:
         self.authority, self.liar = Authority.make(), Liar()
-        self.ca_file = self.mktemp()
+        self.ca_file = str(scratch(self) / "ca.pem")
         Path(self.ca_file).write_bytes(self.authority.pem)
 
     def lying(self, path: str, ca_file: str | None = None, host: str = "127.0.0.1", **more: Any) -> HttpServer:

@@ -269,16 +269,19 @@ class SessionTests(OperationsTestCase):
         self.assertEqual(self.operations.sessions(OWNER), [info])
 
     def test_what_is_held_ends_with_its_holder_unless_it_was_released(self) -> None:
-        for let_be in (self.operations.release, self.operations.join):
-            self.operations.hold(OWNER, 1)
-            self.assertEqual(let_be(OWNER, 1).state, "ready")
-            self.assertEqual(
-                self.successResultOf(Deferred.fromCoroutine(self.operations.stop(OWNER, 1, True))).state, "ready"
-            )
-        self.operations.hold(OWNER, 1)
-        self.assertEqual(
-            self.successResultOf(Deferred.fromCoroutine(self.operations.stop(OWNER, 1, True))).state, "closed"
-        )
+        self.create(), self.create()
+        for number, let_be in enumerate((self.operations.release, self.operations.join), 1):
+            self.operations.hold(OWNER, number)
+            self.assertEqual(let_be(OWNER, number).state, "ready")
+            self.operations.hold(OWNER, number)  # late: whoever started it was slower than whoever joined it
+            self.assertEqual(self.stopped_if_held(number), "ready")
+        self.assertEqual(self.stopped_if_held(3), "ready")
+        self.operations.hold(OWNER, 3)
+        self.assertEqual(self.stopped_if_held(3), "closed")
+
+    def stopped_if_held(self, number: int) -> str:
+        """:returns: the state of a session after that."""
+        return self.successResultOf(Deferred.fromCoroutine(self.operations.stop(OWNER, number, held=True))).state
 
     def test_what_only_a_command_can_run(self) -> None:
         def refuse(wanted: SessionRequest) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -105,7 +105,8 @@ class FrontEnd:
             else or the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
         """
         self._show_as(Answers.FLOWING if self._surface.live else Answers.WHOLE)
-        return await self._run(lambda: self._conversation(first))
+        greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
+        return await self._run(lambda: self._conversation(first), greeting)
 
     def interrupt(self) -> None:
         """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or in a single shot, leave."""
@@ -168,12 +169,13 @@ class FrontEnd:
         self._view = View(answers, airy=self._surface.live, glyphs=self._surface.glyphs)
         self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
 
-    async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
+    async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
         self._open = True
         self._surface.open(self, reads=not self._single)
         try:
             self._printer.start()
+            self._add([*greeting])
             unfollow = await self._api.follow(self._session.number, 0, self._heard)
             return await main()
         finally:
@@ -186,7 +188,6 @@ class FrontEnd:
             await self._surface.close()
 
     async def _conversation(self, first: str) -> int:
-        self._add(self._view.note(f"session {self._session.number} in {self._session.workspace}"))
         if first:
             self._spawn(self._talk(first))
         self._next()

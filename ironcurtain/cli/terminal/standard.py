@@ -24,7 +24,7 @@ def standard_surface(
     :param now: seconds since the epoch.
     :returns: the terminal, if both ends are one that can be drawn on; else plain streams.
     """
-    if stdin is not None and stdin.isatty() and not _in_foreground(stdin.fileno()):
+    if stdin is not None and stdin.isatty() and not in_foreground(stdin.fileno()):
         return PlainSurface(reactor, None, stdout, stderr)
     if stdin is None or stderr is None or not (stdin.isatty() and stderr.isatty() and _can_redraw(environ)):
         return PlainSurface(reactor, stdin, stdout, stderr)
@@ -37,8 +37,8 @@ def _can_redraw(environ: Mapping[str, str]) -> bool:
     return environ.get("TERM", "") not in ("", "dumb")
 
 
-def _in_foreground(fd: int) -> bool:
-    """Whether we may read the terminal; a job in the background would be stopped for it."""
+def in_foreground(fd: int) -> bool:
+    """:returns: whether we may read the terminal; a job in the background would be stopped for it."""
     try:
         return os.tcgetpgrp(fd) == os.getpgrp()
     except OSError:  # it controls nobody's jobs
