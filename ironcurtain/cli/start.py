@@ -59,9 +59,10 @@ def start(
       ironcurtain start --agent claude-code --workspace . "Mend the tests"
 
     The agent works on the files of its workspace. What reaches further is put before you: answer with /approve N or
-    /deny N there, or from another terminal with 'ironcurtain approve N'. Ctrl-C cancels the message, twice it ends the
-    session; /detach leaves it, and 'ironcurtain attach N' goes on with it elsewhere. Afterwards: 'ironcurtain diff'
-    shows what changed, 'ironcurtain start -r last' goes on.
+    /deny N there, or from another terminal with 'ironcurtain approve N'. Ctrl-C cancels the message, twice it leaves,
+    which ends the session unless somebody else has joined it in the daemon; /detach leaves it, and 'ironcurtain attach
+    N' goes on with it elsewhere. Afterwards: 'ironcurtain diff' shows what changed, 'ironcurtain start -r last' goes
+    on.
 
     \b
     With --pty: the agent program's own full screen. TASK is what it begins with.

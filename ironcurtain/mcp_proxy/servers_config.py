@@ -215,9 +215,14 @@ def _http_server(name: str, server: _Server, source: str, expand: Callable[[str]
         raise ConfigurationError(source, detail, field=f"{place}.type")
     if not keeps_secrets(server.url or ""):
         raise ConfigurationError(source, URL, field=f"{place}.url")
-    for header in {**server.headers, **server.headers_command}:
-        if not _HEADER_NAME.match(header) or header.lower() in RESERVED_HEADERS:
-            raise ConfigurationError(source, f"{header!r} cannot be set here", field=f"{place}.headers")
+    seen = set(RESERVED_HEADERS)
+    for member, names in (("headers", server.headers), ("headers_command", server.headers_command)):
+        for header in names:
+            if not _HEADER_NAME.match(header) or header.lower() in seen:
+                raise ConfigurationError(
+                    source, f"{header!r} cannot be set here, or not again", field=f"{place}.{member}"
+                )
+            seen.add(header.lower())
     for header, value in server.headers.items():
         if not is_header_value(value):
             raise ConfigurationError(source, f"what stands for {header} cannot be sent", field=f"{place}.headers")

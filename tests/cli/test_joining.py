@@ -75,12 +75,20 @@ class DaemonJoiningTests(DaemonCase):
 
 
 class OwnProcessTests(ProductCase):
-    def test_it_is_left_and_come_back_to(self) -> None:
-        terminal = Tmux(self.product, 100, 40)
-        self.addCleanup(terminal.close)
+    def setUp(self) -> None:
+        super().setUp()
+        self.terminal = Tmux(self.product, 100, 40)
+        self.addCleanup(self.terminal.close)
+
+    def talk(self) -> None:
+        """Begin a conversation at the terminal's shell."""
         program = self.product.command()[0]
-        terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
-        terminal.wait("/help lists")
+        self.terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
+        self.terminal.wait("/help lists")
+
+    def test_it_is_left_and_come_back_to(self) -> None:
+        terminal = self.terminal
+        self.talk()
         terminal.type("hello")
         terminal.wait("first answer")
         terminal.type("/detach")
@@ -95,12 +103,9 @@ class OwnProcessTests(ProductCase):
         self.assertIn("Session 1 was closed: ended by local:", terminal.wait("^status 1$"))
 
     def test_in_the_background_it_goes_on(self) -> None:
-        terminal = Tmux(self.product, 100, 40)
-        self.addCleanup(terminal.close)
-        program = self.product.command()[0]
+        terminal = self.terminal
         terminal.type("bash --norc")
-        terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
-        terminal.wait("/help lists")
+        self.talk()
         terminal.type("/detach")
         terminal.wait("Enter comes back to it")
         terminal.keys("C-z")
@@ -117,11 +122,8 @@ class OwnProcessTests(ProductCase):
         terminal.until(lambda: self.product.json("sessions") == [])
 
     def test_it_ends_with_ctrl_c(self) -> None:
-        terminal = Tmux(self.product, 100, 40)
-        self.addCleanup(terminal.close)
-        program = self.product.command()[0]
-        terminal.type(f"{program} start --backend {self.product.script(*ANSWERS)}; echo sta''tus $?")
-        terminal.wait("/help lists")
+        terminal = self.terminal
+        self.talk()
         terminal.type("/detach")
         terminal.wait("Enter comes back to it")
         terminal.keys("C-c")

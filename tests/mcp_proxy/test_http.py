@@ -7,11 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.web.http_headers import Headers
 from twisted.web.resource import Resource
@@ -121,8 +124,18 @@ class RealTests(Base):
         bench = Bench([self.serve()])
         await bench.start()
         await bench.proxy.gate.settled(60)
+        headers = json.loads(text(await (await bench.agent()).call("far__environment")))["headers"]
         await bench.stop()
         self.assertEqual(bench.errors, [])
+        names = ("accept", "content-type", "mcp-session-id", "mcp-protocol-version")
+        again = urllib.request.Request(
+            f"http://127.0.0.1:{self.listener_name[1]}/mcp",
+            b'{"jsonrpc":"2.0","id":1,"method":"ping"}',
+            {name: headers[name] for name in names},
+        )
+        failed = await self.assertFailure(deferToThread(urllib.request.urlopen, again, None, 30), HTTPError)
+        failed.close()
+        self.assertEqual(failed.code, 404)
 
 
 class Liar(Resource):
@@ -133,7 +146,8 @@ class Liar(Resource):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[tuple[bytes, bytes, Headers]] = []
-        self.pings = 0
+        self.answers: list[dict[str, Any]] = []
+        self.questions = b""
 
     def render(self, request: Request) -> bytes | int:
         assert request.path is not None
@@ -148,6 +162,8 @@ class Liar(Resource):
         assert request.content is not None
         message = json.loads(request.content.read())
         request.setHeader("content-type", "application/json")
+        if "method" not in message:
+            self.answers.append(message)
         if request.path == b"/redirect":
             request.setResponseCode(307)
             request.setHeader("location", "https://127.0.0.2:1/mcp")
@@ -181,11 +197,10 @@ class Liar(Resource):
         return b""
 
     def _stream(self, request: Request) -> bytes:
-        """Ask to be asked again at once, give something to remember, and ask much."""
+        """Ask to be asked again at once, give something to remember, and ask what there is to ask."""
         request.setHeader("content-type", "text/event-stream")
         request.setHeader("set-cookie", f"n{len(self.seen)}=x")
-        asked = (b'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n' % n for n in range(self.pings))
-        return b"retry: 0\n\n" + b"".join(asked)
+        return b"retry: 0\n\n" + self.questions
 
     def _answer(self, message: Mapping[str, Any], result: Any) -> bytes:
         return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
@@ -291,7 +306,8 @@ class LiarTests(Base):
 
     async def test_questions_without_end_to_which_it_takes_no_answers(self) -> None:
         self.patch(http_channel, "UNSENT_LIMIT", 1000)
-        self.liar.pings = 1000
+        ping = b'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n'
+        self.liar.questions = b"".join(ping % number for number in range(1000))
         bench = await self.bench(self.lying("streams"))
         await until(lambda: ("far", "does not read what it is sent") in bench.errors, "the reason")
 
@@ -316,6 +332,20 @@ class LiarTests(Base):
         self.assertEqual(refused["error"]["message"], "these parameters cannot be sent by HTTP")
         self.assertEqual(len(text(await agent.call("far__echo"))), 100_000)
         self.assertEqual([line for _, line in bench.errors if "404" not in line], [])
+
+    async def test_an_answer_that_cannot_be_sent_is_an_error_there(self) -> None:
+        deep: Any = 1
+        for _ in range(300):
+            deep = [deep]
+
+        async def elicit(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"action": "accept", "content": {"name": deep}}
+
+        self.liar.questions = b'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{}}\n\n'
+        await self.bench(self.lying("streams"), elicit=elicit)
+        await until(lambda: bool(self.liar.answers), "an answer")
+        (answer,) = self.liar.answers[:1]
+        self.assertEqual((answer["id"], answer["error"]["message"]), (7, "the answer cannot be sent by HTTP"))
 
     async def test_it_wants_other_headers(self) -> None:
         self.assertIn("HTTP status 401", await self.log(self.lying("unauthorized")))
