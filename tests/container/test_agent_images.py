@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from functools import partial
@@ -82,10 +83,14 @@ class AgentImageTests(EngineCase):
             port = await endpoint.listen(Factory.forProtocol(partial(Echo, name)))
             self.addCleanup(port.stopListening)
         home = self.mount("home2", HOME, read_only=False)
+        early = self.directory / "home2" / "early"
+        os.mkfifo(early)  # whoever reads it waits until all is written
+        early.chmod(0o666)
+        ask = "echo early | socat -t 5 - TCP:127.0.0.1:18080 | cat >$HOME/early"
         container = await self.running(
             image=await agent_image("codex"),
             mounts=(sockets, home),
-            command=("sh", "-c", "echo early | socat -t 5 - TCP:127.0.0.1:18080 >$HOME/early; exec sleep infinity"),
+            command=("sh", "-c", f"{ask}; exec sleep infinity"),
         )
         said = await self.sh(container, "echo tools | socat -t 5 STDIO UNIX-CONNECT:/run/ironcurtain/proxy.sock")
         self.assertEqual(said.out, "proxy heard tools\n")
