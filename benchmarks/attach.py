@@ -93,9 +93,9 @@ class Terminal:
 
 def serve(home: Path, container: str) -> None:
     """Our service in front of one container, which it starts; it says the port."""
-    from twisted.internet import asyncioreactor
+    from ironcurtain.reactor import install
 
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as the_reactor
     from twisted.internet.defer import Deferred
 

@@ -25,9 +25,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import asyncioreactor
+from ironcurtain.reactor import install
 
-asyncioreactor.install()
+install()
 
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.internet.defer import Deferred  # noqa: E402

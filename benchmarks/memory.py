@@ -36,8 +36,8 @@ SETTLED, STEP = 400, 100
 """From how many ended sessions on there is to be no growth, and how often the memory is read."""
 
 FLOOR = """
-from twisted.internet import asyncioreactor
-asyncioreactor.install()
+from ironcurtain.reactor import install
+install()
 from twisted.internet import reactor
 from twisted.web.resource import Resource
 from twisted.web.server import Site

@@ -235,9 +235,9 @@ def _ours(running: contextlib.ExitStack, top: Path, provider: int) -> Peer:
 
 def serve(top: Path, ca_file: str, provider: int) -> None:
     """Our proxy, as sessions have it, with an audit log on disk. It prints the fake key once it listens."""
-    from twisted.internet import asyncioreactor
+    from ironcurtain.reactor import install
 
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as the_reactor
     from twisted.internet.defer import Deferred
     from twisted.internet.threads import deferToThread

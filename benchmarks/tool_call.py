@@ -105,9 +105,9 @@ def child() -> None:
 
 def serve(top: Path) -> None:
     """The MCP proxy with the server behind it, a policy with rules, and an audit log on disk."""
-    from twisted.internet import asyncioreactor
+    from ironcurtain.reactor import install
 
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as the_reactor
     from twisted.internet.defer import Deferred, succeed
     from twisted.internet.threads import deferToThread

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 from twisted.application.service import Service
-from twisted.internet import asyncioreactor
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
@@ -23,6 +23,7 @@ from ironcurtain.configuration import read_settings
 from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
 from ironcurtain.home import Home, find_home
 from ironcurtain.locks import FileLock
+from ironcurtain.reactor import install
 from ironcurtain.settings import Ssh
 from ironcurtain.ssh.addresses import check, family
 from ironcurtain.systemd import Systemd
@@ -51,11 +52,11 @@ begins a new log file.
 def require_asyncio_reactor() -> None:
     """:raises usage.UsageError: another reactor was installed first."""
     if "twisted.internet.reactor" not in sys.modules:  # install() would leave an event loop behind before it failed
-        asyncioreactor.install()
+        install()
         return
     from twisted.internet import reactor
 
-    if not isinstance(reactor, asyncioreactor.AsyncioSelectorReactor):
+    if not isinstance(reactor, AsyncioSelectorReactor):
         raise usage.UsageError(f"needs --reactor=asyncio, found {type(reactor).__name__}")
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from twisted.internet import asyncioreactor
 from twisted.internet.error import ReactorAlreadyInstalledError
 
+from ironcurtain.reactor import DirectReactor, install
+
 with suppress(ReactorAlreadyInstalledError):
-    asyncioreactor.install()
+    install()
 
 from twisted.internet import reactor as _reactor
 
-assert isinstance(_reactor, asyncioreactor.AsyncioSelectorReactor), "run with --reactor=asyncio"
+assert isinstance(_reactor, DirectReactor), "run with pytest, which installs the product's own"
 reactor: Any = _reactor
 
 # Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had

@@ -52,6 +52,9 @@ class LoopTerminal:
 
     def received(self, read: bytes) -> None:
         """For the terminal: keys."""
+        if self._keys.passes(read):
+            self._type(read)
+            return
         for what in self._keys.feed(read):
             if isinstance(what, Forward) or self._agent.pressed(what.name) is Action.FORWARD:
                 self._type(what.data)

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from twisted.internet import asyncioreactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import ILogObserver, LogEvent, LogLevel, eventAsText, globalLogBeginner
 from twisted.python.failure import Failure
 from zope.interface import implementer
+
+from ironcurtain.reactor import install
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ def run(
     :returns: what the coroutine returned, or raises what it raised.
     :raises SystemExit: a signal ended it: 130 or 143, as a shell would say.
     """
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as installed
 
     reactor: Any = installed

@@ -53,8 +53,8 @@ class LoopStream:
     def write(self, data: bytes) -> None:
         """What is typed."""
         if self.program is not None and self.listens:
+            self.program.write(data)  # first: a person waits for it
             self._typed(data)
-            self.program.write(data)
 
     def pause(self) -> None:
         """Its viewers take no more for now."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from twisted.logger import Logger
 
 from ironcurtain.terminal.model import Ended, Mode, Viewer
 from ironcurtain.terminal.queue import OutputQueue
 from ironcurtain.terminal.restore import ABORT, RESTORE
+
+_DRIVE: Final = Mode.DRIVE  # Python 3.11 takes long to look up a member
 
 
 class Source(Protocol):
@@ -69,7 +71,7 @@ class Attachment:
 
     def typed(self, data: bytes) -> None:
         """:param data: for the program; of an observer it goes nowhere."""
-        if not self.gone and self._over is None and self.mode is Mode.DRIVE and data:
+        if not self.gone and self._over is None and self.mode is _DRIVE and data:
             self._source.typed(self, data)
 
     def resized(self, columns: int, rows: int) -> None:

@@ -22,7 +22,7 @@ RESIZE_SECONDS = 0.05
 """How long the next change of size waits after one (our choice); of those that come meanwhile, the last one counts."""
 
 FLUSH_SECONDS = 0.1
-"""How long what was recorded waits to be written (our choice: so much is lost if we are killed)."""
+"""How long what was recorded waits to be written (our choice: so much is lost if we are killed, and what is put off)."""
 
 NOTICE_LIMIT = 100
 """Most characters of a notification (our choice)."""
@@ -94,10 +94,7 @@ class Hub:
         self.active = self._clock.seconds()
         for attachment in self._attachments:  # first: a person waits for it
             attachment.output(data)
-        if self._backlog:
-            self._backlog.add(len(data), partial(self._remember, self.active, data))
-        else:
-            self._remember(self.active, data)
+        self._backlog.add(len(data), partial(self._remember, self.active, data))
         if self._notice:
             self._give_notice()
 
@@ -116,11 +113,8 @@ class Hub:
         self._backlog.burst(len(data), partial(self._remember, self.active, data))
 
     def in_order(self, work: Callable[[], None]) -> None:
-        """:param work: is done after all that is put off about the output until now; at once, if nothing is."""
-        if self._backlog:
-            self._backlog.add(0, work)
-        else:
-            work()
+        """:param work: is put off like all that is to be done about the output until now, and done after that."""
+        self._backlog.add(0, work)
 
     def settle(self) -> None:
         """Put nothing off any longer."""
@@ -135,7 +129,7 @@ class Hub:
         if self._resizing is not None:
             self._resizing.cancel()
             self._resizing = None
-        self._record(lambda recording, now: recording.end())
+        self._say(lambda recording: recording.end())
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None
@@ -210,16 +204,14 @@ class Hub:
     def typed(self, attachment: Attachment, data: bytes) -> None:
         """For attachments: input for the program. Of several terminals, only the one in use answers its questions."""
         echoed = self._recording is not None and self._recording.echoes()  # now: the program may change that
-        drives = self._driver is attachment
-        if drives:  # first: a person waits for it
-            self._stream.write(data)
-        pieces = self._readers[attachment].feed(data)
-        if by_a_person(pieces):
-            self.active, self._driver = self._clock.seconds(), attachment
-            self._want(attachment.size)
-        if not drives and self._driver in (None, attachment):
-            self._stream.write(data)
-        self._record(lambda recording, now: recording.typed(now, pieces, echoed))
+        if drives := self._driver is attachment:
+            self._stream.write(data)  # first: a person waits for it
+        now = self._clock.seconds()
+        self._backlog.add(0, partial(self._typed, attachment, data, now, echoed))
+        if not drives:
+            self.settle()
+            if self._driver in (None, attachment):
+                self._stream.write(data)
 
     def sized(self, attachment: Attachment) -> None:
         """For attachments: a terminal has another size."""
@@ -238,10 +230,20 @@ class Hub:
     def left(self, attachment: Attachment) -> None:
         """For attachments: one is gone."""
         if attachment in self._attachments:
+            self.settle()
             self._attachments = tuple(other for other in self._attachments if other is not attachment)
             del self._readers[attachment]
             self._driver = None if self._driver is attachment else self._driver
             self.changed()
+
+    def _typed(self, attachment: Attachment, data: bytes, now: float, echoed: bool) -> None:
+        if (reader := self._readers.get(attachment)) is None:
+            return
+        pieces = reader.feed(data)
+        if by_a_person(pieces):
+            self.active, self._driver = max(self.active, now), attachment
+            self._want(attachment.size)
+        self._say(lambda recording: recording.typed(now, pieces, echoed))
 
     def _remember(self, now: float, data: bytes) -> None:
         self._screen.feed(data)
@@ -266,7 +268,7 @@ class Hub:
 
     def _flush(self) -> None:
         self._flushing = None
-        self._record(lambda recording, now: recording.flush())
+        self._say(lambda recording: recording.flush())
 
     def _give_notice(self) -> None:
         """Put the notice in where it cuts no sequence in two."""

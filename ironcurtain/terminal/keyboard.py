@@ -24,8 +24,10 @@ class Keyboard:
 
     def received(self, read: bytes) -> None:
         """:param read: what one read from the terminal gave; cut or joined reads would hide reserved keys."""
-        if self._timer is not None:
-            self._cancel()
+        if self._keys.passes(read) and not self._stopped:
+            self._forward(read)
+            return
+        self._cancel()
         self._pass_on(self._keys.feed(read))
         if self._keys.holding and not self._stopped:
             self._timer = self._clock.callLater(HOLD_SECONDS, self._release)

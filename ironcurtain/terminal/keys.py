@@ -112,13 +112,18 @@ class Keys:
         """Whether the first half of a pair is held back: call :meth:`release` after :data:`HOLD_SECONDS`."""
         return bool(self._held)
 
+    def passes(self, read: bytes) -> bool:
+        """
+        :param read: what one read from the terminal gave.
+        :returns: whether it is a letter for the program, as most of what is typed: :meth:`feed` need not have it.
+        """
+        return len(read) == 1 and read >= b" " and not self._held and b"\x1b" not in self._tail
+
     def feed(self, read: bytes) -> list[Forward | Reserved]:
         """
         :param read: what one read from the terminal gave.
         :returns: what it means; the data of all :class:`Forward` together is what was read, less the reserved keys.
         """
-        if len(read) == 1 and read >= b" " and not self._held and b"\x1b" not in self._tail:
-            return [Forward(read)]  # a letter, as most of what is typed
         several = [] if self._pasting or len(read) < 2 else _STROKE.findall(read)
         if len(several) > 1 and self._all_reserved(read, several):
             return [what for one in several for what in self.feed(one)]

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from twisted.internet import fdesc
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IPushProducer, IReactorProcess, IReactorTime
+from twisted.internet.main import CONNECTION_LOST
 from twisted.internet.process import PTYProcess
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
@@ -30,6 +30,9 @@ from ironcurtain.terminal.model import Ended, sane_size
 
 READ_LIMIT = 64 * 1024
 """Most bytes that are read at once (our choice)."""
+
+PIECE = 8 * 1024
+"""Most bytes of one read (the kernel gives half of that)."""
 
 SHORT = 64
 """A read that gave fewer bytes than these has given all there is (our choice: the echo of a key)."""
@@ -122,9 +125,12 @@ class LocalPty:
     @property
     def echoes(self) -> bool:
         """Whether the terminal shows what is typed; a program that asks for a password switches that off."""
-        with suppress(termios.error):  # the command has just ended
-            return self._descriptor is not None and bool(termios.tcgetattr(self._descriptor)[3] & termios.ECHO)
-        return False
+        if (descriptor := self._descriptor) is None:
+            return False
+        try:
+            return bool(termios.tcgetattr(descriptor)[3] & termios.ECHO)
+        except termios.error:  # the command has just ended
+            return False
 
     def write(self, data: bytes) -> None:
         """What is typed."""
@@ -175,19 +181,26 @@ class LocalPty:
         """
         if self._much and self._pass_on():
             return None
-        pieces: list[bytes] = []
-        size, result = 0, None
-        while size < READ_LIMIT and result is None:
-            before = len(pieces)
-            result = fdesc.readFromFD(self._process.fileno(), pieces.append) if self._process is not None else None
-            size += sum(map(len, pieces[before:]))
-            if len(pieces) == before or len(pieces[-1]) < SHORT:
+        descriptor, pieces, size = self._descriptor, list[bytes](), 0
+        while descriptor is not None and size < READ_LIMIT:
+            try:
+                piece = os.read(descriptor, PIECE)
+            except BlockingIOError:
+                break
+            except OSError:  # as a terminal says that all who had it are gone
+                piece = b""
+            if not piece:
+                if not pieces:  # else it is found again
+                    return CONNECTION_LOST
+                break
+            pieces.append(piece)
+            size += len(piece)
+            if len(piece) < SHORT:
                 break
         if pieces:
             self._much = size >= MUCH
-            self.owner.received(b"".join(pieces))
-            return None  # an end is found again
-        return result
+            self.owner.received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        return None
 
     def _pass_on(self) -> bool:
         """:returns: whether anything came."""

@@ -18,8 +18,8 @@ from ironcurtain.errors import Unavailable
 
 ONCE = """
 import os, sys
-from twisted.internet import asyncioreactor
-asyncioreactor.install()
+from ironcurtain.reactor import install
+install()
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
 from ironcurtain.codemode.model import Tool, ToolReply

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import asyncioreactor
+from ironcurtain.reactor import install
 
 
 def main(home: str, runtime: str) -> None:
     """Start a session, let its agent write a file, print its id, and stay."""
-    asyncioreactor.install()
+    install()
     from twisted.internet.defer import Deferred
     from twisted.internet.task import react
 

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import asyncioreactor
 from twisted.internet.defer import Deferred
+
+from ironcurtain.reactor import install
 
 
 async def serve(reactor: Any, path: Path) -> None:
@@ -24,7 +25,7 @@ async def serve(reactor: Any, path: Path) -> None:
 
 def main() -> None:
     """Run until killed."""
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor
 
     Deferred.fromCoroutine(serve(reactor, Path(sys.argv[1])))

@@ -11,8 +11,7 @@ import os
 import sys
 from typing import Any
 
-from twisted.internet import asyncioreactor
-
+from ironcurtain.reactor import install
 from ironcurtain.terminal.local import LocalTerminal
 
 
@@ -53,7 +52,7 @@ class Person:
 
 def main(how: str) -> None:
     """:param how: ``plain``; ``bare``: nobody else handles signals; ``raise``, ``exit``: at once."""
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as installed
 
     reactor: Any = installed

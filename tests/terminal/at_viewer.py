@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from twisted.internet import asyncioreactor
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.reactor import install
 from ironcurtain.terminal.keys import QUIT, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
@@ -29,7 +29,7 @@ async def show(reactor: Any, path: str, token: str, mode: str) -> None:
 
 def main() -> None:
     """Run until the end."""
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as installed
 
     reactor: Any = installed

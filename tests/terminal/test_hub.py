@@ -228,6 +228,7 @@ class TypingTests(HubTests):
         ):
             self.clock.advance(10)
             act()
+            self.hub.settle()
             times.append(self.hub.active)
         self.clock.advance(1)
         self.assertEqual(times, [10, 20, 20, 20, 20])

@@ -192,10 +192,10 @@ class HubRecordingTests(SynchronousTestCase):
 
     def test_it_is_written_soon(self) -> None:
         self.hub.received(b"out")
-        self.clock.advance(FLUSH_SECONDS)
+        self.clock.pump([REST_SECONDS, FLUSH_SECONDS])
         self.assertEqual(self.memory.lines()[1:], [[0.0, "o", "out"]])
         self.hub.received(b"more")
-        self.clock.advance(FLUSH_SECONDS)
+        self.clock.pump([REST_SECONDS, FLUSH_SECONDS])
         self.assertEqual(len(self.memory.lines()), 3)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
@@ -204,10 +204,10 @@ class HubRecordingTests(SynchronousTestCase):
         self.hub.attach(eye, Mode.DRIVE, 80, 24)
         self.memory.broken = True
         self.hub.received(b"1")
-        self.clock.advance(FLUSH_SECONDS)
+        self.clock.pump([REST_SECONDS, FLUSH_SECONDS])
         self.memory.broken = False
         self.hub.received(b"2")
-        self.clock.advance(FLUSH_SECONDS)
+        self.clock.pump([REST_SECONDS, FLUSH_SECONDS])
         self.assertTrue(eye.seen.endswith(b"12"))
         self.assertEqual(len(self.memory.lines()), 1)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from twisted.internet import asyncioreactor
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
+
+from ironcurtain.reactor import install
 
 
 class _Ended(ProcessProtocol):
@@ -52,7 +53,7 @@ async def child(reactor: Any) -> None:
 
 def main() -> None:
     """The exit status is 0 if the reactor learned of both ends."""
-    asyncioreactor.install()
+    install()
     from twisted.internet import reactor as installed
 
     reactor: Any = installed
