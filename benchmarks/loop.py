@@ -3,9 +3,9 @@ What a loop in a terminal costs, beside script(1), which does nothing but pass o
 
 Both run the same programs in a terminal that we read as fast as they write. Throughput: from the first byte of some
 megabytes to the last one, in turns. Latency: from a key to its echo by a program that writes back what it reads; both
-run side by side and get keys in turns::
+run side by side and get keys in turns, once all that starts with a session is up::
 
-    python -m benchmarks.loop [--megabytes 20] [--rounds 3] [--keys 3000]
+    python -m benchmarks.loop [--megabytes 20] [--rounds 3] [--keys 10000]
 
 The bars: 0.9 of script's throughput, and 1.3 times its latency at the median.
 """
@@ -30,6 +30,9 @@ from tests.product import Product
 
 PATIENCE = 120.0
 """Seconds that anything may take."""
+
+STARTING = 2.0
+"""Seconds until a session's other processes have loaded what they need."""
 
 ECHO = "stty raw -echo; printf ready; exec cat"
 READ = 65536
@@ -118,6 +121,7 @@ def latency(product: Product, keys: int) -> dict[str, float]:
     times: dict[str, list[float]] = {"script": [], "loop": []}
     with contextlib.ExitStack() as stack:
         seats = {name: stack.enter_context(seat(product, line)) for name, line in lines(product, ECHO).items()}
+        time.sleep(STARTING)
         for number in range(keys):
             key = b"abcdefgh"[number % 8 : number % 8 + 1]
             for name, at in seats.items():
@@ -133,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--keys", type=int, default=3000)
+    parser.add_argument("--keys", type=int, default=10000)
     chosen = parser.parse_args()
     product = Product()
     try:

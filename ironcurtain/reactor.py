@@ -15,7 +15,7 @@ from contextvars import Context
 from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE, EpollSelector, SelectorKey
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, TypeVarTuple
 
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.internet.interfaces import IReadDescriptor
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 Ts = TypeVarTuple("Ts")
+
+_IN: Final = select.EPOLLIN
 
 MOST = 64
 """How many descriptors are heard of at once (our choice: the others follow at once)."""
@@ -88,7 +90,9 @@ class DirectSelector(EpollSelector):
             self._alarm.by(monotonic() + timeout)
         while True:
             found = self._epoll.poll(-1, MOST)
-            if len(found) != 1 or (reader := self._direct(*found[0])) is None:
+            descriptor, event = found[0] if len(found) == 1 else (-1, 0)
+            reader = self._readers.get(descriptor)
+            if reader is None or event != _IN:
                 return self._known(found)
             self.asked = False
             reader()
@@ -104,9 +108,6 @@ class DirectSelector(EpollSelector):
     def _rang(self) -> None:
         self._alarm.rang()
         self.asked = True
-
-    def _direct(self, descriptor: int, event: int) -> Callable[[], object] | None:
-        return self._readers.get(descriptor) if event == select.EPOLLIN else None
 
     def _known(self, found: list[tuple[int, int]]) -> list[tuple[SelectorKey, int]]:
         known = self.get_map()
@@ -162,12 +163,16 @@ class DirectReactor(AsyncioSelectorReactor):
         self._selector.call(reader.fileno(), partial(self._read, reader))
 
     def _read(self, reader: IReadDescriptor) -> None:
+        why: Any
         try:
-            self._readOrWrite(reader, True)
+            why = reader.doRead()
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # asyncio, too, goes on
+        except BaseException as e:
             self.log.failure("what came could not be handled")
+            why = e
+        if why:
+            self._disconnectSelectable(reader, why, True)
 
 
 def install() -> None:

@@ -22,7 +22,7 @@ RESIZE_SECONDS = 0.05
 """How long the next change of size waits after one (our choice); of those that come meanwhile, the last one counts."""
 
 FLUSH_SECONDS = 0.1
-"""How long what was recorded waits to be written (our choice: so much is lost if we are killed, and what is put off)."""
+"""How long what was recorded waits to be written (our choice: it is lost if we are killed, as what is put off is)."""
 
 NOTICE_LIMIT = 100
 """Most characters of a notification (our choice)."""

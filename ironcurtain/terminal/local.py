@@ -169,7 +169,7 @@ class LocalTerminal(FileDescriptor):
 
     def doRead(self) -> Any:
         """For the reactor."""
-        return fdesc.readFromFD(self._opened, self._received)
+        return fdesc.readFromFD(self._opened, _nobody if self._user is None else self._user.received)
 
     def write(self, data: bytes) -> None:
         """Show bytes: now, unless some wait already."""
@@ -212,10 +212,6 @@ class LocalTerminal(FileDescriptor):
     def stopProducing(self) -> None:
         """For the transport's buffer: it is gone."""
 
-    def _received(self, read: bytes) -> None:
-        if self._user is not None:
-            self._user.received(read)
-
     def _resized(self) -> None:
         if self._user is not None:
             self._user.resized(*self.size())
@@ -228,6 +224,10 @@ class LocalTerminal(FileDescriptor):
         self.undo()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+
+def _nobody(read: bytes) -> None:
+    """It is closing."""
 
 
 def _open_again(descriptor: int) -> int:

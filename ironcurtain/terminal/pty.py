@@ -181,7 +181,8 @@ class LocalPty:
         """
         if self._much and self._pass_on():
             return None
-        descriptor, pieces, size = self._descriptor, list[bytes](), 0
+        pieces: list[bytes] = []
+        descriptor, size = self._descriptor, 0
         while descriptor is not None and size < READ_LIMIT:
             try:
                 piece = os.read(descriptor, PIECE)
