@@ -29,6 +29,9 @@ from benchmarks.mitm_peers import Peer, peers
 STREAMS, GAP = 4, 5000
 """How many streams of events at a time, and the microseconds between two events of one."""
 
+CONNECTIONS = 16
+"""How many connections make requests at a time."""
+
 TUNNELS = 10, 110
 """Idle tunnels at a time: the memory of the second, less that of the first."""
 
@@ -38,16 +41,23 @@ class Load:
     """
     One kind of load.
 
-    :param much: how often, a round, for a fast peer; ``little`` for mitmproxy.
+    :param what: the word that the agent knows.
+    :param much: how often, a round, on each connection, for a fast peer; ``little`` for mitmproxy.
     """
 
+    name: str
     what: str
     much: int
     little: int
     more: tuple[int, ...] = ()
 
 
-LOADS = (Load("post", 2000, 300), Load("new", 150, 40), Load("events", 100, 100, (STREAMS, GAP)))
+LOADS = (
+    Load("one", "post", 2000, 300),
+    Load("many", "post", 400, 40, (CONNECTIONS,)),
+    Load("new", "new", 150, 40),
+    Load("events", "events", 100, 100, (STREAMS, GAP)),
+)
 
 
 @dataclass
@@ -134,12 +144,12 @@ def main() -> None:
         "--mitmdump", default=shutil.which("mitmdump") or "", help="mitmproxy's program (default: PATH)"
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds (default 5)")
-    parser.add_argument("--only", choices=[load.what for load in LOADS], help="one kind of load only")
+    parser.add_argument("--only", choices=[load.name for load in LOADS], help="one kind of load only")
     options = parser.parse_args()
     if not os.access(options.mitmdump or "mitmdump", os.X_OK):
         print("there is no mitmdump: mitmproxy is left out; see --help for how to install it")
         options.mitmdump = ""
-    loads = [load for load in LOADS if options.only in (None, load.what)]
+    loads = [load for load in LOADS if options.only in (None, load.name)]
     with peers(options.mitmdump) as (program, present):
         seen = {load: {peer.name: Seen() for peer in present} for load in loads}
         for number in range(options.rounds):
@@ -147,7 +157,7 @@ def main() -> None:
                 for peer in present[number % len(present) :] + present[: number % len(present)]:
                     measure(program, peer, load, seen[load][peer.name])
         for load in loads:
-            show(load.what, seen[load], seen[load]["direct"])
+            show(load.name, seen[load], seen[load]["direct"])
         if options.only is None:
             sizes = {peer.name: tunnel_kib(program, peer) for peer in present if peer.pid}
             print("\nKiB for an idle tunnel: " + ", ".join(f"{name} {size:.0f}" for name, size in sizes.items()))

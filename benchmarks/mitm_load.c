@@ -6,7 +6,7 @@
  *     mitm_load agent PLACE CONNECT CA KEY WHAT COUNT [STREAMS GAP]
  *
  * PLACE is a path or a port of 127.0.0.1; CONNECT is the port to ask a tunnel to, or 0. WHAT is post (COUNT
- * requests on one connection), new (COUNT connections with one request each), events (STREAMS streams of COUNT events,
+ * requests on each of STREAMS connections), new (COUNT connections with one request each), events (STREAMS streams of COUNT events,
  * GAP microseconds apart) or idle (COUNT tunnels, until standard input ends). The agent prints the seconds that all took,
  * and the microseconds of each request or event.
  */
@@ -228,6 +228,23 @@ static void post(struct stream *s) {
     use(s, at + n);
 }
 
+struct posting {
+    pthread_t thread;
+    struct stream *stream;
+    long count;
+    double *took;
+};
+
+static void *posting(void *of) {
+    struct posting *p = of;
+    for (long i = 0; i < p->count; i++) {
+        double start = now();
+        post(p->stream);
+        p->took[i] = now() - start;
+    }
+    return NULL;
+}
+
 struct listening {
     pthread_t thread;
     struct stream *stream;
@@ -277,6 +294,16 @@ static int act(int count, char **arguments) {
         }
         for (long i = 0; i < streams; i++) pthread_join(all[i].thread, NULL);
         n *= streams;
+    } else if (!strcmp(what, "post")) {
+        struct posting *all = calloc(streams, sizeof *all);
+        for (long i = 0; i < streams; i++) {
+            all[i] = (struct posting){.stream = begin(), .count = n, .took = took + i * n};
+            post(all[i].stream);
+        }
+        began = now();
+        for (long i = 0; i < streams; i++) pthread_create(&all[i].thread, NULL, posting, &all[i]);
+        for (long i = 0; i < streams; i++) pthread_join(all[i].thread, NULL);
+        n *= streams;
     } else if (!strcmp(what, "idle")) {
         for (long i = 0; i < n; i++) post(begin());
         printf("open\n");
@@ -285,12 +312,11 @@ static int act(int count, char **arguments) {
         return 0;
     } else {
         struct stream *s = begin();
-        int anew = !strcmp(what, "new");
         post(s);
         began = now();
         for (long i = 0; i < n; i++) {
             double start = now();
-            if (anew) end(s), s = begin();
+            end(s), s = begin();
             post(s);
             took[i] = now() - start;
         }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Ts = TypeVarTuple("Ts")
 
 _IN: Final = select.EPOLLIN
+_OUT: Final = select.EPOLLOUT
 
 MOST = 64
 """How many descriptors are heard of at once (our choice: the others follow at once)."""
@@ -49,6 +50,7 @@ class DirectSelector(EpollSelector):
         self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
         self._alarm = Alarm()
         self._epoll.register(self._alarm.descriptor, select.EPOLLIN)
+        self._watched: dict[int, SelectorKey] = {}
         self._readers: dict[int, Callable[[], object]] = {self._alarm.descriptor: self._rang}
         self.asked = False
 
@@ -59,25 +61,32 @@ class DirectSelector(EpollSelector):
         :param descriptor: is watched for it by now; if not, nothing is done.
         :param reader: must not raise.
         """
-        key = self.get_map().get(descriptor)
+        key = self._watched.get(descriptor)
         if key is not None and key.events & EVENT_READ:
             self._readers[descriptor] = reader
 
     def register(self, fileobj: FileDescriptorLike, events: int, data: Any = None) -> SelectorKey:
         """See :class:`selectors.BaseSelector`."""
         key = super().register(fileobj, events, data)
+        self._watched[key.fd] = key
         self._readers.pop(key.fd, None)
         return key
 
     def unregister(self, fileobj: FileDescriptorLike) -> SelectorKey:
         """See :class:`selectors.BaseSelector`."""
         key = super().unregister(fileobj)
+        self._watched.pop(key.fd, None)
         self._readers.pop(key.fd, None)
         return key
 
     def modify(self, fileobj: FileDescriptorLike, events: int, data: Any = None) -> SelectorKey:
         """See :class:`selectors.BaseSelector`."""
-        key = super().modify(fileobj, events, data)
+        try:
+            key = super().modify(fileobj, events, data)
+        except OSError:  # then it is watched no more
+            self._watched = {key.fd: key for key in self.get_map().values()}
+            raise
+        self._watched[key.fd] = key
         if not events & EVENT_READ:
             self._readers.pop(key.fd, None)
         return key
@@ -110,13 +119,13 @@ class DirectSelector(EpollSelector):
         self.asked = True
 
     def _known(self, found: list[tuple[int, int]]) -> list[tuple[SelectorKey, int]]:
-        known = self.get_map()
-        return [(key, _events(event) & key.events) for descriptor, event in found if (key := known.get(descriptor))]
+        watched = self._watched
+        return [(key, _events(event) & key.events) for descriptor, event in found if (key := watched.get(descriptor))]
 
 
 def _events(event: int) -> int:
     """:returns: for each that it is good for; an error is found by whoever reads or writes."""
-    return (EVENT_READ if event & ~select.EPOLLOUT else 0) | (EVENT_WRITE if event & ~select.EPOLLIN else 0)
+    return (EVENT_READ if event & ~_OUT else 0) | (EVENT_WRITE if event & ~_IN else 0)
 
 
 class DirectLoop(asyncio.SelectorEventLoop):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -127,6 +128,24 @@ class SelectorTests(SynchronousTestCase):
         self.selector.modify(slave, EVENT_READ)
         os.write(master, b"y\n")
         self.assertEqual((self.selected(), len(self.called)), ([(slave, EVENT_READ)], 1))
+
+    def test_a_descriptor_that_was_closed_too_early(self) -> None:
+        for forget in (self.selector.unregister, lambda closed: self.selector.modify(closed, EVENT_WRITE)):
+            reading, writing = os.pipe()
+            self.selector.register(reading, EVENT_READ)
+            self.selector.call(reading, lambda: self.fail("called"))
+            os.close(reading)
+            with contextlib.suppress(OSError):
+                forget(reading)
+            other, to_other = os.pipe()
+            self.assertEqual(other, reading)
+            os.write(to_other, b"x")
+            self.assertEqual(self.selected(0), [])
+            self.selector.register(other, EVENT_READ)
+            self.assertEqual(self.selected(), [(other, EVENT_READ)])
+            self.selector.unregister(other)
+            for descriptor in (writing, other, to_other):
+                os.close(descriptor)
 
     def test_it_waits_no_longer_than_it_should(self) -> None:
         self.watch()

@@ -52,6 +52,10 @@ class Event(msgspec.Struct, frozen=True):
         """Its text, however it is wrapped."""
         return tuple(_WORD.findall(self.payload))
 
+    def same(self, other: Event) -> bool:
+        """:returns: whether they differ in nothing but where they are wrapped, perhaps within a word."""
+        return self.topic == other.topic and "".join(self.payload.split()) == "".join(other.payload.split())
+
 
 class Promise:
     """
@@ -113,11 +117,18 @@ class Echo:
         return (event.topic, event.words) in self._events
 
 
-def events_in(text: str) -> list[Event]:
-    """:returns: the events in a text, in their order."""
+def events_in(text: str, cut_topics: bool = True) -> list[Event]:
+    """
+    :param cut_topics: whether topics count that go on in the next line.
+    :returns: the events in a text, in their order.
+    """
     if "</event" not in text:
         return []
-    return [Event(match["topic"], _FRAME.sub("", match["payload"]).strip()) for match in _EVENT.finditer(text)]
+    return [
+        Event(" ".join(match["topic"].split()), _FRAME.sub("", match["payload"]).strip())
+        for match in _EVENT.finditer(text)
+        if cut_topics or "\n" not in match["topic"]
+    ]
 
 
 def _before(text: str) -> tuple[str, ...]:

@@ -92,8 +92,8 @@ class Page:
         self.write(lines[0])
         self.new_line()
         above, self._page, self.y = self._page[: self.y], self._empty(self.rows), 0
-        last = above[-1].text if above else ""
-        self._leave(above, lines[1 : -self.rows], self._is_in(last + "".join(lines)))
+        before = "".join([row.text for row in above])  # it may have begun several rows ago, where they are short
+        self._leave(above, lines[1 : -self.rows], self._is_in(before + "".join(lines)))
         for line in lines[-self.rows : -1]:
             self.write(line)
             self.new_line()

@@ -160,7 +160,8 @@ class Unwrapper:
         else:
             joined = []
             for text in texts:
-                joined.append(Line(self.index, text.rstrip(), bool(text) and len(text) % columns == 0))
+                full = len(text) % columns == 0 and text[-1:] not in ("", " ")
+                joined.append(Line(self.index, text.rstrip(), full))
                 self.index += max(1, -(-len(text) // columns))
         self._first = self.index
         return joined

@@ -29,6 +29,8 @@ BATCH = 64 * 1024
 SLICE = 4 * 1024
 """How many bytes are read at once if they are more than lines: a screen of text, which takes some milliseconds."""
 
+OPEN, CLOSE = "<event", "</event"
+
 CONTEXT_LINES = 12
 """How many lines that have scrolled off are looked at with those that follow."""
 
@@ -60,13 +62,14 @@ class Scanner:
         self._echo.add(prompt)
         self._terminal = size is not None
         columns, rows = size or (PAGE_WIDTH, PAGE_HEIGHT)
-        self._page = Page(columns, rows, (promise.hint, "<event", "</event"), self._gone, self._look)
+        self._sought = promise.hint, OPEN, CLOSE
+        self._page = Page(columns, rows, self._sought, self._gone, self._look)
         self._reader = OutputReader(self._page)
         self._unread: deque[bytes] = deque()
         self.unread = 0
         self._kept: deque[Line] = deque()
         self._kept_size = 0
-        self._event_begun = ""
+        self._begun: list[Line] = []
         self._seen: dict[tuple[int, str], bool] = {}
         self._typed, self._typed_new = b"", False
         self.events: list[Event] = []
@@ -132,18 +135,18 @@ class Scanner:
         return "\n".join(lines).rstrip()[-KEPT:]
 
     def _gone(self, lines: Sequence[Line]) -> None:
-        around = [*([self._kept[-1]] if self._kept else ()), *lines]
-        glued = _joined(around, True)[0] if True in _ways(around) else ""
+        around = [*self._tail(), *lines]
+        texts = ["\n".join(line.text for line in lines)]
+        if True in _ways(around):
+            texts.append(_joined(around, True)[0])
         self._kept.extend(lines)
         self._kept_size += sum(len(line.text) + 1 for line in lines)
-        text = "\n".join(line.text for line in lines)
-        if self._event_begun or "<event" in text:
-            self._event_begun = f"{self._event_begun}\n{text}"
-        if self._promise.hint in text or self._promise.hint in glued or "</event" in text:
+        if self._begun or _any_in(texts, OPEN):
+            self._begun += lines if self._begun else around
+        if _any_in(texts, self._promise.hint, CLOSE):
             self._look(len(lines))
-        if self._event_begun.rfind("</event") > self._event_begun.rfind("<event"):
-            self._event_begun = ""
-        self._event_begun = self._event_begun[-EVENT_LIMIT:]
+        if self._begun:
+            self._begun = _unclosed(self._begun)
         while self._kept and self._kept_size > KEPT:
             self._kept_size -= len(self._kept.popleft().text) + 1
 
@@ -155,25 +158,35 @@ class Scanner:
         shown = self._page.lines()
         lines = [*self._before(new), *shown]
         for glue in _ways(lines):
-            text, _ = _joined(shown, glue)
-            self._find_events(f"{self._event_begun}\n{text}")
-            if new or self._seen or self._promise.hint in text:
+            if new or self._seen or self._promise.hint in _joined(shown, glue)[0]:
                 self._find_promise(*_joined(lines, glue))
+        lines = [*(self._begun or self._tail()), *shown]
+        ways = _ways(lines)
+        for glue in ways:
+            self._find_events(events_in(_joined(lines, glue)[0], cut_topics=glue is ways[-1]))
+
+    def _tail(self) -> list[Line]:
+        """:returns: the last lines that scrolled off, as far as what follows may go on with them."""
+        tail: list[Line] = []
+        for line in () if self._page.alternates else reversed(self._kept):
+            if not line.full or len(tail) == CONTEXT_LINES:
+                break
+            tail.append(line)
+        return tail[::-1]
 
     def _across(self) -> bool:
-        """Whether the promise may begin in the last line that scrolled off, and go on in the first that is shown."""
-        if not self._kept or not self._kept[-1].full or self._page.alternates:
-            return False
-        return self._promise.hint in self._kept[-1].text + self._page.lines()[0].text
+        """Whether something that is sought may begin in a line that scrolled off, and go on in one that is shown."""
+        tail = self._tail()
+        return bool(tail) and _any_in([_joined([*tail, *self._page.lines()], True)[0]], *self._sought)
 
     def _before(self, new: int) -> list[Line]:
         """:returns: the lines above the page: what was never looked at, and a few before."""
         count = 0 if self._page.alternates else min(new + CONTEXT_LINES, len(self._kept))
         return [self._kept[-number] for number in range(count, 0, -1)]
 
-    def _find_events(self, text: str) -> None:
-        for event in events_in(text):
-            known = event in self.events or len(self.events) >= EVENTS_LIMIT
+    def _find_events(self, events: Sequence[Event]) -> None:
+        for event in events:
+            known = any(map(event.same, self.events)) or len(self.events) >= EVENTS_LIMIT
             fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
             if fits and not known and not self._echo.repeats_event(event):
                 self.events.append(event)
@@ -200,6 +213,25 @@ class Scanner:
             line = lines.get(index, "").lstrip()
             if line.startswith(before) and line[len(before) :].lstrip().startswith(self._promise.hint):
                 self._seen[index, before] = False
+
+
+def _any_in(texts: Sequence[str], *sought: str) -> bool:
+    return any(each in text for text in texts for each in sought)
+
+
+def _unclosed(lines: Sequence[Line]) -> list[Line]:
+    """:returns: what is kept of lines in which an event has begun: nothing if the last one has ended, else the last."""
+    text = _joined(lines, True)[0]
+    if text.rfind(CLOSE) > text.rfind(OPEN):
+        return []
+    kept: list[Line] = []
+    left = EVENT_LIMIT
+    for line in reversed(lines):
+        if left <= 0:
+            break
+        kept.append(line._replace(text=line.text[-left:]))
+        left -= len(line.text) + 1
+    return kept[::-1]
 
 
 def _ways(lines: Sequence[Line]) -> tuple[bool, ...]:

@@ -41,6 +41,15 @@ class PromiseTests(SynchronousTestCase):
         before, after = b"before\r\n" * above, b"some line of a build\r\n" * below
         self.assertTrue(scan(before + b"x" * 34 + b" LOOP_\r\nCOMPLETE\r\n" + after, step=step).end())
 
+    @given(st.integers(3, 20), st.integers(0, 40), st.integers(0, 40), st.integers(0, 300), st.integers(0, 2000))
+    def test_it_is_found_on_a_terminal_that_is_narrower(
+        self, columns: int, before: int, above: int, below: int, step: int
+    ) -> None:
+        text = "x" * before + f" {PROMISE} "
+        wrapped = [text[at : at + columns] for at in range(0, len(text), columns)]
+        lines = ["no"] * above + wrapped + ["and"] * below
+        self.assertTrue(scan("\r\n".join(lines).encode(), size=(columns, 12), step=step).end())
+
     @given(st.sampled_from(sorted(MADE)), st.integers(1, 9))
     def test_it_is_found_however_reads_are_cut(self, name: str, step: int) -> None:
         self.assertTrue(scan(MADE[name], step=step).end())
@@ -136,12 +145,38 @@ class EventTests(SynchronousTestCase):
             b'\x1b[?1049h\x1b[5;5H<event topic="build.done">Task completed</event>\x1b[?1049l',
             b'<event topic="build.done">Task completed</event>\r\n' + b"x\r\n" * 100,
             b'<event\r\n  topic="build.done">Task completed</event>' + b"\x1b[2J",
+            b'<event topic=\r\n"build.done">Task completed</event>',
             '│ <event topic="build.done">      │\r\n│ Task completed │\r\n│ </event> │'.encode(),
         ):
             for step in (0, 1, 7):
                 scanner = scan(output, step=step)
                 scanner.end()
                 self.assertEqual(scanner.events, [done], (output, step))
+
+    @settings(max_examples=300)
+    @given(st.integers(5, 60), st.integers(0, 60), st.integers(0, 40), st.integers(0, 300), st.integers(0, 2000))
+    def test_they_are_found_where_a_program_wrapped_them(
+        self, columns: int, before: int, above: int, below: int, step: int
+    ) -> None:
+        text = "x" * before + ' <event topic="build.done">It is all done</event> and so on.'
+        wrapped = [text[at : at + columns] for at in range(0, len(text), columns)]
+        lines = ["before"] * above + wrapped + ["line"] * below
+        scanner = scan("\r\n".join(lines).encode(), size=(columns, 12), step=step)
+        scanner.end()
+        found = [(event.topic, "".join(event.payload.split())) for event in scanner.events]
+        self.assertEqual(found, [("build.done", "Itisalldone")])
+
+    def test_a_topic_of_several_words(self) -> None:
+        for topic in ("build is done", "build\r\nis done"):
+            for line in ("", "x" * 40):
+                scanner = scan(f'{line}\r\n<event topic="{topic}">b</event>'.encode())
+                scanner.end()
+                self.assertEqual(scanner.events, [Event("build is done", "b")], (topic, line))
+
+    def test_one_whose_lines_reach_the_margin_is_one(self) -> None:
+        scanner = scan(b'<event topic="a">\r\n' + b"x" * 40 + b"\r\ny\r\n</event>\r\n")
+        scanner.end()
+        self.assertEqual(scanner.events, [Event("a", "x" * 40 + "\ny")])
 
     def test_one_that_is_longer_than_the_screen(self) -> None:
         lines = [f"line {n}" for n in range(200)]
