@@ -8,6 +8,7 @@ A key and its echo are two events. Next to a loop on a bare epoll(7), asyncio ta
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import select
 from collections.abc import Callable
@@ -35,6 +36,10 @@ _OUT: Final = select.EPOLLOUT
 
 MOST = 64
 """How many descriptors are heard of at once (our choice: the others follow at once)."""
+
+
+NEW_OBJECTS = 20_000
+"""After how many Python looks for garbage in circles (its own: 700, which took 4 % of a model request's time)."""
 
 
 class DirectSelector(EpollSelector):
@@ -186,8 +191,9 @@ class DirectReactor(AsyncioSelectorReactor):
 
 def install() -> None:
     """
-    Make it the reactor of this process.
+    Make it the reactor of this process, which looks for garbage less often from now on.
 
     :raises twisted.internet.error.ReactorAlreadyInstalledError: there is one.
     """
     installReactor(DirectReactor())
+    gc.set_threshold(NEW_OBJECTS)
