@@ -237,9 +237,7 @@ class Hub:
             self.changed()
 
     def _typed(self, attachment: Attachment, data: bytes, now: float, echoed: bool) -> None:
-        if (reader := self._readers.get(attachment)) is None:
-            return
-        pieces = reader.feed(data)
+        pieces = self._readers[attachment].feed(data)
         if by_a_person(pieces):
             self.active, self._driver = max(self.active, now), attachment
             self._want(attachment.size)

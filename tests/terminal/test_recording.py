@@ -181,6 +181,25 @@ class HubRecordingTests(SynchronousTestCase):
             self.memory.lines()[1:], [[0.0, "o", "much"], [0.02, "i", "in"], [0.02, "m", "a call"], [0.02, "o", "more"]]
         )
 
+    def test_keys_and_their_echo_wait_for_nothing_of_it(self) -> None:
+        eye, program, screen = Eye(), Program(), Screen()
+        recording = Recording(self.memory, 0.0, 80, 24, timestamp=0, echoes=lambda: True)
+        hub = Hub(program, self.clock, screen, (80, 24), recording=recording)
+        attachment = hub.attach(eye, Mode.DRIVE, 80, 24)
+        attachment.typed(b"k")
+        hub.received(b"echo")
+        self.assertEqual((program.typed, eye.seen[-4:]), (b"k", b"echo"))
+        self.assertEqual((screen.kept(), recording.waits), (b"", False))
+        self.clock.advance(REST_SECONDS)
+        self.assertEqual((screen.kept(), recording.waits), (b"echo", True))
+
+    def test_what_was_typed_right_before_leaving(self) -> None:
+        attachment = self.hub.attach(Eye(), Mode.DRIVE, 80, 24)
+        attachment.typed(b"in")
+        attachment.detach()
+        self.hub.ended(Ended(0))
+        self.assertEqual(self.memory.lines()[1:], [[0.0, "i", "in"]])
+
     def test_what_counts_is_whether_it_was_shown_when_it_was_typed(self) -> None:
         program = Asking()
         recording = Recording(self.memory, 0.0, 80, 24, timestamp=0, echoes=lambda: program.shows)
