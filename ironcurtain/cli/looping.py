@@ -134,6 +134,9 @@ class Looping:
         for descriptor in (OUTPUT, ERRORS):
             filled = partial(self._filled, descriptor)
             self._writers[descriptor] = StreamWriter(reactor, descriptor, filled, self._refused)
+        with suppress(OSError):  # one of them is closed
+            if os.path.sameopenfile(OUTPUT, ERRORS):  # then all is seen in the order in which it was written
+                self._writers[ERRORS] = self._writers[OUTPUT]
         try:
             ending, reason = await agent.run(self)
         finally:

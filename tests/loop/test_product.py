@@ -68,6 +68,19 @@ class EndingTests(LoopCase):
     def test_whatever_the_status_of_the_program(self) -> None:
         self.loop(script="echo LOOP_COMPLETE; exit 9", status=0)
 
+    def test_what_comes_to_one_place_comes_in_its_order(self) -> None:
+        line = self.product.command("loop", "-n", "20", "--", "sh", "-c", f"echo output {NTH}")
+        done = subprocess.run(
+            line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT,
+            env=self.product.environ, cwd=self.product.project,
+        )  # fmt: skip
+        shown = [line for line in done.stdout.splitlines() if "iteration" in line or "output" in line]
+        for number in range(1, 21):
+            begun, output, ended, *shown = shown
+            self.assertIn(f"iteration {number} of at most 20", begun)
+            self.assertEqual(output, f"output {number}")
+            self.assertIn(f"iteration {number}: done", ended)
+
     def test_iterations(self) -> None:
         done = self.loop("-n", "2", script="echo not yet", status=3)
         self.assertIn("the limit of 2 iterations is reached", done.stderr)

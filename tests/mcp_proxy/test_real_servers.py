@@ -164,4 +164,5 @@ class RealTests(Base):
         agent = await bench.agent()
         answer = await agent.call("everything__echo", {"message": "over HTTP"})
         self.assertEqual(text(answer), "Echo: over HTTP")
-        self.assertGreater(len((await agent.request("resources/list"))["result"]["resources"]), 3)
+        while len((await agent.request("resources/list"))["result"]["resources"]) <= 3:
+            continue  # they are known some time after the tools are
