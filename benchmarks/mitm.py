@@ -54,7 +54,7 @@ class Load:
 
 LOADS = (
     Load("one", "post", 2000, 300),
-    Load("many", "post", 150, 150, (CONNECTIONS,)),  # as often for all: opening the connections takes its share
+    Load("many", "post", 200, 200, (CONNECTIONS,)),  # as often for all: opening the connections takes its share
     Load("new", "new", 150, 40),
     Load("events", "events", 100, 100, (STREAMS, GAP)),
 )

@@ -35,4 +35,4 @@ class Limits:
     connect_seconds: float = 10.0
     linger_seconds: float = 2.0
     provider_idle_seconds: float = 30.0
-    provider_idle: int = 8
+    provider_idle: int = 64
