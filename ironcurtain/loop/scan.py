@@ -69,7 +69,8 @@ class Scanner:
         self.unread = 0
         self._kept: deque[Line] = deque()
         self._kept_size = 0
-        self._begun: list[Line] = []
+        self._begun: deque[Line] = deque()
+        self._begun_size = 0
         self._seen: dict[tuple[int, str], bool] = {}
         self._typed, self._typed_new = b"", False
         self.events: list[Event] = []
@@ -142,13 +143,22 @@ class Scanner:
         self._kept.extend(lines)
         self._kept_size += sum(len(line.text) + 1 for line in lines)
         if self._begun or _any_in(texts, OPEN):
-            self._begun += lines if self._begun else around
+            self._go_on(lines if self._begun else around)
         if _any_in(texts, self._promise.hint, CLOSE):
             self._look(len(lines))
-        if self._begun:
-            self._begun = _unclosed(self._begun)
+        if self._begun and _any_in(texts, CLOSE) and _closed(self._begun):
+            self._begun.clear()
+            self._begun_size = 0
         while self._kept and self._kept_size > KEPT:
             self._kept_size -= len(self._kept.popleft().text) + 1
+
+    def _go_on(self, lines: Sequence[Line]) -> None:
+        """An event has begun in these lines, or before them: keep the last that it may be."""
+        for line in lines:
+            self._begun.append(line._replace(text=line.text[-EVENT_LIMIT:]))
+            self._begun_size += len(self._begun[-1].text) + 1
+        while self._begun_size > 2 * EVENT_LIMIT:
+            self._begun_size -= len(self._begun.popleft().text) + 1
 
     def _look(self, new: int = 0) -> None:
         """:param new: how many lines have scrolled off that were never looked at."""
@@ -219,19 +229,10 @@ def _any_in(texts: Sequence[str], *sought: str) -> bool:
     return any(each in text for text in texts for each in sought)
 
 
-def _unclosed(lines: Sequence[Line]) -> list[Line]:
-    """:returns: what is kept of lines in which an event has begun: nothing if the last one has ended, else the last."""
+def _closed(lines: Sequence[Line]) -> bool:
+    """:returns: whether no event that has begun in these lines goes on after them."""
     text = _joined(lines, True)[0]
-    if text.rfind(CLOSE) > text.rfind(OPEN):
-        return []
-    kept: list[Line] = []
-    left = EVENT_LIMIT
-    for line in reversed(lines):
-        if left <= 0:
-            break
-        kept.append(line._replace(text=line.text[-left:]))
-        left -= len(line.text) + 1
-    return kept[::-1]
+    return text.rfind(CLOSE) > text.rfind(OPEN)
 
 
 def _ways(lines: Sequence[Line]) -> tuple[bool, ...]:
