@@ -52,9 +52,10 @@ class Event(msgspec.Struct, frozen=True):
         """Its text, however it is wrapped."""
         return tuple(_WORD.findall(self.payload))
 
-    def same(self, other: Event) -> bool:
-        """:returns: whether they differ in nothing but where they are wrapped, perhaps within a word."""
-        return self.topic == other.topic and "".join(self.payload.split()) == "".join(other.payload.split())
+    @property
+    def gist(self) -> tuple[str, str]:
+        """What two of them have in common that differ only in where they are wrapped, perhaps within a word."""
+        return self.topic, "".join(self.payload.split())
 
 
 class Promise:

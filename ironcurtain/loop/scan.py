@@ -74,6 +74,7 @@ class Scanner:
         self._seen: dict[tuple[int, str], bool] = {}
         self._typed, self._typed_new = b"", False
         self.events: list[Event] = []
+        self._gists: set[tuple[str, str]] = set()
 
     def feed(self, data: bytes) -> None:
         """Take output, cut anywhere; it is read later."""
@@ -149,16 +150,16 @@ class Scanner:
         if self._begun and _any_in(texts, CLOSE) and _closed(self._begun):
             self._begun.clear()
             self._begun_size = 0
+        while self._begun_size > 2 * EVENT_LIMIT:
+            self._begun_size -= len(self._begun.popleft().text) + 1
         while self._kept and self._kept_size > KEPT:
             self._kept_size -= len(self._kept.popleft().text) + 1
 
     def _go_on(self, lines: Sequence[Line]) -> None:
-        """An event has begun in these lines, or before them: keep the last that it may be."""
+        """An event has begun in these lines, or before them."""
         for line in lines:
             self._begun.append(line._replace(text=line.text[-EVENT_LIMIT:]))
             self._begun_size += len(self._begun[-1].text) + 1
-        while self._begun_size > 2 * EVENT_LIMIT:
-            self._begun_size -= len(self._begun.popleft().text) + 1
 
     def _look(self, new: int = 0) -> None:
         """:param new: how many lines have scrolled off that were never looked at."""
@@ -196,10 +197,11 @@ class Scanner:
 
     def _find_events(self, events: Sequence[Event]) -> None:
         for event in events:
-            known = any(map(event.same, self.events)) or len(self.events) >= EVENTS_LIMIT
+            known = event.gist in self._gists or len(self.events) >= EVENTS_LIMIT
             fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
             if fits and not known and not self._echo.repeats_event(event):
                 self.events.append(event)
+                self._gists.add(event.gist)
                 self._on_event(event)
 
     def _find_promise(self, text: str, starts: list[tuple[int, int]]) -> None:

@@ -239,6 +239,13 @@ class ManyLinesTests(SynchronousTestCase):
             scanner.end()
             self.assertEqual([event.topic for event in scanner.events], ["a"])
 
+    def test_many_events_at_once(self) -> None:
+        payloads = [f"{number} " + "word " * 40 + "end" for number in range(900)]
+        output = "".join(f'<event topic="a">{payload}</event>\r\n' for payload in payloads)
+        scanner = scan(output.encode(), size=(1000, 24))
+        scanner.end()
+        self.assertEqual([event.payload for event in scanner.events], payloads)
+
     def test_an_event_that_is_too_long(self) -> None:
         scanner = scan(b'<event topic="a">' + b"some line of a build\r\n" * 5000 + b"</event>\r\n" + b"\r\n" * 50)
         scanner.end()
