@@ -177,16 +177,22 @@ class DirectReactor(AsyncioSelectorReactor):
         self._selector.call(reader.fileno(), partial(self._read, reader))
 
     def _read(self, reader: IReadDescriptor) -> None:
+        """Whatever a reader does, it ends neither the loop nor the others: so does Twisted, as it calls them."""
         why: Any
         try:
             why = reader.doRead()
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
             raise
         except BaseException as e:
             self.log.failure("what came could not be handled")
             why = e
         if why:
-            self._disconnectSelectable(reader, why, True)
+            try:
+                self._disconnectSelectable(reader, why, True)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
+                self.log.failure("an end could not be handled")
 
 
 def install() -> None:

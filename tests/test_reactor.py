@@ -297,3 +297,17 @@ class ReactorTests(TestCase):
         write()
         self.assertIsInstance(await reader.lost, asyncio.CancelledError)
         self.assertEqual(len(self.flushLoggedErrors(asyncio.CancelledError)), 1)
+
+    async def test_an_end_that_raises_does_not_end_the_reactor(self) -> None:
+        for error in (ValueError("bad"), SystemExit(1)):
+            reader, write = self.reader(lambda: CONNECTION_DONE)
+
+            def lost(reason: Failure, reader: Reader = reader, error: BaseException = error) -> None:
+                reactor.removeReader(reader)
+                reactor.callLater(0, reader.lost.callback, None)
+                raise error
+
+            reader.connectionLost = lost  # type: ignore[method-assign]
+            write()
+            await reader.lost
+            self.assertEqual(len(self.flushLoggedErrors(type(error))), 1)

@@ -158,6 +158,7 @@ class Hub:
         if self._over is not None:
             raise NotFound(f"its terminal is closed: {self._over.reason or 'the program ended'}")
         attachment = Attachment(self, viewer, mode, sane_size(columns, rows), self._queue_limit, direct)
+        self.settle()  # what was typed elsewhere came first
         if mode is Mode.DRIVE:
             self._driver = attachment
             self._want(attachment.size, at_once=True)
@@ -217,6 +218,7 @@ class Hub:
         """For attachments: a terminal has another size."""
         attachment.size = sane_size(*attachment.size)
         if attachment.mode is Mode.DRIVE:
+            self.settle()
             self._want(attachment.size)
 
     def changed(self) -> None:

@@ -210,6 +210,13 @@ class TypingTests(HubTests):
         second.typed(b"\x1b[?62c")
         self.assertEqual(self.program.typed, b"\x1b[?62cx\x1b[I")
 
+    def test_who_comes_after_a_key_is_the_one_in_use(self) -> None:
+        _, first = self.stage.attach()
+        first.typed(b"x")
+        self.stage.attach(columns=100, rows=40)
+        self.clock.advance(1)
+        self.assertEqual(self.hub.size, (100, 40))
+
     def test_when_the_one_in_use_leaves_any_other_answers(self) -> None:
         (_, first), (_, second) = self.stage.attach(), self.stage.attach()
         second.detach()
