@@ -34,6 +34,7 @@ _EVENT = re.compile(
     r"[^<>]*>(?P<payload>(?:(?!<event[\s>]).)*?)</event\s*>",
     re.DOTALL,
 )
+_WRAPPING = re.compile(r"[\s│┃|║▌▏▐]+")
 _FRAME = re.compile(r"^[\s│┃|║▌▏]*|[\s│┃|║▐]*$", re.MULTILINE)
 
 
@@ -54,8 +55,8 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def gist(self) -> tuple[str, str]:
-        """What two of them have in common that differ only in where they are wrapped, perhaps within a word."""
-        return self.topic, "".join(self.payload.split())
+        """What two of them have in common that differ only in how they are wrapped, even within a word, or framed."""
+        return self.topic, _WRAPPING.sub("", self.payload)
 
 
 class Promise:

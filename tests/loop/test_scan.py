@@ -178,6 +178,14 @@ class EventTests(SynchronousTestCase):
         scanner.end()
         self.assertEqual(scanner.events, [Event("a", "x" * 40 + "\ny")])
 
+    def test_one_in_a_frame_that_reaches_the_margin_is_one(self) -> None:
+        rows = ['<event topic="a">', "the first half of", "what is to be said", "</event>"]
+        output = "".join(f"│ {row:36} │\r\n" for row in rows) + "x\r\n" * 100
+        for step in (0, 7):
+            scanner = scan(output.encode(), step=step)
+            scanner.end()
+            self.assertEqual(scanner.events, [Event("a", "the first half of\nwhat is to be said")])
+
     def test_one_that_is_longer_than_the_screen(self) -> None:
         lines = [f"line {n}" for n in range(200)]
         scanner = scan(b'<event topic="a">' + "\r\n".join(lines).encode() + b"</event>\r\n" + b"x\r\n" * 50, step=100)
