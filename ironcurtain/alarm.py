@@ -46,8 +46,8 @@ class Alarm:
 
     def rang(self) -> None:
         """It can be read: that has been seen."""
+        self._at = None  # first: better one that rings in vain than none
         os.read(self.descriptor, 8)
-        self._at = None
 
     def close(self) -> None:
         """It rings no more."""

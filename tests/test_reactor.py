@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from selectors import EVENT_READ, EVENT_WRITE, EpollSelector
@@ -19,7 +21,7 @@ from twisted.internet.main import CONNECTION_DONE
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.reactor import MOST, DirectLoop, DirectReactor, DirectSelector
+from ironcurtain.reactor import MOST, NEW_OBJECTS, DirectLoop, DirectReactor, DirectSelector
 from tests.conftest import reactor
 
 PATIENCE = 60.0
@@ -275,6 +277,14 @@ class ReactorTests(TestCase):
     def test_it_is_ours(self) -> None:
         self.assertIsInstance(reactor, DirectReactor)
 
+    def test_it_is_the_daemons(self) -> None:
+        program = (
+            "import gc; from ironcurtain.tap import require_asyncio_reactor; require_asyncio_reactor()\n"
+            "from twisted.internet import reactor; print(type(reactor).__name__, gc.get_threshold()[0])"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.stdout, f"DirectReactor {NEW_OBJECTS}\n", done.stderr)
+
     async def test_an_end(self) -> None:
         reader, write = self.reader(lambda: CONNECTION_DONE)
         write()
@@ -290,13 +300,15 @@ class ReactorTests(TestCase):
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
 
     async def test_what_is_no_error_of_a_program_does_not_end_the_reactor(self) -> None:
-        def fail() -> None:
-            raise asyncio.CancelledError
+        for error in (asyncio.CancelledError(), SystemExit(1)):
 
-        reader, write = self.reader(fail)
-        write()
-        self.assertIsInstance(await reader.lost, asyncio.CancelledError)
-        self.assertEqual(len(self.flushLoggedErrors(asyncio.CancelledError)), 1)
+            def fail(error: BaseException = error) -> None:
+                raise error
+
+            reader, write = self.reader(fail)
+            write()
+            self.assertIs(await reader.lost, error)
+            self.assertEqual(len(self.flushLoggedErrors(type(error))), 1)
 
     async def test_an_end_that_raises_does_not_end_the_reactor(self) -> None:
         for error in (ValueError("bad"), SystemExit(1)):

@@ -54,6 +54,11 @@ class Event(msgspec.Struct, frozen=True):
         return tuple(_WORD.findall(self.payload))
 
     @property
+    def spaced(self) -> tuple[str, str]:
+        """What two of them have in common that differ only in blanks and line ends."""
+        return self.topic, " ".join(self.payload.split())
+
+    @property
     def gist(self) -> tuple[str, str]:
         """What two of them have in common that differ only in how they are wrapped, even within a word, or framed."""
         return self.topic, _WRAPPING.sub("", self.payload)

@@ -74,7 +74,7 @@ class Scanner:
         self._seen: dict[tuple[int, str], bool] = {}
         self._typed, self._typed_new = b"", False
         self.events: list[Event] = []
-        self._gists: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
 
     def feed(self, data: bytes) -> None:
         """Take output, cut anywhere; it is read later."""
@@ -171,10 +171,7 @@ class Scanner:
         for glue in _ways(lines):
             if new or self._seen or self._promise.hint in _joined(shown, glue)[0]:
                 self._find_promise(*_joined(lines, glue))
-        lines = [*(self._begun or self._tail()), *shown]
-        ways = _ways(lines)
-        for glue in ways:
-            self._find_events(events_in(_joined(lines, glue)[0], cut_topics=glue is ways[-1]))
+        self._find_events([*(self._begun or self._tail()), *shown])
 
     def _tail(self) -> list[Line]:
         """:returns: the last lines that scrolled off, as far as what follows may go on with them."""
@@ -195,14 +192,25 @@ class Scanner:
         count = 0 if self._page.alternates else min(new + CONTEXT_LINES, len(self._kept))
         return [self._kept[-number] for number in range(count, 0, -1)]
 
-    def _find_events(self, events: Sequence[Event]) -> None:
-        for event in events:
-            known = event.gist in self._gists or len(self.events) >= EVENTS_LIMIT
-            fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
-            if fits and not known and not self._echo.repeats_event(event):
-                self.events.append(event)
-                self._gists.add(event.gist)
-                self._on_event(event)
+    def _find_events(self, lines: Sequence[Line]) -> None:
+        ways = _ways(lines)
+        gists: set[tuple[str, str]] = set()
+        for glue in ways:
+            events = events_in(_joined(lines, glue)[0], cut_topics=glue is ways[-1])
+            for event in events:
+                if event.gist in gists:  # one of those that were found in the other way
+                    self._known.add(event.spaced)
+                else:
+                    self._find_event(event)
+            gists = {event.gist for event in events}
+
+    def _find_event(self, event: Event) -> None:
+        fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
+        known = event.spaced in self._known or len(self.events) >= EVENTS_LIMIT
+        if fits and not known and not self._echo.repeats_event(event):
+            self.events.append(event)
+            self._known.add(event.spaced)
+            self._on_event(event)
 
     def _find_promise(self, text: str, starts: list[tuple[int, int]]) -> None:
         """:param starts: where lines begin in the text, each with its number."""

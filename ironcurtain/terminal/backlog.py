@@ -72,9 +72,11 @@ class Backlog:
     def _due(self) -> None:
         self._timer = None
         now = self._clock.seconds()
-        if begin := now - self._last >= REST_SECONDS or now - self._first >= LONGEST_SECONDS:
-            until = self.size - SLICE
-            while self._work and self.size > until:
+        begin = now - self._last >= REST_SECONDS or now - self._first >= LONGEST_SECONDS
+        until = self.size - SLICE
+        try:
+            while begin and self._work and self.size > until:
                 self._do()
-        if self._work:
-            self._timer = self._clock.callLater(0 if begin else REST_SECONDS, self._due)
+        finally:  # what one work raises is not the others' loss
+            if self._work:
+                self._timer = self._clock.callLater(0 if begin else REST_SECONDS, self._due)

@@ -286,10 +286,10 @@ class Hub:
     def _resize(self) -> None:
         if self._wanted == self._size or self._over is not None:
             return
-        self._size = self._wanted
-        self.in_order(partial(self._screen.resize, *self._size))
-        self._record(lambda recording, now: recording.resized(now, *self._size))
-        self._stream.resize(*self._size)
+        size = self._size = self._wanted
+        self.in_order(partial(self._screen.resize, *size))
+        self._record(lambda recording, now: recording.resized(now, *size))
+        self._stream.resize(*size)
         if self._resizing is None:
             self._resizing = self._clock.callLater(RESIZE_SECONDS, self._resize_again)
 

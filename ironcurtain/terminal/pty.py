@@ -23,16 +23,13 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
-from ironcurtain.terminal.burst import pass_on
+from ironcurtain.terminal.burst import READ_SIZE, pass_on
 from ironcurtain.terminal.direct import write_now
 from ironcurtain.terminal.ending import Ending
 from ironcurtain.terminal.model import Ended, sane_size
 
 READ_LIMIT = 64 * 1024
 """Most bytes that are read at once (our choice)."""
-
-PIECE = 8 * 1024
-"""Most bytes of one read (the kernel gives half of that)."""
 
 SHORT = 64
 """A read that gave fewer bytes than these has given all there is (our choice: the echo of a key)."""
@@ -185,7 +182,7 @@ class LocalPty:
         descriptor, size = self._descriptor, 0
         while descriptor is not None and size < READ_LIMIT:
             try:
-                piece = os.read(descriptor, PIECE)
+                piece = os.read(descriptor, READ_SIZE)
             except BlockingIOError:
                 break
             except OSError:  # as a terminal says that all who had it are gone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -49,6 +49,13 @@ class PromiseTests(SynchronousTestCase):
         wrapped = [text[at : at + columns] for at in range(0, len(text), columns)]
         lines = ["no"] * above + wrapped + ["and"] * below
         self.assertTrue(scan("\r\n".join(lines).encode(), size=(columns, 12), step=step).end())
+
+    def test_much_comes_while_it_is_written_over_several_rows(self) -> None:
+        scanner = Scanner(Promise(PROMISE), PROMPT, (3, 12))
+        for output in (b"LOO\r\nP_C\r\nOMP\r\n", b"LET\r\nE\r\n" + b"no\r\n" * 2000):
+            scanner.feed(output)
+            scanner.catch_up()
+        self.assertTrue(scanner.end())
 
     @given(st.sampled_from(sorted(MADE)), st.integers(1, 9))
     def test_it_is_found_however_reads_are_cut(self, name: str, step: int) -> None:
@@ -153,6 +160,7 @@ class EventTests(SynchronousTestCase):
                 scanner.end()
                 self.assertEqual(scanner.events, [done], (output, step))
 
+    @example(columns=5, before=47, above=38, below=266, step=0)  # lines that end in a blank, read all at once
     @settings(max_examples=300)
     @given(st.integers(5, 60), st.integers(0, 60), st.integers(0, 40), st.integers(0, 300), st.integers(0, 2000))
     def test_they_are_found_where_a_program_wrapped_them(
@@ -165,6 +173,11 @@ class EventTests(SynchronousTestCase):
         scanner.end()
         found = [(event.topic, "".join(event.payload.split())) for event in scanner.events]
         self.assertEqual(found, [("build.done", "Itisalldone")])
+
+    def test_blanks_tell_them_apart(self) -> None:
+        scanner = scan(b'<event topic="n">1 1</event>\r\n<event topic="n">11</event>\r\n' + b"x" * 40 + b"\r\n" * 30)
+        scanner.end()
+        self.assertEqual([event.payload for event in scanner.events], ["1 1", "11"])
 
     def test_a_topic_of_several_words(self) -> None:
         for topic in ("build is done", "build\r\nis done"):
@@ -253,6 +266,12 @@ class ManyLinesTests(SynchronousTestCase):
         scanner = scan(output.encode(), size=(1000, 24))
         scanner.end()
         self.assertEqual([event.payload for event in scanner.events], payloads)
+
+    def test_an_event_that_is_never_closed_hides_no_other(self) -> None:
+        output = b'<event topic="a">never closed\r\n' + b"some line\x1b[K\r\n" * 4000 + b'<event topic="b">c</event>'
+        scanner = scan(output, step=100)
+        scanner.end()
+        self.assertEqual(scanner.events, [Event("b", "c")])
 
     def test_an_event_that_is_too_long(self) -> None:
         scanner = scan(b'<event topic="a">' + b"some line of a build\r\n" * 5000 + b"</event>\r\n" + b"\r\n" * 50)

@@ -44,6 +44,16 @@ class BacklogTests(SynchronousTestCase):
         self.assertEqual((self.done, bool(self.backlog), self.backlog.size), ([1], False, 0))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
+    def test_what_one_work_raises_is_not_the_others_loss(self) -> None:
+        def fail() -> None:
+            raise ValueError("bad")
+
+        self.backlog.add(0, fail)
+        self.add(1)
+        self.assertRaises(ValueError, self.clock.advance, REST_SECONDS)
+        self.clock.advance(REST_SECONDS)
+        self.assertEqual(self.done, [1])
+
     def test_another_burst_puts_it_off(self) -> None:
         for number in range(10):
             self.burst(number)

@@ -217,6 +217,14 @@ class TypingTests(HubTests):
         self.clock.advance(1)
         self.assertEqual(self.hub.size, (100, 40))
 
+    def test_who_resizes_after_a_key_has_the_size(self) -> None:
+        (_, first), (_, second) = self.stage.attach(), self.stage.attach()
+        first.typed(b"x")
+        first.typed(b"y")
+        second.resized(100, 40)
+        self.clock.advance(1)
+        self.assertEqual(self.hub.size, (100, 40))
+
     def test_when_the_one_in_use_leaves_any_other_answers(self) -> None:
         (_, first), (_, second) = self.stage.attach(), self.stage.attach()
         second.detach()
