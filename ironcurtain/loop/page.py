@@ -93,7 +93,7 @@ class Page:
         self.new_line()
         above, self._page, self.y = self._page[: self.y], self._empty(self.rows), 0
         before = "".join([row.text for row in above])  # it may have begun several rows ago, where they are short
-        self._leave(above, lines[1 : -self.rows], self._is_in(before + "".join(lines)))
+        self._leave(above, lines[1 : -self.rows], self._is_in(before + "".join(lines[1:])))
         for line in lines[-self.rows : -1]:
             self.write(line)
             self.new_line()

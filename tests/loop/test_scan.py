@@ -52,7 +52,7 @@ class PromiseTests(SynchronousTestCase):
 
     def test_much_comes_while_it_is_written_over_several_rows(self) -> None:
         scanner = Scanner(Promise(PROMISE), PROMPT, (3, 12))
-        for output in (b"LOO\r\nP_C\r\nOMP\r\n", b"LET\r\nE\r\n" + b"no\r\n" * 2000):
+        for output in (b"LOO\r\nP_C\r\n", b"OMP\r\nLET\r\nE\r\n" + b"no\r\n" * 2000):
             scanner.feed(output)
             scanner.catch_up()
         self.assertTrue(scanner.end())
