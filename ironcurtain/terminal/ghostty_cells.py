@@ -75,6 +75,8 @@ class _Line:
         look = cells[0].look
         if look.background:
             return b"\x1b[0;%bm\x1b[%dX\x1b[%dC\x1b[0m" % (look.background, len(cells), len(cells))
+        if all(cell.empty for cell in cells):  # blanks would be text
+            return b"\x1b[%dC" % len(cells)
         style = self._style(column, look.style)
         before, after = (b"\x1b[0;%bm" % style, b"\x1b[0m") if style else (b"", b"")
         if look.protected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
@@ -103,6 +103,7 @@ class RedrawTests(SynchronousTestCase):
     def the_emulator(self) -> Emulator:
         return self.screen._emulator
 
+    @example(output=[b"\x1b[48;5;20m", b"\x1b[5;10H", b"\x1b[K"], before=[])
     @given(outputs, pieces)
     def test_it_looks_the_same(self, output: list[bytes], before: list[bytes]) -> None:
         self.screen = GhosttyScreen(20, 8)
