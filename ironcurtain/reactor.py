@@ -25,6 +25,7 @@ from twisted.logger import Logger
 from twisted.python.log import callWithLogger
 
 from ironcurtain.alarm import Alarm
+from ironcurtain.cork import cork
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
@@ -45,8 +46,8 @@ NEW_OBJECTS = 20_000
 
 class DirectSelector(EpollSelector):
     """
-    Where one descriptor can be read and nothing else is to be done, it calls who reads that descriptor by itself, and
-    waits again: all that happens does so in the order in which asyncio would have it happen.
+    Where descriptors can be read and nothing else is to be done, it calls who reads them by itself, and waits again:
+    all that is called is called in asyncio's order. What several of them write goes out when all have been called.
 
     :ivar asked: set this whenever something is to be done.
     """
@@ -105,12 +106,11 @@ class DirectSelector(EpollSelector):
             self._alarm.by(monotonic() + timeout)
         while True:
             found = self._epoll.poll(-1, MOST)
-            descriptor, event = found[0] if len(found) == 1 else (-1, 0)
-            reader = self._readers.get(descriptor)
-            if reader is None or event != _IN:
+            due = [(fd, reader) for fd, event in found if event == _IN and (reader := self._readers.get(fd))]
+            if len(due) < len(found):
                 return self._known(found)
             self.asked = False
-            reader()
+            self._call(due)
             if self.asked:
                 return []
 
@@ -119,6 +119,18 @@ class DirectSelector(EpollSelector):
         self._alarm.close()
         self._epoll.close()
         super().close()
+
+    def _call(self, due: list[tuple[int, Callable[[], object]]]) -> None:
+        if len(due) == 1:
+            due[0][1]()
+            return
+        cork.on = True
+        try:
+            for descriptor, reader in due:
+                if self._readers.get(descriptor) is reader:  # what was called before may have ended this one
+                    reader()
+        finally:
+            cork.release()
 
     def _rang(self) -> None:
         self._alarm.rang()
@@ -139,7 +151,19 @@ class DirectLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.selector = DirectSelector()
+        self._begun = False
         super().__init__(self.selector)
+        self._begun = True
+
+    def _add_reader(self, fd: int, callback: Callable[[*Ts], object], *args: *Ts) -> asyncio.Handle:
+        """
+        All of asyncio's readers come by here, those of its transports too. The first one, of the loop itself, is left:
+        what another thread asks for is not seen in ``call_soon``.
+        """
+        handle: asyncio.Handle = super()._add_reader(fd, callback, *args)  # type: ignore[misc]
+        if self._begun:
+            self.selector.call(fd, handle._run)
+        return handle
 
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from typing import Any, Final
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.error import ConnectionDone, ConnectionLost
@@ -27,17 +27,22 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.bridge import from_asyncio
+from ironcurtain.cork import cork
 
 # What came is taken out before anything else can come. Left to itself, asyncio asks for 256 KiB of memory each time,
 # which takes longer than all else that it does.
 _BUFFER = bytearray(64 * 1024)
 _VIEW = memoryview(_BUFFER)
 
+HELD_LIMIT: Final = 64 * 1024
+"""How many bytes wait while others are handled (our choice: as many as one reading brings)."""
+
 
 @implementer(ITransport, IConsumer, IPushProducer)
 class Stream(asyncio.BufferedProtocol):
     """
-    The transport of a Twisted protocol. What is written goes out at once, as far as the other side takes it.
+    The transport of a Twisted protocol. What is written goes out at once, as far as the other side takes it, or with
+    what others write (:mod:`ironcurtain.cork`).
 
     A producer that is registered (a push producer) is paused while anything waits to go out, and resumed when nothing
     does. A protocol that is half-closeable keeps writing when the other side sends no more.
@@ -50,25 +55,36 @@ class Stream(asyncio.BufferedProtocol):
         self._transport: Any = None
         self._producer: Any = None
         self._blocked = self._over = False
+        self._held = b""
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now."""
-        self._transport.write(data)
+        if not cork.on or len(self._held) + len(data) > HELD_LIMIT:
+            self._send()
+            self._transport.write(data)
+        elif self._held:
+            self._held += data
+        else:
+            self._held = data
+            cork.put_off(self._send)
 
     def writeSequence(self, iovec: Any) -> None:
         """Send several pieces."""
-        self._transport.write(b"".join(iovec))
+        self.write(b"".join(iovec))
 
     def loseConnection(self) -> None:
         """End the connection once all that was written is out."""
+        self._send()
         self._transport.close()
 
     def abortConnection(self) -> None:
         """End the connection now."""
+        self._held = b""
         self._transport.abort()
 
     def loseWriteConnection(self) -> None:
         """Say that nothing more will be written."""
+        self._send()
         self._transport.write_eof()
 
     def pauseProducing(self) -> None:
@@ -125,10 +141,11 @@ class Stream(asyncio.BufferedProtocol):
             self._protocol.dataReceived(bytes(_VIEW[:nbytes]))
         except Exception:
             self.log.failure("a connection is ended, since what it sent could not be handled")
-            self._transport.abort()
+            self.abortConnection()
 
     def eof_received(self) -> bool:
         """:returns: for asyncio, whether the connection stays open to be written to."""
+        self._send()
         if not IHalfCloseableProtocol.providedBy(self._protocol):
             return False
         self._protocol.readConnectionLost()
@@ -148,9 +165,14 @@ class Stream(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """For asyncio."""
-        self._over = True
+        self._over, self._held = True, b""
         reason = ConnectionDone() if exc is None else ConnectionLost(str(exc))
         self._protocol.connectionLost(Failure(reason))
+
+    def _send(self) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._transport.write(held)
 
 
 def _address(name: Any) -> IPv4Address | IPv6Address | UNIXAddress:

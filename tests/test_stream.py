@@ -17,7 +17,8 @@ from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
 from ironcurtain.bridge import soon
-from ironcurtain.stream import Stream, adopt, connect, serve
+from ironcurtain.cork import cork
+from ironcurtain.stream import HELD_LIMIT, Stream, adopt, connect, serve
 
 reactor: Any = _reactor
 
@@ -98,7 +99,9 @@ async def _nothing() -> None:
     pass
 
 
-class StreamTests(TestCase):
+class Connected(TestCase):
+    """Protocols on streams."""
+
     async def connected(self, protocol: Kept) -> socket.socket:
         """:returns: the other side of a protocol's connection; it does not block."""
         mine, other = socket.socketpair()
@@ -118,6 +121,8 @@ class StreamTests(TestCase):
         await protocol.lost
         return reasons[0].value
 
+
+class StreamTests(Connected):
     async def test_both_ways(self) -> None:
         protocol = Kept()
         other = await self.connected(protocol)
@@ -222,6 +227,102 @@ class StreamTests(TestCase):
         (await self.connected(protocol)).sendall(b"!")
         self.assertIsInstance(await self.reason(protocol), ConnectionDone)
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+
+
+class CorkTests(Connected):
+    """What is written while the cork is on goes out when it is released."""
+
+    async def corked(self, protocol: Kept) -> socket.socket:
+        """:returns: the other side of a protocol's connection, whose writing waits."""
+        other = await self.connected(protocol)
+        cork.on = True
+        self.addCleanup(cork.release)
+        return other
+
+    def got(self, other: socket.socket) -> bytes:
+        """:returns: what the other side has now."""
+        try:
+            return other.recv(MUCH)
+        except BlockingIOError:
+            return b""
+
+    async def test_it_waits_and_is_sent_in_one_piece(self) -> None:
+        protocol = Kept()
+        other = await self.corked(protocol)
+        protocol.transport.write(b"one ")
+        protocol.transport.writeSequence([b"two ", b"three"])
+        self.assertEqual(self.got(other), b"")
+        cork.release()
+        self.assertEqual(self.got(other), b"one two three")
+        protocol.transport.write(b"four")
+        self.assertEqual(self.got(other), b"four")
+        await self.ended(protocol)
+
+    async def test_so_much_does_not_wait(self) -> None:
+        protocol = Kept()
+        other = await self.corked(protocol)
+        protocol.transport.write(b"a")
+        protocol.transport.write(b"b" * HELD_LIMIT)
+        self.assertEqual(self.got(other), b"a" + b"b" * HELD_LIMIT)
+        protocol.transport.write(b"c")
+        self.assertEqual(self.got(other), b"")
+        cork.release()
+        self.assertEqual(self.got(other), b"c")
+        await self.ended(protocol)
+
+    async def test_an_end_comes_after_it(self) -> None:
+        for end in ("loseConnection", "loseWriteConnection"):
+            protocol = Kept()
+            other = await self.corked(protocol)
+            protocol.transport.write(b"last words")
+            getattr(protocol.transport, end)()
+            self.assertEqual(self.got(other), b"last words")
+            cork.release()
+            await self.ended(protocol)
+            self.assertEqual(self.got(other), b"")
+
+    async def test_whoever_says_no_more_still_gets_it(self) -> None:
+        protocol = Kept()
+        other = await self.corked(protocol)
+        protocol.transport.write(b"last words")
+        other.shutdown(socket.SHUT_WR)
+        await self.reason(protocol)
+        self.assertEqual(self.got(other), b"last words")
+
+    async def test_it_goes_nowhere_after_an_abort(self) -> None:
+        protocol = Kept()
+        other = await self.corked(protocol)
+        protocol.transport.write(b"half a message")
+        await self.ended(protocol)
+        cork.release()
+        self.assertEqual(self.got(other), b"")
+
+    async def test_what_cannot_be_sent_keeps_nobody_waiting(self) -> None:
+        wrong, right = Kept(), Kept()
+        await self.corked(wrong)
+        other = await self.corked(right)
+        wrong.transport.loseWriteConnection()
+        wrong.transport.write(b"after the end")
+        right.transport.write(b"hello")
+        cork.release()
+        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
+        self.assertEqual(self.got(other), b"hello")
+        for protocol in (wrong, right):
+            await self.ended(protocol)
+
+    async def test_what_several_write_at_once(self) -> None:
+        protocols = [Kept() for _ in range(20)]
+        others = [await self.connected(protocol) for protocol in protocols]
+        for other in others:
+            other.sendall(b"hello")
+        for protocol in protocols:
+            protocol.dataReceived = protocol.transport.write  # type: ignore[method-assign]
+        for other in others:
+            while not (got := self.got(other)):
+                await deferLater(reactor, 0)
+            self.assertEqual(got, b"hello")
+        for protocol in protocols:
+            await self.ended(protocol)
 
 
 class ServerTests(TestCase):
