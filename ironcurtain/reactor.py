@@ -106,11 +106,14 @@ class DirectSelector(EpollSelector):
             self._alarm.by(monotonic() + timeout)
         while True:
             found = self._epoll.poll(-1, MOST)
-            due = [(fd, reader) for fd, event in found if event == _IN and (reader := self._readers.get(fd))]
-            if len(due) < len(found):
-                return self._known(found)
+            for descriptor, event in found:
+                if event != _IN or descriptor not in self._readers:
+                    return self._known(found)
             self.asked = False
-            self._call(due)
+            if len(found) == 1:
+                self._readers[descriptor]()
+            else:
+                self._call_all([(descriptor, self._readers[descriptor]) for descriptor, _ in found])
             if self.asked:
                 return []
 
@@ -120,10 +123,7 @@ class DirectSelector(EpollSelector):
         self._epoll.close()
         super().close()
 
-    def _call(self, due: list[tuple[int, Callable[[], object]]]) -> None:
-        if len(due) == 1:
-            due[0][1]()
-            return
+    def _call_all(self, due: list[tuple[int, Callable[[], object]]]) -> None:
         cork.on = True
         try:
             for descriptor, reader in due:

@@ -79,7 +79,6 @@ class Stream(asyncio.BufferedProtocol):
 
     def abortConnection(self) -> None:
         """End the connection now."""
-        self._held = b""
         self._transport.abort()
 
     def loseWriteConnection(self) -> None:
@@ -165,7 +164,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """For asyncio."""
-        self._over, self._held = True, b""
+        self._over = True
         reason = ConnectionDone() if exc is None else ConnectionLost(str(exc))
         self._protocol.connectionLost(Failure(reason))
 

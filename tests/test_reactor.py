@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -24,6 +24,7 @@ from tests.conftest import reactor
 from tests.pipes import pair
 
 PATIENCE = 60.0
+VARIABLE: ContextVar[str] = ContextVar("VARIABLE")
 
 
 class LoopTests(SynchronousTestCase):
@@ -102,7 +103,12 @@ class TransportTests(SynchronousTestCase):
             errors.append({"message": "nothing happened"})
             loop.stop()
 
-        transport, _ = loop.run_until_complete(loop.create_connection(lambda: Heard(lambda: act(loop)), sock=mine))
+        async def connect() -> asyncio.Transport:
+            VARIABLE.set("the transport's")
+            transport, _ = await loop.create_connection(lambda: Heard(lambda: act(loop)), sock=mine)
+            return transport
+
+        transport = loop.run_until_complete(connect())
         loop.call_soon(lambda: loop.call_soon(theirs.send, b"x"))
         late = loop.call_later(PATIENCE, too_late)
         loop.run_forever()
@@ -124,25 +130,30 @@ class TransportTests(SynchronousTestCase):
         self.run_transport(act)
         self.assertIn("DirectSelector.select", callers)
 
-    def test_what_they_raise_is_told_to_the_loop(self) -> None:
-        def act(loop: DirectLoop) -> None:
-            loop.stop()
-            raise ValueError("bad")
-
-        (error,) = self.run_transport(act)
-        self.assertIsInstance(error["exception"], ValueError)
-
     def test_they_have_their_own_context(self) -> None:
-        variable: ContextVar[str] = ContextVar("variable")
-        variable.set("theirs")
         seen: list[str] = []
 
         def act(loop: DirectLoop) -> None:
-            seen.append(variable.get("none"))
+            seen.append(VARIABLE.get("another"))
             loop.stop()
 
-        copy_context().run(self.run_transport, act)
-        self.assertEqual(seen, ["theirs"])
+        self.run_transport(act)
+        self.assertEqual(seen, ["the transport's"])
+
+    def test_what_a_reader_raises_is_told_to_the_loop(self) -> None:
+        reading, writing = pair(self)
+
+        def act(loop: DirectLoop) -> None:
+            def fail() -> None:
+                os.read(reading, 100)
+                loop.stop()
+                raise ValueError("bad")
+
+            loop.add_reader(reading, fail)
+            os.write(writing, b"x")
+
+        (error,) = self.run_transport(act)
+        self.assertIsInstance(error["exception"], ValueError)
 
     def test_from_another_thread(self) -> None:
         def act(loop: DirectLoop) -> None:
