@@ -21,6 +21,7 @@ _ESCAPE: Final = re.compile(rb"\\u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\(/)
 _HALF_ESCAPE: Final = re.compile(rb"(?:\\(?:u(?:0(?:0[2-7]?)?)?)?|%[2-7]?)\Z")
 _HALF_ESCAPE_BYTES: Final = b"\\%u0234567"
 _LONGEST_HALF: Final = 5
+_NO_ESCAPES: Final[list[tuple[int, int]]] = []
 
 
 class Scrubber:
@@ -31,22 +32,27 @@ class Scrubber:
     back only while they could be the beginning of it. After :meth:`flush`, another stream may follow.
     """
 
-    __slots__ = ("_bytes", "_forms", "_held", "_pattern")
+    __slots__ = ("_forms", "_literal", "_unescaped")
 
     def __init__(self, secret: Secret) -> None:
         self._forms = _forms(secret)
-        self._bytes = b"".join(self._forms)
-        self._pattern: re.Pattern[bytes] | None = None
-        self._held = b""
+        self._unescaped = _Search(self._forms, unescape=True)
+        self._literal: _Search | None = None
 
     def feed(self, data: bytes, last: bool = False) -> bytes:
         """
         :param last: whether the stream ends with it.
         :returns: what can be passed on now.
         """
-        if self._held:
-            data = self._held + data
-        return self._pass_on(data, last)
+        out = self._unescaped.feed(data, last)
+        if self._unescaped.found_escape:
+            # Its end may be the beginning of the key, as it is: "%4" before a key that begins with "A".
+            if self._literal is None:
+                self._literal = _Search(self._forms, unescape=False)
+            out = self._literal.feed(out, last)
+            if last:
+                self._unescaped.found_escape = False
+        return out
 
     def flush(self) -> bytes:
         """
@@ -54,17 +60,41 @@ class Scrubber:
 
         :returns: what was held back.
         """
-        return self._pass_on(self._held, final=True) if self._held else b""
+        return self.feed(b"", last=True)
 
-    def _pass_on(self, data: bytes, final: bool) -> bytes:
-        text, escapes = _unescaped(data if final else data[: _last_whole(data)])
-        keep = len(text) if final else self._first_open(text, 0)
+
+class _Search:
+    """
+    Overwrites some forms in one stream of bytes.
+
+    :param unescape: whether escapes count as what they stand for.
+    :ivar found_escape: whether there was one so far.
+    """
+
+    __slots__ = ("_bytes", "_forms", "_held", "_pattern", "_unescape", "found_escape")
+
+    def __init__(self, forms: tuple[bytes, ...], unescape: bool) -> None:
+        self._forms, self._unescape = forms, unescape
+        self._bytes = b"".join(forms)
+        self._pattern: re.Pattern[bytes] | None = None
+        self._held = b""
+        self.found_escape = False
+
+    def feed(self, data: bytes, last: bool) -> bytes:
+        """See :meth:`Scrubber.feed`."""
+        if self._held:
+            data = self._held + data
+        text, escapes = data, _NO_ESCAPES
+        if self._unescape:
+            text, escapes = _unescaped(data if last else data[: _last_whole(data)])
+        keep = len(text) if last else self._first_open(text, 0)
         found: list[tuple[int, int]] = []
         for form in self._forms:
             if form in text:
-                found, keep = self._find(text, keep, final)
+                found, keep = self._find(text, keep, last)
                 break
         if escapes:
+            self.found_escape = True
             found = [(_place(start, escapes), _place(stop, escapes)) for start, stop in found]
             keep = _place(keep, escapes)
         self._held = data[keep:]
@@ -121,7 +151,7 @@ def _unescaped(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
         gone by then.
     """
     if b"\\u00" not in data and b"%" not in data and b"\\/" not in data:
-        return data, []
+        return data, _NO_ESCAPES
     pieces: list[bytes] = []
     escapes: list[tuple[int, int]] = []
     done = gone = 0

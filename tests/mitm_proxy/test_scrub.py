@@ -53,6 +53,8 @@ class SlicingTests(SynchronousTestCase):
         self.assertEqual(scrubbed(data, size, key), scrubbed(data, key=key))
 
     @given(SECRETS.flatmap(lambda key: st.tuples(st.just(key), mixture(key))), st.integers(1, 40))
+    @example(("aabaabaa", b"%4aabaabaa"), 1)
+    @example(("aabaabaa", b"\\u0061aabaabaa"), 7)
     def test_the_length_stays_and_the_key_does_not(self, given: tuple[str, bytes], size: int) -> None:
         key, data = given
         out = scrubbed(data, size, key)
@@ -111,6 +113,21 @@ class FormTests(SynchronousTestCase):
         key = 'quote"and\\slash'
         for text in (key, json.dumps(key)[1:-1]):
             self.assertEqual(scrubbed(text.encode(), 2, key), b"*" * len(text))
+
+    def test_a_key_that_begins_in_an_escape(self) -> None:
+        for key in ("AIzaSy-0123456789", "0041-abcdefghijk"):
+            for before in ("%4", "\\u00", "%41 %4", "\\u0041 \\u00"):
+                for size in (1, 2, 3, 100):
+                    text = f"{before}{key} {before}{key}".encode()
+                    self.assertNotIn(key.encode(), scrubbed(text, size, key), (text, size))
+
+    def test_a_stream_after_one_with_escapes(self) -> None:
+        scrubber = Scrubber(Secret("AIzaSy-0123456789"))
+        for end in (lambda: scrubber.feed(b"AI", last=True), scrubber.flush):
+            self.assertEqual(scrubber.feed(b"%41 AI"), b"%41 ")
+            self.assertEqual(end()[:2], b"AI")
+            self.assertEqual(scrubber.feed(b"zaSy-0123456789%4"), b"zaSy-0123456789")
+            self.assertEqual(scrubber.flush(), b"%4")
 
     def test_twice_in_a_row(self) -> None:
         self.assertEqual(scrubbed((KEY + KEY + KEY[:5]).encode(), 4), b"*" * (2 * len(KEY)) + KEY[:5].encode())
