@@ -53,8 +53,8 @@ class Load:
 
 
 LOADS = (
-    Load("one", "post", 2000, 300),
-    Load("many", "post", 200, 200, (CONNECTIONS,)),  # as often for all: opening the connections takes its share
+    Load("one", "post", 2000, 1000),
+    Load("many", "post", 600, 600, (CONNECTIONS,)),  # so many that opening the connections hardly counts
     Load("new", "new", 150, 40),
     Load("events", "events", 100, 100, (STREAMS, GAP)),
 )

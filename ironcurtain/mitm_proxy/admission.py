@@ -27,7 +27,7 @@ class Admission:
 
     def __init__(self, shared: Shared, destination: Destination, name: str) -> None:
         self._shared, self._destination, self._name = shared, destination, name
-        self._scrubber = Scrubber(destination.credentials.real)
+        self._scrubber = Scrubber(destination.key_forms)
 
     def take(self, head: bytes) -> tuple[Request, Forward | Refusal]:
         """

@@ -26,6 +26,7 @@ from ironcurtain.mitm_proxy.plain import PlainSide
 from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder
+from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
@@ -146,7 +147,8 @@ class MitmProxy:
         dialer = Dialer(reactor, resolver, rule, side, self._limits)
         pool = Pool(partial(_dial, dialer), reactor, self._limits)
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
-        return Destination(credentials, ServerSide(partial(self._authority.leaf, rule.host)), pool)
+        serving = ServerSide(partial(self._authority.leaf, rule.host))
+        return Destination(credentials, serving, pool, KeyForms(real))
 
     def _sweep(self) -> None:
         shared = self._shared

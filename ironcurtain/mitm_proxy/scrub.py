@@ -24,6 +24,29 @@ _LONGEST_HALF: Final = 5
 _NO_ESCAPES: Final[list[tuple[int, int]]] = []
 
 
+class KeyForms:
+    """
+    How a key can stand in bytes, escapes apart: worked out once, for many streams.
+
+    :ivar all: the forms.
+    :ivar bytes: of which they consist.
+    """
+
+    __slots__ = ("_pattern", "all", "bytes")
+
+    def __init__(self, secret: Secret) -> None:
+        self.all = _forms(secret)
+        self.bytes = frozenset(b"".join(self.all))
+        self._pattern: re.Pattern[bytes] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[bytes]:
+        """Fits any of the forms."""
+        if self._pattern is None:  # hardly ever needed, and slow to make
+            self._pattern = re.compile(b"|".join(map(re.escape, self.all)))
+        return self._pattern
+
+
 class Scrubber:
     """
     One stream of bytes, in any slicing.
@@ -34,9 +57,9 @@ class Scrubber:
 
     __slots__ = ("_forms", "_literal", "_unescaped")
 
-    def __init__(self, secret: Secret) -> None:
-        self._forms = _forms(secret)
-        self._unescaped = _Search(self._forms, unescape=True)
+    def __init__(self, forms: KeyForms) -> None:
+        self._forms = forms
+        self._unescaped = _Search(forms, unescape=True)
         self._literal: _Search | None = None
 
     def feed(self, data: bytes, last: bool = False) -> bytes:
@@ -65,18 +88,16 @@ class Scrubber:
 
 class _Search:
     """
-    Overwrites some forms in one stream of bytes.
+    Overwrites a key in one stream of bytes.
 
     :param unescape: whether escapes count as what they stand for.
     :ivar found_escape: whether there was one so far.
     """
 
-    __slots__ = ("_bytes", "_forms", "_held", "_pattern", "_unescape", "found_escape")
+    __slots__ = ("_forms", "_held", "_unescape", "found_escape")
 
-    def __init__(self, forms: tuple[bytes, ...], unescape: bool) -> None:
+    def __init__(self, forms: KeyForms, unescape: bool) -> None:
         self._forms, self._unescape = forms, unescape
-        self._bytes = b"".join(forms)
-        self._pattern: re.Pattern[bytes] | None = None
         self._held = b""
         self.found_escape = False
 
@@ -89,7 +110,7 @@ class _Search:
             text, escapes = _unescaped(data if last else data[: _last_whole(data)])
         keep = len(text) if last else self._first_open(text, 0)
         found: list[tuple[int, int]] = []
-        for form in self._forms:
+        for form in self._forms.all:
             if form in text:
                 found, keep = self._find(text, keep, last)
                 break
@@ -101,12 +122,11 @@ class _Search:
         return _overwritten(data[:keep], found)
 
     def _find(self, text: bytes, keep: int, final: bool) -> tuple[list[tuple[int, int]], int]:
-        if self._pattern is None:
-            self._pattern = re.compile(b"|".join(map(re.escape, self._forms)))
+        pattern = self._forms.pattern
         found: list[tuple[int, int]] = []
         start = 0
         # What begins at `keep` may be the key: that is decided when there is more, and so is all that follows.
-        while (match := self._pattern.search(text, start)) is not None and match.start() < keep:
+        while (match := pattern.search(text, start)) is not None and match.start() < keep:
             found.append(match.span())
             start = match.end()
             if start > keep:
@@ -116,9 +136,9 @@ class _Search:
     def _first_open(self, text: bytes, start: int) -> int:
         """:returns: where the first form begins that the end of the text cuts off; the text's length if none does."""
         first = len(text)
-        if not text or text[-1] not in self._bytes:
+        if not text or text[-1] not in self._forms.bytes:
             return first
-        for form in self._forms:
+        for form in self._forms.all:
             at = text.find(form[:1], max(start, len(text) - len(form) + 1), first)
             while at >= 0:
                 if form.startswith(text[at:]):

@@ -14,6 +14,7 @@ from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
 from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.recording import Recorder
+from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.tls import ServerSide
 
 
@@ -24,11 +25,13 @@ class Destination:
 
     :param side: our side of TLS, with the certificate for the provider's host.
     :param pool: the session's connections to it.
+    :param key_forms: of the real key, which is kept out of answers.
     """
 
     credentials: Credentials
     side: ServerSide
     pool: Pool
+    key_forms: KeyForms
     familiar: FamiliarHeads = field(default_factory=FamiliarHeads)
 
 

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.llm.model import Usage
 from ironcurtain.mitm_proxy.answer import Answer
-from ironcurtain.mitm_proxy.scrub import Scrubber
+from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.usage import UsageReader
 from ironcurtain.secrets import Secret
 
@@ -22,7 +22,7 @@ STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encodi
 
 def answer(method: str = "POST", last: bool = False) -> Answer:
     """:returns: an answer that has not begun."""
-    return Answer(method, Scrubber(Secret(KEY)), UsageReader("anthropic"), last)
+    return Answer(method, Scrubber(KeyForms(Secret(KEY))), UsageReader("anthropic"), last)
 
 
 def chunk(data: bytes) -> bytes:

@@ -13,7 +13,7 @@ from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.providers import provider_rules
 from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
 from ironcurtain.mitm_proxy.refusals import Refusal
-from ironcurtain.mitm_proxy.scrub import Scrubber
+from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.upstream import Upstream
 from ironcurtain.mitm_proxy.usage import UsageReader
 from ironcurtain.secrets import Secret
@@ -100,7 +100,7 @@ class ExchangeTests(SynchronousTestCase):
     def make(self, chunked: bool) -> Exchange:
         """:returns: an exchange that has not begun."""
         (rule,) = provider_rules({}, ["anthropic"])
-        answer = Answer("POST", Scrubber(Secret("the-real-key")), UsageReader("anthropic"), False)
+        answer = Answer("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader("anthropic"), False)
         pool, recorder = cast(Pool, self.pool), cast(Recorder, self.recorder)
         return Exchange(self.client, Outgoing("request-1", b"HEAD ", chunked), answer, pool, recorder, rule)
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.scrub import Scrubber
+from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.secrets import Secret
 
 KEY = "sk-ant-api03-aB3_x-Yz9Qw7"
@@ -25,7 +25,7 @@ def percent(text: str) -> str:
 
 
 def scrubbed(data: bytes, size: int = 1 << 20, key: str = KEY) -> bytes:
-    scrubber = Scrubber(Secret(key))
+    scrubber = Scrubber(KeyForms(Secret(key)))
     return b"".join(scrubber.feed(data[i : i + size]) for i in range(0, len(data), size)) + scrubber.flush()
 
 
@@ -122,7 +122,7 @@ class FormTests(SynchronousTestCase):
                     self.assertNotIn(key.encode(), scrubbed(text, size, key), (text, size))
 
     def test_a_stream_after_one_with_escapes(self) -> None:
-        scrubber = Scrubber(Secret("AIzaSy-0123456789"))
+        scrubber = Scrubber(KeyForms(Secret("AIzaSy-0123456789")))
         for end in (lambda: scrubber.feed(b"AI", last=True), scrubber.flush):
             self.assertEqual(scrubber.feed(b"%41 AI"), b"%41 ")
             self.assertEqual(end()[:2], b"AI")
@@ -135,7 +135,7 @@ class FormTests(SynchronousTestCase):
 
 class DelayTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.scrubber = Scrubber(Secret(KEY))
+        self.scrubber = Scrubber(KeyForms(Secret(KEY)))
 
     def test_an_event_passes_at_once(self) -> None:
         for event in (
@@ -160,7 +160,7 @@ class DelayTests(SynchronousTestCase):
 
     @given(st.binary(max_size=100))
     def test_never_more_than_the_longest_form(self, data: bytes) -> None:
-        scrubber = Scrubber(Secret(KEY))
+        scrubber = Scrubber(KeyForms(Secret(KEY)))
         passed = len(scrubber.feed(data + KEY[:-1].encode()))
         self.assertEqual(passed, len(data))
 
