@@ -7,6 +7,7 @@ seventh less processor time, and answers come no later (``benchmarks/mitm.py``).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -22,7 +23,7 @@ class Cork:
 
     def __init__(self) -> None:
         self.on = False
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: deque[Callable[[], None]] = deque()
 
     def put_off(self, send: Callable[[], None]) -> None:
         """:param send: is called, once, when it is released."""
@@ -31,10 +32,9 @@ class Cork:
     def release(self) -> None:
         """Nothing waits from now on; what waited is sent, in the order in which it was put off."""
         self.on = False
-        waiting, self._waiting = self._waiting, []
-        for send in waiting:
+        while self._waiting:
             try:
-                send()
+                self._waiting.popleft()()
             except Exception:
                 self.log.failure("what was written could not be sent")
 

@@ -105,11 +105,11 @@ class DirectSelector(EpollSelector):
                 return self._known(self._epoll.poll(0, MOST))
             self._alarm.by(monotonic() + timeout)
         while True:
+            self.asked = False
             found = self._epoll.poll(-1, MOST)
             for descriptor, event in found:
                 if event != _IN or descriptor not in self._readers:
                     return self._known(found)
-            self.asked = False
             if len(found) == 1:
                 self._readers[descriptor]()
             else:
@@ -155,14 +155,14 @@ class DirectLoop(asyncio.SelectorEventLoop):
         super().__init__(self.selector)
         self._begun = True
 
-    def _add_reader(self, fd: int, callback: Callable[[*Ts], object], *args: *Ts) -> asyncio.Handle:
+    def _add_reader(self, fd: FileDescriptorLike, callback: Callable[[*Ts], object], *args: *Ts) -> asyncio.Handle:
         """
         All of asyncio's readers come by here, those of its transports too. The first one, of the loop itself, is left:
         what another thread asks for is not seen in ``call_soon``.
         """
         handle: asyncio.Handle = super()._add_reader(fd, callback, *args)  # type: ignore[misc]
         if self._begun:
-            self.selector.call(fd, handle._run)
+            self.selector.call(self.selector.get_key(fd).fd, handle._run)
         return handle
 
     def call_soon(
@@ -201,8 +201,10 @@ class DirectReactor(AsyncioSelectorReactor):
 
     def addReader(self, reader: IReadDescriptor) -> None:
         """See :class:`~twisted.internet.interfaces.IReactorFDSet`."""
+        known = reader in self._readers  # type: ignore[comparison-overlap]
         super().addReader(reader)
-        self._selector.call(reader.fileno(), partial(self._read, reader))
+        if not known:
+            self._selector.call(reader.fileno(), partial(self._read, reader))
 
     def _read(self, reader: IReadDescriptor) -> None:
         """Whatever a reader raises ends neither the loop nor other readers, as in Twisted."""

@@ -54,18 +54,20 @@ class Stream(asyncio.BufferedProtocol):
         self._protocol = protocol
         self._transport: Any = None
         self._producer: Any = None
-        self._blocked = self._over = False
+        self._blocked = self._said_all = self._over = False
         self._held = b""
 
     def write(self, data: bytes) -> None:
-        """Send, or keep what cannot be sent now."""
+        """Send, or keep what cannot be sent now. After :meth:`loseWriteConnection` it goes nowhere."""
+        if self._said_all:
+            return
         if not cork.on or len(self._held) + len(data) > HELD_LIMIT:
             self._send()
             self._transport.write(data)
         elif self._held:
             self._held += data
         else:
-            self._held = data
+            self._held = bytes(data)
             cork.put_off(self._send)
 
     def writeSequence(self, iovec: Any) -> None:
@@ -78,12 +80,14 @@ class Stream(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abortConnection(self) -> None:
-        """End the connection now."""
+        """End the connection now; what the other side could not take yet is lost."""
+        self._send()
         self._transport.abort()
 
     def loseWriteConnection(self) -> None:
         """Say that nothing more will be written."""
         self._send()
+        self._said_all = True
         self._transport.write_eof()
 
     def pauseProducing(self) -> None:

@@ -136,6 +136,32 @@ class SelectorTests(SynchronousTestCase):
             self.selected()
         self.assertEqual((self.called, cork.on), ([b"sent"], False))
 
+    def test_what_is_asked_for_while_it_waits_is_done(self) -> None:
+        reading, writing = self.watch(asks=False)
+        other, wakes = pair(self)
+        self.selector.register(other, EVENT_READ)
+        selector, epoll = self.selector, self.selector._epoll
+
+        class Finalizing:
+            """Where it waits, something is collected that asks for something."""
+
+            close = epoll.close
+
+            def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
+                """See :class:`select.epoll`."""
+                found = epoll.poll(timeout, most)
+                selector.asked = True
+                return found
+
+        def read() -> None:
+            self.called.append(os.read(reading, 100))
+            os.write(wakes, b"y")
+
+        selector._epoll = Finalizing()  # type: ignore[assignment]
+        selector.call(reading, read)
+        os.write(writing, b"x")
+        self.assertEqual((self.selected(), self.called), ([], [b"x"]))
+
     def test_what_sending_asks_for_is_done(self) -> None:
         (one, to_one), (_, to_other) = self.watch(asks=False), self.watch(asks=False)
 

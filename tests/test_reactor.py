@@ -163,6 +163,24 @@ class TransportTests(SynchronousTestCase):
 
         self.assertEqual(self.run_transport(act), [])
 
+    def test_what_a_program_names_by_itself_instead_of_by_its_number(self) -> None:
+        reading, writing = socket.socketpair()
+        for end in (reading, writing):
+            self.addCleanup(end.close)
+
+        def act(loop: DirectLoop) -> None:
+            def read() -> None:
+                reading.recv(1)
+                loop.stop()
+
+            loop.add_reader(reading.fileno(), lambda: errors.append("who read before"))
+            loop.add_reader(reading, read)
+            writing.send(b"x")
+
+        errors: list[Any] = []
+        errors += self.run_transport(act)
+        self.assertEqual(errors, [])
+
     def test_a_signal(self) -> None:
         def act(loop: DirectLoop) -> None:
             loop.add_signal_handler(signal.SIGUSR1, loop.stop)
@@ -219,6 +237,24 @@ class ReactorTests(TestCase):
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.stdout, f"DirectReactor {NEW_OBJECTS}\n", done.stderr)
+
+    async def test_readers_that_are_added_again_and_again(self) -> None:
+        rounds, counted, done = list[None](), list[None](), Deferred[None]()
+
+        def again() -> None:
+            rounds.append(None)
+            if len(rounds) < 100:
+                reactor.addReader(second)
+                to_first()
+                to_second()
+            else:
+                reactor.callLater(0, done.callback, None)
+
+        first, to_first = self.reader(again)
+        second, to_second = self.reader(lambda: counted.append(None))
+        again()
+        await done
+        self.assertGreater(len(counted), 90)
 
     async def test_an_end(self) -> None:
         reader, write = self.reader(lambda: CONNECTION_DONE)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from functools import partial
 from typing import Any
 
 from twisted.internet import reactor as _reactor
@@ -289,38 +291,70 @@ class CorkTests(Connected):
         await self.reason(protocol)
         self.assertEqual(self.got(other), b"last words")
 
-    async def test_it_goes_nowhere_after_an_abort(self) -> None:
+    async def test_what_was_written_before_an_abort_is_sent_as_without_it(self) -> None:
         protocol = Kept()
         other = await self.corked(protocol)
-        protocol.transport.write(b"half a message")
+        protocol.transport.write(b"goodbye")
         await self.ended(protocol)
+        self.assertEqual(self.got(other), b"goodbye")
+        protocol.transport.write(b"after the end")
         cork.release()
         self.assertEqual(self.got(other), b"")
 
-    async def test_what_cannot_be_sent_keeps_nobody_waiting(self) -> None:
-        wrong, right = Kept(), Kept()
-        await self.corked(wrong)
-        other = await self.corked(right)
-        wrong.transport.loseWriteConnection()
-        wrong.transport.write(b"after the end")
-        right.transport.write(b"hello")
+    async def test_what_is_written_after_the_last_word_goes_nowhere(self) -> None:
+        protocol = Kept()
+        other = await self.corked(protocol)
+        protocol.transport.loseWriteConnection()
+        protocol.transport.write(b"after the end")
         cork.release()
-        self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
-        self.assertEqual(self.got(other), b"hello")
-        for protocol in (wrong, right):
-            await self.ended(protocol)
+        protocol.transport.write(b"after the end")
+        protocol.transport.loseConnection()
+        self.assertIsInstance(await self.reason(protocol), ConnectionDone)
+        self.assertEqual(self.got(other), b"")
+
+    async def test_what_the_writer_changes_afterwards_is_sent_as_it_was(self) -> None:
+        protocol, written = Kept(), bytearray(b"one ")
+        other = await self.corked(protocol)
+        protocol.transport.write(written)
+        written[:] = b"two "
+        protocol.transport.write(written)
+        cork.release()
+        self.assertEqual((self.got(other), written), (b"one two ", b"two "))
+        await self.ended(protocol)
+
+    def test_what_cannot_be_sent_keeps_nobody_waiting(self) -> None:
+        sent: list[str] = []
+
+        def fail(error: BaseException) -> None:
+            raise error
+
+        for error in (ValueError("bad"), SystemExit(1)):
+            cork.on = True
+            cork.put_off(lambda error=error: fail(error))  # type: ignore[misc]
+            cork.put_off(lambda: sent.append("another"))
+            with contextlib.suppress(SystemExit):
+                cork.release()
+            cork.release()
+        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
+        self.assertEqual((sent, cork.on), (["another", "another"], False))
 
     async def test_what_several_write_at_once(self) -> None:
         protocols = [Kept() for _ in range(20)]
         others = [await self.connected(protocol) for protocol in protocols]
-        for other in others:
+        held, done = list[bool](), Deferred[None]()
+
+        def answer(protocol: Kept, data: bytes) -> None:
+            protocol.transport.write(data)
+            held.append(cork.on)
+            if len(held) == len(protocols):
+                reactor.callLater(0, done.callback, None)
+
+        for protocol, other in zip(protocols, others, strict=True):
+            protocol.dataReceived = partial(answer, protocol)  # type: ignore[method-assign]
             other.sendall(b"hello")
-        for protocol in protocols:
-            protocol.dataReceived = protocol.transport.write  # type: ignore[method-assign]
-        for other in others:
-            while not (got := self.got(other)):
-                await deferLater(reactor, 0)
-            self.assertEqual(got, b"hello")
+        await done
+        self.assertEqual([self.got(other) for other in others], [b"hello"] * len(others))
+        self.assertIn(True, held)
         for protocol in protocols:
             await self.ended(protocol)
 

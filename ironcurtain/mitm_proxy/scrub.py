@@ -24,19 +24,17 @@ _LONGEST_HALF: Final = 5
 _NO_ESCAPES: Final[list[tuple[int, int]]] = []
 
 
-class KeyForms:
+class _Forms:
     """
-    How a key can stand in bytes, escapes apart: worked out once, for many streams.
-
-    :ivar all: the forms.
-    :ivar bytes: of which they consist.
+    :ivar all: what is searched for.
+    :ivar bytes: of which that consists.
     """
 
     __slots__ = ("_pattern", "all", "bytes")
 
-    def __init__(self, secret: Secret) -> None:
-        self.all = _forms(secret)
-        self.bytes = frozenset(b"".join(self.all))
+    def __init__(self, forms: list[bytes]) -> None:
+        self.all = tuple(forms)
+        self.bytes = frozenset(b"".join(forms))
         self._pattern: re.Pattern[bytes] | None = None
 
     @property
@@ -45,6 +43,24 @@ class KeyForms:
         if self._pattern is None:  # hardly ever needed, and slow to make
             self._pattern = re.compile(b"|".join(map(re.escape, self.all)))
         return self._pattern
+
+
+class KeyForms:
+    """
+    How a key can stand in bytes: worked out once, for many streams.
+
+    :ivar literal: as it is, and in base64.
+    :ivar unescaped: those once more without escapes, since a key may itself look as if it were escaped.
+    :ivar looks_escaped: whether it does.
+    """
+
+    __slots__ = ("literal", "looks_escaped", "unescaped")
+
+    def __init__(self, secret: Secret) -> None:
+        forms = _forms(secret)
+        self.literal = _Forms(forms)
+        self.unescaped = _Forms([_unescaped(form)[0] for form in forms])
+        self.looks_escaped = self.literal.all != self.unescaped.all
 
 
 class Scrubber:
@@ -59,7 +75,7 @@ class Scrubber:
 
     def __init__(self, forms: KeyForms) -> None:
         self._forms = forms
-        self._unescaped = _Search(forms, unescape=True)
+        self._unescaped = _Search(forms.unescaped, unescape=True)
         self._literal: _Search | None = None
 
     def feed(self, data: bytes, last: bool = False) -> bytes:
@@ -68,10 +84,10 @@ class Scrubber:
         :returns: what can be passed on now.
         """
         out = self._unescaped.feed(data, last)
-        if self._unescaped.found_escape:
+        if self._unescaped.found_escape or self._forms.looks_escaped:
             # Its end may be the beginning of the key, as it is: "%4" before a key that begins with "A".
             if self._literal is None:
-                self._literal = _Search(self._forms, unescape=False)
+                self._literal = _Search(self._forms.literal, unescape=False)
             out = self._literal.feed(out, last)
             if last:
                 self._unescaped.found_escape = False
@@ -96,7 +112,7 @@ class _Search:
 
     __slots__ = ("_forms", "_held", "_unescape", "found_escape")
 
-    def __init__(self, forms: KeyForms, unescape: bool) -> None:
+    def __init__(self, forms: _Forms, unescape: bool) -> None:
         self._forms, self._unescape = forms, unescape
         self._held = b""
         self.found_escape = False
@@ -191,7 +207,7 @@ def _place(at: int, escapes: list[tuple[int, int]]) -> int:
     return at + (escapes[before - 1][1] if before else 0)
 
 
-def _forms(secret: Secret) -> tuple[bytes, ...]:
+def _forms(secret: Secret) -> list[bytes]:
     """:returns: how the key can stand in bytes, escapes apart."""
     raw = secret.reveal().encode()
     forms = [raw] if _PLAIN.fullmatch(raw) else [raw, json.dumps(secret.reveal()).encode()[1:-1]]
@@ -203,7 +219,7 @@ def _forms(secret: Secret) -> tuple[bytes, ...]:
             forms.append(inside)
             if b"+" in inside or b"/" in inside:
                 forms.append(inside.translate(_URL_SAFE))
-    return tuple(_unescaped(form)[0] for form in forms)  # a key may itself look as if it were escaped
+    return forms
 
 
 _PLAIN: Final = re.compile(rb"[A-Za-z0-9_.~-]*")

@@ -1,8 +1,8 @@
 """
 TLS between a transport, which carries encrypted bytes, and a protocol, which sees them decrypted.
 
-The standard library encrypts and decrypts in memory (``ssl.MemoryBIO``): nothing here touches a socket. Records go out
-at once, one ``write`` for each that the protocol makes, and the transport's own back-pressure is all there is.
+The standard library encrypts and decrypts in memory (``ssl.MemoryBIO``): nothing here touches a socket. The transport
+gets records at once, one ``write`` for each that the protocol makes, and its own back-pressure is all there is.
 """
 
 from __future__ import annotations

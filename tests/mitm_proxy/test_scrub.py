@@ -115,7 +115,7 @@ class FormTests(SynchronousTestCase):
             self.assertEqual(scrubbed(text.encode(), 2, key), b"*" * len(text))
 
     def test_a_key_that_begins_in_an_escape(self) -> None:
-        for key in ("AIzaSy-0123456789", "0041-abcdefghijk"):
+        for key in ("AIzaSy-0123456789", "0041-abcdefghijk", "ab%41cdefgh"):
             for before in ("%4", "\\u00", "%41 %4", "\\u0041 \\u00"):
                 for size in (1, 2, 3, 100):
                     text = f"{before}{key} {before}{key}".encode()
