@@ -250,11 +250,11 @@ class ReactorTests(TestCase):
             else:
                 reactor.callLater(0, done.callback, None)
 
-        first, to_first = self.reader(again)
+        _, to_first = self.reader(again)
         second, to_second = self.reader(lambda: counted.append(None))
         again()
         await done
-        self.assertGreater(len(counted), 90)
+        self.assertGreater(len(counted), 30)  # it reads what came in two rounds at once
 
     async def test_an_end(self) -> None:
         reader, write = self.reader(lambda: CONNECTION_DONE)
