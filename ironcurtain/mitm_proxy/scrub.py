@@ -51,16 +51,14 @@ class KeyForms:
 
     :ivar literal: as it is, and in base64.
     :ivar unescaped: those once more without escapes, since a key may itself look as if it were escaped.
-    :ivar looks_escaped: whether it does.
     """
 
-    __slots__ = ("literal", "looks_escaped", "unescaped")
+    __slots__ = ("literal", "unescaped")
 
     def __init__(self, secret: Secret) -> None:
         forms = _forms(secret)
         self.literal = _Forms(forms)
         self.unescaped = _Forms([_unescaped(form)[0] for form in forms])
-        self.looks_escaped = self.literal.all != self.unescaped.all
 
 
 class Scrubber:
@@ -84,7 +82,7 @@ class Scrubber:
         :returns: what can be passed on now.
         """
         out = self._unescaped.feed(data, last)
-        if self._unescaped.found_escape or self._forms.looks_escaped:
+        if self._unescaped.found_escape:
             # Its end may be the beginning of the key, as it is: "%4" before a key that begins with "A".
             if self._literal is None:
                 self._literal = _Search(self._forms.literal, unescape=False)
