@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 from functools import partial
@@ -321,22 +320,6 @@ class CorkTests(Connected):
         cork.release()
         self.assertEqual((self.got(other), written), (b"one two ", b"two "))
         await self.ended(protocol)
-
-    def test_what_cannot_be_sent_keeps_nobody_waiting(self) -> None:
-        sent: list[str] = []
-
-        def fail(error: BaseException) -> None:
-            raise error
-
-        for error in (ValueError("bad"), SystemExit(1)):
-            cork.on = True
-            cork.put_off(lambda error=error: fail(error))  # type: ignore[misc]
-            cork.put_off(lambda: sent.append("another"))
-            with contextlib.suppress(SystemExit):
-                cork.release()
-            cork.release()
-        self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
-        self.assertEqual((sent, cork.on), (["another", "another"], False))
 
     async def test_what_several_write_at_once(self) -> None:
         protocols = [Kept() for _ in range(20)]
