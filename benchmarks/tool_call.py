@@ -114,6 +114,7 @@ def serve(top: Path) -> None:
 
     from ironcurtain.audit import AuditLog
     from ironcurtain.escalation import EscalationQueue, closing_numbers
+    from ironcurtain.mcp_proxy.launch import Ground
     from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.pathmap import PathMap
@@ -131,7 +132,7 @@ def serve(top: Path) -> None:
     annotations = Annotations({"bench": ServerAnnotations((echo,))})
     proxy = McpProxy(
         session_id="bench",
-        servers=[CommandServer("bench", CHILD[0], tuple(CHILD[1:]))],
+        servers=[CommandServer("bench", CHILD[0], tuple(CHILD[1:]), sandbox=None)],
         engine=PolicyEngine(Policy(rules), annotations, paths=paths, home="/home/nobody"),
         audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
         escalations=EscalationQueue(
@@ -147,7 +148,7 @@ def serve(top: Path) -> None:
         redactor=redactor,
         surroundings=Surroundings(
             reactor=reactor,
-            environ=dict(os.environ),
+            ground=Ground(dict(os.environ), str(top)),
             secret_command=lambda command: succeed(Secret(command)),
             new_id=lambda: f"call-{next(calls)}",
             log_line=lambda server, line: None,

@@ -94,6 +94,7 @@ def _policy(where: Home) -> Iterator[Finding]:
 
 def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.home import person_home
+    from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.remote import INSTALL
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.session.tools import ToolFiles
@@ -109,18 +110,26 @@ def _servers(where: Home) -> Iterator[Finding]:
         elif shutil.which(server.command) is None:
             mend = f"Install it, or mend its command in {where.mcp_servers}"
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)
+        elif server.sandbox is None:
+            mend = 'Remove "sandbox": "none", unless it cannot do its work otherwise; "read" and "write" give it more.'
+            told = f"{server.command}, outside any sandbox: it may do all that its account may; each call is asked"
+            yield Finding(f"MCP server {server.name}", HINT, told, mend)
         else:
-            yield Finding(f"MCP server {server.name}", OK, server.command)
+            kept = "which follows no links" if is_own(server) else "in a sandbox"
+            yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}")
 
 
 def _sandbox(_: Home) -> Iterator[Finding]:
-    from ironcurtain import bubblewrap
+    from ironcurtain.sandbox import bubblewrap
 
     problem = bubblewrap.available()
     if problem is None:
-        yield Finding("sandbox", OK, "bubblewrap works: the interpreter's worker runs inside it")
+        yield Finding("sandbox", OK, "bubblewrap works: MCP servers, git and the interpreter's worker run inside it")
     else:
-        mend = "The interpreter's worker runs without this second wall; MCP servers with a 'sandbox' do not start."
+        mend = (
+            "MCP servers other than our own do not start, and the interpreter's worker has no second wall. Install "
+            "what is missing; in a container, allow user namespaces, or run as root."
+        )
         yield Finding("sandbox", HINT, problem, mend)
 
 

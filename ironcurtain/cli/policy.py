@@ -88,7 +88,7 @@ def explain(
     from ironcurtain.policy import PolicyEngine, ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.loading import default_annotations
-    from ironcurtain.session.tools import protected_paths, server_domains
+    from ironcurtain.session.tools import protected_paths, server_bounds
 
     files, user_home = tool_files(policy_file, servers_file), person_home(os.environ, os.geteuid())
     server, dot, name = tool.partition(".")
@@ -101,7 +101,7 @@ def explain(
         paths=paths,
         home=user_home,
         protected=protected_paths(home(), user_home, files, settings(home()).settings),
-        server_domains=server_domains(files.load_servers(paths.host, user_home)),
+        servers=server_bounds(files.load_servers(paths.host, user_home), paths.host),
     )
     annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
     names = annotation.args if annotation is not None else {}

@@ -22,13 +22,14 @@ from pathlib import Path
 
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
-from ironcurtain import bubblewrap
 from ironcurtain.accounts import Account
 from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode.diagnostics import BUILTINS
 from ironcurtain.codemode.limits import Limits
 from ironcurtain.errors import Unavailable
 from ironcurtain.identity import identify
+from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox.spec import Sandbox
 
 PROCESS_LIMIT = 64
 """Most interpreter processes at a time, one a session (our choice; about 8 MB each)."""
@@ -41,6 +42,9 @@ TURN_SECONDS = 20.0
 
 DIRECTORY = "ironcurtain-interpreter-"
 """How the name of a process's directory below the temporary directory begins; uid and pid follow."""
+
+FILTER = "system-calls"
+"""Name of the file beside the script that bubblewrap reads the filter of system calls from."""
 
 SETTLE_SECONDS = 0.2
 """How long the library's threads need after closing; without, Python aborts now and then at exit (tried, 75 times)."""
@@ -163,6 +167,7 @@ def _program(account: Account | None) -> tuple[str, str | None]:
     _sweep()
     directory = tempfile.mkdtemp(prefix=f"{DIRECTORY}{os.geteuid()}-{os.getpid()}-")
     path = os.path.join(directory, "interpreter")
+    Path(directory, FILTER).write_bytes(bubblewrap.inputs(Sandbox())[bubblewrap.FILTER_DESCRIPTOR])
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
     with os.fdopen(descriptor, "w") as script:
         script.write(script_text)
@@ -195,19 +200,21 @@ def wrapper(interpreter: str, account: Account | None = None) -> str:
     """
     A shell script that runs the interpreter in bubblewrap; the pool takes the path of one program, without arguments.
 
-    The script is started with an empty environment, so all paths in it are absolute.
+    The script is started with an empty environment, so all paths in it are absolute. The file :data:`FILTER` must lie
+    beside it.
 
     :param account: as whom the interpreter runs, if not as we; then also where bubblewrap does not work.
     :raises Unavailable: without bubblewrap, the interpreter is out of this account's reach.
     """
     real = os.path.realpath(interpreter)
     if account is None or confinement(account).bubblewrap:
-        command = bubblewrap.Sandbox(read=(real,), account=account).command([real])
+        command = bubblewrap.command(Sandbox(read=(real,), account=account), [real])
         command[0] = shutil.which("bwrap") or "bwrap"
+        opened = f' {bubblewrap.FILTER_DESCRIPTOR}<"${{0%/*}}/{FILTER}"'
     else:
-        command = account.command([real])
+        command, opened = account.command([real]), ""
         _require_reach(real, account)
-    return f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
+    return f'#!/bin/sh\nexec {shlex.join(command)} "$@"{opened}\n'
 
 
 def _require_reach(program: str, account: Account) -> None:

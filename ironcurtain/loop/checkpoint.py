@@ -1,13 +1,15 @@
 """
 Commit what an iteration changed.
 
-The agent may have changed the repository itself. So git is run without hooks and with nothing of the repository's own
-settings that would start a program; where it has such settings, no checkpoint is made.
+The agent may have changed the repository itself, so that git runs what the agent put there. It runs in a sandbox
+therefore, which has nothing but the repository.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -16,7 +18,8 @@ from twisted.python.failure import Failure
 
 from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.policy.repositories import TooManyNested, open_repository, with_nested
+from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.terminal.pty import find_program
 
 GIT_SECONDS = 120.0
@@ -28,35 +31,39 @@ _SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
     *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.pager=cat", "-c", "submodule.recurse=false"),
 )
-"""Settings that win over those of the repository and of the user."""
+"""Settings that win over those of the repository: a checkpoint takes what is there, and starts nothing."""
 
 
 class Checkpoints:
     """
-    :param directory: the workspace.
-    :param environ: of git.
-    :param home: the user's, where git's settings are.
+    :param directory: real path of the workspace.
+    :param environ: of the command that is repeated; git gets a little of it.
+    :param home: the user's, which is empty for git.
+    :param settings: content of ``.gitconfig``: who makes the commits.
     """
 
-    def __init__(self, reactor: Any, directory: str, environ: Mapping[str, str], home: str) -> None:
-        self._reactor, self._directory, self._home = reactor, directory, home
-        self._environ = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
-        self._environ |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "false"}
+    def __init__(self, reactor: Any, directory: str, environ: Mapping[str, str], home: str, settings: bytes) -> None:
+        self._reactor, self._directory, self._home, self._settings = reactor, directory, home, settings
+        self._environ = {name: value for name, value in environ.items() if name in ("PATH", "LANG", "TZ")}
+        self._environ |= {"HOME": home, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "false"}
 
     async def check(self) -> None:
         """
         :raises UsageError: the workspace is no repository in which checkpoints can be made.
         """
         find_program("git", self._environ, self._directory)
-        if problem := self._problem():
-            raise UsageError(f"--git-checkpoint: {problem}")
+        if problem := bubblewrap.available():
+            raise UsageError(f"--git-checkpoint runs git in a sandbox, and {problem}")
+        top = self._top()
+        if not top:
+            raise UsageError(f"--git-checkpoint: {self._directory} is in no git repository: make one with 'git init'")
+        if PurePath(self._home).is_relative_to(top):
+            raise UsageError(f"--git-checkpoint: the repository {top} holds a whole home")
 
     async def commit(self, message: str) -> tuple[str, str]:
         """
         :returns: the commit, empty if nothing had changed; and why there is none, if that is something else.
         """
-        if problem := self._problem():
-            return "", problem
         try:
             await self._git("add", "--all")
             if not await self._git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):
@@ -66,24 +73,22 @@ class Checkpoints:
         except Unavailable as e:
             return "", str(e)
 
-    def _problem(self) -> str:
-        found = open_repository(self._directory, self._home)
-        if not found.git_directories:
-            return f"{self._directory} is in no git repository: make one with 'git init'"
-        try:
-            programs = [program for each in with_nested(found, self._home) for program in each.programs()]
-        except TooManyNested as e:
-            return str(e)
-        if programs:
-            return f"the repository's own settings start programs ({', '.join(programs[:5])}): remove them"
-        return ""
+    def _top(self) -> str:
+        """:returns: the nearest directory with ``.git``, empty if there is none."""
+        places = (PurePath(self._directory), *PurePath(self._directory).parents)
+        return next((str(place) for place in places if os.path.lexists(place / ".git")), "")
 
     async def _git(self, *words: str) -> str:
         git = find_program("git", self._environ, self._directory)
         command = _Git()
-        process = self._reactor.spawnProcess(
-            command, git, [git, *_SAFE, *words], self._environ, self._directory, childFDs={0: "w", 1: "r", 2: "r"}
-        )
+        files = ((f"{self._home}/.gitconfig", self._settings),)
+        sandbox = Sandbox(write=(self._top(),), home=self._home, cwd=self._directory, files=files)
+        with bubblewrap.opened(bubblewrap.inputs(sandbox)) as inputs:
+            line = bubblewrap.command(sandbox, [git, *_SAFE, *words])
+            program = find_program(line[0], self._environ, self._directory)
+            process = self._reactor.spawnProcess(
+                command, program, line, self._environ, "/", childFDs={0: "w", 1: "r", 2: "r", **inputs}
+            )
         process.closeStdin()
         late = self._reactor.callLater(GIT_SECONDS, process.signalProcess, "KILL")
         try:

@@ -16,6 +16,7 @@ from ironcurtain.loop.config import Layer, LoopSettings, effective
 from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.mode import Mode
+from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Kind, Project, Tools
 
@@ -101,7 +102,8 @@ class LoopKind:
         else:
             backend = HostBackend(self._reactor, settings.cli.backend, own.command, environ, directory)
         home = environ.get("HOME") or account_home(core.account.uid)
-        checkpoints = Checkpoints(self._reactor, directory, environ, home) if own.git_checkpoint else None
+        identity = git_identity(environ, None) if own.git_checkpoint else b""
+        checkpoints = Checkpoints(self._reactor, directory, environ, home, identity) if own.git_checkpoint else None
         # Without a terminal, programs are often silent until they have their answer.
         idle = options.idle_seconds if options.idle_always or options.mode is not Mode.HEADLESS else 0
         return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints)

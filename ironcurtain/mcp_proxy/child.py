@@ -20,6 +20,7 @@ from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
 from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
+from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.stream import adopt
 
 ERROR_LINE_LIMIT = 2000
@@ -50,14 +51,14 @@ class Child:
         self._exited: Deferred[None] = Deferred()
         self._stream, self._errors = _Stream(self), _Errors(self, reactor)
         self._ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, opened(launch.inputs) as inputs:
             self._process = reactor.spawnProcess(
                 self._errors,
                 launch.argv[0],
                 list(launch.argv),
                 dict(launch.environment),
                 launch.cwd,
-                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r"},
+                childFDs={0: theirs.fileno(), 1: theirs.fileno(), 2: "r", **inputs},
             )
         self.pid = int(self._process.pid or 0)
 

@@ -11,7 +11,6 @@ from urllib.parse import quote
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import Admission
@@ -22,7 +21,7 @@ from ironcurtain.mcp_proxy.child import Child, ChildReactor
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.connections import Connections
 from ironcurtain.mcp_proxy.gate import Gate, Limits
-from ironcurtain.mcp_proxy.launch import prepare
+from ironcurtain.mcp_proxy.launch import Ground, Missing, prepare
 from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
@@ -45,19 +44,17 @@ class Surroundings:
     """
     What of the process and the machine a proxy uses.
 
-    :param environ: our environment; servers get little of it.
+    :param ground: what servers run on.
     :param secret_command: runs a shell command and gives what it prints, for ``env_command`` and ``headers_command``.
     :param new_id: gives ids of calls, unique in the session's audit log.
     :param log_line: takes each line of a server's error output, with the server's name.
-    :param account: as whom servers run, if not as we.
     """
 
     reactor: ProxyReactor
-    environ: Mapping[str, str]
+    ground: Ground
     secret_command: Callable[[str], Awaitable[Secret]]
     new_id: Callable[[], str]
     log_line: LogLine
-    account: Account | None = None
 
 
 class McpProxy:
@@ -88,6 +85,7 @@ class McpProxy:
         elicit: Elicit | None = None,
     ) -> None:
         self._around, self._paths, self._redactor = surroundings, paths, redactor
+        self._missing: dict[str, Missing] = {}
         reactor, outward = surroundings.reactor, Outward(paths)
         questions = Questions(
             root=f"file://{quote(paths.host)}",
@@ -168,10 +166,11 @@ class McpProxy:
 
     async def _run(self, server: CommandServer) -> MakeChannel:
         secrets = await self._secrets(server.environment_commands)
-        around, workspace = self._around, self._paths.host
-        revealed = {name: secret.reveal() for name, secret in secrets.items()}
-        launch = prepare(server, around.environ, revealed, workspace=workspace, account=around.account)
-        return partial(Child, around.reactor, launch)
+        launch = prepare(server, {name: secret.reveal() for name, secret in secrets.items()}, self._around.ground)
+        self._missing.pop(server.name, None)
+        if launch.sandbox is not None:
+            self._missing[server.name] = Missing(server.name, launch.sandbox)
+        return partial(Child, self._around.reactor, launch)
 
     async def _by_http(self, server: HttpServer) -> MakeChannel:
         return await way_to(server, await self._secrets(server.header_commands), self._redactor, self._around.reactor)
@@ -184,3 +183,6 @@ class McpProxy:
 
     def _log_line(self, server: str, line: str) -> None:
         self._around.log_line(server, self._redactor.text(line))
+        missing = self._missing.get(server)
+        if missing is not None and (hint := missing.told(line)) is not None:
+            self._around.log_line(server, hint)

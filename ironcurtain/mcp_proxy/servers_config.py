@@ -3,9 +3,9 @@ Read ``mcp-servers.json``: the field's usual shape, with our additions. Pure.
 
 .. code-block:: json
 
-    {"mcpServers": {"files": {"command": "mcp-server-files", "args": ["$WORKSPACE"],
-                              "sandbox": {"write": ["$WORKSPACE"]},
-                              "env_command": {"API_TOKEN": "pass show api"}},
+    {"mcpServers": {"lookup": {"command": "mcp-server-lookup", "args": ["$WORKSPACE"],
+                               "sandbox": {"read": ["/srv/data"], "network": ["api.example.org"]},
+                               "env_command": {"API_TOKEN": "pass show api"}},
                     "tickets": {"url": "https://tickets.example.org/mcp",
                                 "headers_command": {"Authorization": "pass show tickets"}}}}
 """
@@ -65,11 +65,11 @@ _VARIABLE = re.compile(r"\$(?:\{(WORKSPACE|HOME)\}|(WORKSPACE|HOME)(?![A-Za-z0-9
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
     """
-    What a server in bubblewrap may reach.
+    What a sandboxed server may reach besides its own program and the workspace.
 
     :param read: absolute host paths.
     :param write: absolute host paths.
-    :param domains: hosts for which it needs the network; empty for no network at all. Bubblewrap gives the whole
+    :param domains: hosts for which it needs the network; empty for no network at all. The sandbox gives the whole
         network or none: which of the hosts a call may name is up to the policy.
     """
 
@@ -86,6 +86,7 @@ class CommandServer:
     :param environment: for it alone, besides the few variables that every server gets.
     :param environment_commands: variable name to a shell command that prints its value.
     :param cwd: where it starts; the workspace if ``None``.
+    :param sandbox: ``None`` for a server that runs outside any sandbox, with all that its account may do.
     :param agent_requests: which of its requests are passed on to the agent; all others never reach it.
     """
 
@@ -95,7 +96,7 @@ class CommandServer:
     environment: Mapping[str, str] = field(default_factory=dict)
     environment_commands: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
-    sandbox: SandboxConfig | None = None
+    sandbox: SandboxConfig | None = SandboxConfig()
     agent_requests: frozenset[AgentRequest] = frozenset()
 
 
@@ -142,7 +143,7 @@ class _Server(msgspec.Struct, forbid_unknown_fields=True):
     headers: dict[str, str] = {}
     type: Literal["stdio", "http", "sse", "streamable-http"] | None = None
     disabled: bool = False
-    sandbox: _Sandbox | None = None
+    sandbox: _Sandbox | Literal["none"] | None = None
     env_command: dict[str, str] = {}
     headers_command: dict[str, str] = {}
     ca_file: str = ""
@@ -203,7 +204,7 @@ def _command_server(name: str, server: _Server, source: str, expand: Callable[[s
         environment=server.env,
         environment_commands=server.env_command,
         cwd=None if server.cwd is None else expand(server.cwd),
-        sandbox=None if server.sandbox is None else _sandbox(server.sandbox, expand, source, place),
+        sandbox=_sandbox(server.sandbox or _Sandbox(), expand, source, place),
         agent_requests=frozenset(server.agent_requests),
     )
 
@@ -241,7 +242,11 @@ def is_header_value(value: str) -> bool:
     return bool(value) and value == value.strip() and value.isascii() and value.replace("\t", " ").isprintable()
 
 
-def _sandbox(sandbox: _Sandbox, expand: Callable[[str], str], source: str, place: str) -> SandboxConfig:
+def _sandbox(
+    sandbox: _Sandbox | Literal["none"], expand: Callable[[str], str], source: str, place: str
+) -> SandboxConfig | None:
+    if sandbox == "none":
+        return None
     read, write = tuple(map(expand, sandbox.read)), tuple(map(expand, sandbox.write))
     for path in (*read, *write):
         if not path.startswith("/"):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from ironcurtain.policy.roles import Role
+from ironcurtain.policy.roles import WRITING_ROLES, Role
 from ironcurtain.policy.scalars import equal, truthy
 
 Scalar = str | int | float | bool
@@ -60,6 +60,11 @@ class Conditional(Struct, frozen=True, forbid_unknown_fields=True):
     default: tuple[Role, ...]
     when: tuple[Case, ...] = ()
 
+    @property
+    def every(self) -> tuple[Role, ...]:
+        """The roles that it may have in any call."""
+        return (*self.default, *(role for case in self.when for role in case.roles))
+
     def resolve(self, arguments: Mapping[str, Any]) -> tuple[Role, ...]:
         """:returns: the roles in a call with these arguments."""
         return next((case.roles for case in self.when if case.condition.holds(arguments)), self.default)
@@ -80,6 +85,12 @@ class ToolAnnotation(Struct, frozen=True):
         }
 
     @property
+    def writes(self) -> bool:
+        """Whether the tool may change files."""
+        every = (roles.every if isinstance(roles, Conditional) else roles for roles in self.args.values())
+        return any(not WRITING_ROLES.isdisjoint(roles) for roles in every)
+
+    @property
     def conditional(self) -> bool:
         """Whether the meaning depends on the call."""
         return any(isinstance(roles, Conditional) for roles in self.args.values())
@@ -95,6 +106,10 @@ class Annotations(Struct, frozen=True):
     """What the tools of all servers mean."""
 
     servers: dict[str, ServerAnnotations] = {}
+
+    def writers(self) -> frozenset[str]:
+        """:returns: the servers with a tool that changes files."""
+        return frozenset(name for name, held in self.servers.items() if any(tool.writes for tool in held.tools))
 
     def table(self) -> dict[tuple[str, str], ToolAnnotation]:
         """:returns: server and tool name to annotation; of two for one tool the later one."""

@@ -19,10 +19,10 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.pathmap import PathMap, file_path
+from ironcurtain.policy import remotes
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import FlatSchema, problem
 from ironcurtain.policy.domains import DomainPatterns
-from ironcurtain.policy.gitcalls import GitCall
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.matching import ReadyRule, ready
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
@@ -51,6 +51,21 @@ class _Tool:
     flat: FlatSchema = field(default_factory=lambda: FlatSchema({}))
 
 
+class ServerBounds(msgspec.Struct, frozen=True, order=True):
+    """
+    By what one server is bound, besides by the policy.
+
+    :param domains: the hosts of its own network configuration; empty: there is no such list.
+    :param reach: the absolute paths that it has; a path elsewhere is denied at once. ``None``: not known.
+    :param sandboxed: ``False`` for a server that runs on this machine outside any sandbox: a person is asked before
+        each of its calls, since what it does with what an agent wrote nobody can tell.
+    """
+
+    domains: tuple[str, ...] = ()
+    reach: tuple[str, ...] | None = None
+    sandboxed: bool = True
+
+
 class PolicyEngine:
     """
     Judges the calls of one session. Every question is answered with a verdict; none raises.
@@ -58,7 +73,7 @@ class PolicyEngine:
     :param paths: the workspace under its two names.
     :param home: absolute path of the user's home, which ``~`` means.
     :param protected: paths besides those of the policy; :func:`~ironcurtain.policy.protected.always_protected`.
-    :param server_domains: the domain list of a server's own network configuration, by server; absent: none.
+    :param servers: by what each server is bound, besides by the policy; absent: by nothing.
     :raises ConfigurationError: a path in the policy cannot be resolved.
     """
 
@@ -70,11 +85,11 @@ class PolicyEngine:
         paths: PathMap,
         home: str,
         protected: Sequence[str] = (),
-        server_domains: Mapping[str, Sequence[str]] | None = None,
+        servers: Mapping[str, ServerBounds] | None = None,
     ) -> None:
         known = annotations.merged(policy.annotations)
-        domains = dict(server_domains or {})
-        self._home = home
+        bounds = dict(servers or {})
+        self._unsandboxed = frozenset(name for name, bound in bounds.items() if not bound.sandboxed)
         self._tools = {key: _Tool(tool, tool.conditional, tool.resolve({})) for key, tool in known.table().items()}
         self._places = Places(paths, home)
         self.home = self._places.home or "/"
@@ -83,12 +98,17 @@ class PolicyEngine:
         self._protection = Protection(
             [self._configured(path, policy.source, "protected") for path in every], self._places.workspace
         )
+        self._reach = {
+            name: [Root(self._configured(path, name, "sandbox")) for path in bound.reach]
+            for name, bound in bounds.items()
+            if bound.reach is not None
+        }
         self._rules = tuple(self._ready(rule, index, policy) for index, rule in enumerate(policy.rules))
         self._listed = frozenset(
             role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
         )
-        self._domains = {server: DomainPatterns(patterns) for server, patterns in domains.items()}
-        content = [policy.rules, policy.lists, known, every, sorted(domains.items())]
+        self._domains = {name: DomainPatterns(bound.domains) for name, bound in bounds.items() if bound.domains}
+        content = [policy.rules, policy.lists, known, every, sorted(bounds.items())]
         self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
         """16 hexadecimal digits over everything that verdicts follow from."""
 
@@ -126,7 +146,7 @@ class PolicyEngine:
             judgement.plan = self._plan(tool, call, roles)
             if call.server == "git" and "path" in roles and "path" in _properties(schema) and not _names_other(call):
                 _add_git_directory(judgement, git_directory)
-            return judgement.verdict(self._judge(judgement, roles))
+            return judgement.verdict(self._asked(judgement, self._judge(judgement, roles)))
         except Refusal as refusal:
             judgement.note(refusal.ruling.rule, "deny", refusal.ruling.reason)
             return judgement.verdict(refusal.ruling)
@@ -155,7 +175,17 @@ class PolicyEngine:
             ruling = refusal.ruling
         if path is not None:
             judgement.arguments["uri"] = f"file://{quote(judgement.arguments['uri'], errors='surrogatepass')}"
-        return judgement.verdict(ruling)
+        return judgement.verdict(self._asked(judgement, ruling))
+
+    def _asked(self, judgement: Judgement, ruling: Ruling) -> Ruling:
+        if judgement.call.server not in self._unsandboxed or ruling.decision is Decision.DENY:
+            return ruling
+        name, reason = "structural-unsandboxed", f"the server {judgement.call.server} runs outside any sandbox"
+        judgement.note(name, "escalate", reason)
+        judgement.asking.append(name)
+        if ruling.decision is Decision.ALLOW:
+            return Ruling(Decision.ESCALATE, name, f"{reason}: what it does with what the agent wrote, nobody can tell")
+        return Ruling(ruling.decision, ruling.rule, f"{ruling.reason}; and {reason}")
 
     def _admit(self, call: ToolCall, schema: Mapping[str, Any] | None) -> _Tool:
         if schema is None:
@@ -186,23 +216,20 @@ class PolicyEngine:
         call, plan = judgement.call, judgement.plan
         judgement.collect()
         judgement.protect()
-        git = None
-        if call.server == "git" or plan.remotes:
-            git = GitCall(judgement, self._places, self._protection, self._home)
-            git.check(roles)
-            judgement.protect()
-            git.resolve_remotes()
+        if (roots := self._reach.get(call.server)) is not None:
+            judgement.within_reach(roots)
+        if call.server == "git":
+            remotes.check_options(judgement, roles)
+        if plan.remotes:
+            remotes.resolve(judgement, self._places)
         if (call.server, call.tool) == _INTROSPECTION and not call.arguments:
             judgement.note("introspection", "allow")
             return Ruling(Decision.ALLOW, "structural-introspection-allow", "it only says what the server may reach")
-        free = judgement.free_in_workspace()
-        if git is not None:
-            git.add_default_remote()
+        free = () if call.server in self._unsandboxed else judgement.free_in_workspace()
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
             return outside
-        ruling = judgement.by_rules(free)
-        return ruling if git is None else git.with_hooks(ruling)
+        return judgement.by_rules(free)
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:

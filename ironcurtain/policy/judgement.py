@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os.path import lexists
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.matching import ReadyRule, Value
-from ironcurtain.policy.paths import ForeignHome, NoPath, Places, UnresolvablePath
+from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import ArgumentPlan, Plan
 from ironcurtain.policy.protected import Protection
 from ironcurtain.policy.roles import PATH_ROLES, URL_ROLES
@@ -18,7 +18,7 @@ from ironcurtain.policy.targets import web_target
 from ironcurtain.policy.trace import Trace
 from ironcurtain.policy.verdict import SEVERITY, Decision, Resource, ToolCall, Verdict
 
-WORKSPACE_SERVERS = frozenset(("filesystem", "git"))
+WORKSPACE_SERVERS = frozenset(("filesystem", "git", "git-remote"))
 """The servers for which the workspace is free without any rule."""
 
 VALUES_LIMIT = 10_000
@@ -151,9 +151,30 @@ class Judgement:
                 if root is None and (role == "delete-path" or (role == "write-path" and not lexists(value.path))):
                     root = self._protection.inside(value.path)
                 if root is not None:
-                    self.note("protected paths", "deny", f"{value.path} belongs to {root}", role)
-                    raise Refusal("structural-protected-path", f"{value.path} is protected: no rule can free it")
+                    self._refuse_protected(value.path, root, role)
         self.note("protected paths", "pass")
+
+    def refuse_protected(self, path: str) -> None:
+        """:raises Refusal: a real path is protected."""
+        if (root := self._protection.covering(path)) is not None:
+            self._refuse_protected(path, root)
+
+    def _refuse_protected(self, path: str, root: str, role: str = "") -> NoReturn:
+        self.note("protected paths", "deny", f"{path} belongs to {root}", role)
+        raise Refusal("structural-protected-path", f"{path} is protected: no rule can free it")
+
+    def within_reach(self, roots: Sequence[Root]) -> None:
+        """
+        :param roots: all that the server can reach.
+        :raises Refusal: a path lies elsewhere, so that the call would fail whoever approved it.
+        """
+        for role in self.plan.path_roles:
+            for value in self.values.get(role, ()):
+                if not any(root.holds(value.path) for root in roots):
+                    reach = ", ".join(root.path for root in roots)
+                    self.note("reach of the server", "deny", f"{value.path} is not in {reach}", role)
+                    reason = f"{value.path} is out of reach for the server {self.call.server}, which has only {reach}"
+                    raise Refusal("structural-out-of-reach", reason)
 
     def free_in_workspace(self) -> Sequence[str]:
         """:returns: the roles of paths whose every value is in the workspace, for the servers that it is free for."""
@@ -220,7 +241,7 @@ class Judgement:
         """Each value needs a rule; each rule takes the values that no earlier one took."""
         left = values
         result: Ruling | None = None
-        if role in PATH_ROLES and (self.call.server == "filesystem" or any(value.implied for value in values)):
+        if role in PATH_ROLES and self.call.server == "filesystem":
             left = [value for value in values if not self._places.workspace.holds(value.path)]
         for rule in self.plan.rules[role]:
             if not left:

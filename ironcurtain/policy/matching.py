@@ -23,7 +23,6 @@ class Value:
     :param path: the real path, if a role of the argument is one of paths.
     :param written: the path as the call has it, if it has one.
     :param targets: where it leads, if a role of the argument is one of addresses.
-    :param implied: not named by the call, but found to be used by it.
     :param readable: ``False`` for what is no text, which no list has.
     """
 
@@ -33,7 +32,6 @@ class Value:
     written: str = ""
     targets: tuple[Target, ...] = ()
     readable: bool = True
-    implied: bool = False
 
 
 Values = Mapping[str, Sequence[Value]]

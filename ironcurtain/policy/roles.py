@@ -33,6 +33,9 @@ PATH_ROLES: Final[frozenset[str]] = frozenset(
 )
 """Values are files, directories, or repositories by their directory."""
 
+WRITING_ROLES: Final[frozenset[str]] = PATH_ROLES - {"read-path"}
+"""A server with none of these in its tools needs only to read."""
+
 REPOSITORY_ROLES: Final[frozenset[str]] = PATH_ROLES - {"write-path"}
 """On a git server these name a repository that exists; ``write-path`` names one that is to be made."""
 

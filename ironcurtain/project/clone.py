@@ -19,11 +19,11 @@ from twisted.python.failure import Failure
 from ironcurtain.accounts import Account
 from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
-from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
-from ironcurtain.project.repository import checked_address, clone_command, clone_environment
+from ironcurtain.project.gitsettings import MalformedSettings, parse
 from ironcurtain.removal import remove, remove_at
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, open_regular, parent
+from ironcurtain.servers.git_remote.addresses import checked_address, clone_command, clone_environment
 
 CLONE_SECONDS = 600.0
 """How long a clone may take (our choice: a large repository on a slow line)."""
@@ -202,19 +202,21 @@ class _Git(ProcessProtocol):
 def _check_left(place: Path, address: str) -> None:
     """A clone leaves the address there, and nothing else that tells or leads anywhere."""
     try:
-        settings = GitConfig(parse(_settings(place)))
-    except (FileError, OSError, MalformedConfig) as e:
+        settings = parse(_settings(place))
+    except (FileError, OSError, MalformedSettings) as e:
         raise CloneFailed(f"git clone left settings that cannot be read: {e}") from None
-    if settings.values("remote", "origin", "url") != [address] or settings.programs():
-        raise CloneFailed(f"git clone left settings that it should not: {', '.join(settings.programs())}")
+    addresses = [setting.value for setting in settings if setting.key == "remote.origin.url"]
+    programs = [setting.key for setting in settings if setting.runs_program]
+    if addresses != [address] or programs:
+        raise CloneFailed(f"git clone left settings that it should not: {', '.join(programs)}")
 
 
-def _settings(place: Path) -> str:
+def _settings(place: Path) -> bytes:
     root = Root(str(place), (str(place),), os.open(place, DIRECTORY))
     try:
         with parent(Place(root, (".git", "config"))) as (descriptor, name):
             opened = open_regular(descriptor, name, f"{place}/.git/config", os.O_RDONLY)
-        with open(opened, encoding="utf-8", errors="surrogateescape") as file:
+        with open(opened, "rb") as file:
             return file.read()
     finally:
         os.close(root.descriptor)

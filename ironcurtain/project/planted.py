@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.policy.gitconfig import GitConfig, MalformedConfig, parse
 from ironcurtain.project.changes import Change, What
 from ironcurtain.project.gitfiles import DECIDING, SETTINGS, in_repository
+from ironcurtain.project.gitsettings import MalformedSettings, Setting, parse
 from ironcurtain.project.tree import Entry
 
 
@@ -222,20 +222,20 @@ def _git_settings(change: Change, before: Content, after: Content) -> Iterator[s
         return
     was_file = change.before is not None and change.before.kind == "file"
     old = _settings(before(change)) if was_file else None
-    known = {(setting.key, setting.value) for setting in old.settings} if old else set()
-    fresh = GitConfig(setting for setting in new.settings if (setting.key, setting.value) not in known)
-    if programs := fresh.programs():
-        yield f"git runs what its settings name: {', '.join(sorted(set(programs)))[:200]}"
-    aliases = sorted({setting.key for setting in fresh.settings if setting.section == "alias"})
-    if aliases:
-        yield f"git's settings make commands of: {', '.join(aliases)[:200]}"
-    if doubts := [*fresh.doubts(), *_addresses(fresh)]:
-        yield f"git's settings send it elsewhere: {', '.join(sorted(set(doubts)))[:200]}"
-    if "core.hookspath" in {setting.key for setting in fresh.settings}:
+    known = {(setting.key, setting.value) for setting in old or ()}
+    fresh = [setting for setting in new if (setting.key, setting.value) not in known]
+    for which, told in (
+        (lambda setting: setting.runs_program, "git runs what its settings name"),
+        (lambda setting: setting.section == "alias", "git's settings make commands of"),
+        (_leads_elsewhere, "git's settings send it elsewhere"),
+    ):
+        if keys := sorted({setting.key for setting in fresh if which(setting)}):
+            yield f"{told}: {', '.join(keys)[:200]}"
+    if "core.hookspath" in {setting.key for setting in fresh}:
         yield "git looks for hooks in another directory: core.hookspath"
 
 
-def _addresses(config: GitConfig) -> list[str]:
+def _leads_elsewhere(setting: Setting) -> bool:
     names = {
         ("remote", "url"),
         ("remote", "pushurl"),
@@ -243,15 +243,13 @@ def _addresses(config: GitConfig) -> list[str]:
         ("url", "pushinsteadof"),
         ("core", "worktree"),
     }
-    return [setting.key for setting in config.settings if (setting.section, setting.name) in names]
+    return setting.misleads or (setting.section, setting.name) in names
 
 
-def _settings(data: bytes | None) -> GitConfig | None:
-    if data is None:
-        return None
+def _settings(data: bytes | None) -> tuple[Setting, ...] | None:
     try:
-        return GitConfig(parse(data.decode("utf-8", "surrogateescape")))
-    except MalformedConfig:
+        return None if data is None else parse(data)
+    except MalformedSettings:
         return None
 
 

@@ -11,7 +11,7 @@ import msgspec
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
 from ironcurtain.home import Home
 from ironcurtain.locks import FileLock, Held, is_held
-from ironcurtain.project.repository import checked_address
+from ironcurtain.servers.git_remote.addresses import checked_address
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Kind
 

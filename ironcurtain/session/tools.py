@@ -17,16 +17,18 @@ from ironcurtain.home import Home, account_home, person_home, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
-from ironcurtain.mcp_proxy.launch import told_to_root
+from ironcurtain.mcp_proxy.launch import Ground, is_own, told_to_root
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Policy, PolicyEngine
+from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
 from ironcurtain.policy.protected import always_protected
 from ironcurtain.secret_command import secret_from_command
 from ironcurtain.secrets import Redactor
 from ironcurtain.session import events
+from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.parts import Core
 from ironcurtain.settings import Settings
 
@@ -91,10 +93,20 @@ def protected_paths(home: Home, user_home: str, files: ToolFiles, settings: Sett
     return tuple(dict.fromkeys((*chosen, *stores)))
 
 
-def server_domains(servers: Sequence[ServerConfig]) -> dict[str, tuple[str, ...]]:
-    """:returns: for each server with a network in its sandbox, the hosts that it may be sent to without a person."""
-    boxed = ((s.name, s.sandbox) for s in servers if isinstance(s, CommandServer) and s.sandbox is not None)
-    return {name: sandbox.domains for name, sandbox in boxed if sandbox.domains}
+def server_bounds(servers: Sequence[ServerConfig], workspace: str) -> dict[str, ServerBounds]:
+    """
+    :param workspace: real path of the session's workspace.
+    :returns: for each server that runs on this machine, what its sandbox gives it.
+    """
+    return {server.name: _bounds(server, workspace) for server in servers if isinstance(server, CommandServer)}
+
+
+def _bounds(server: CommandServer, workspace: str) -> ServerBounds:
+    if is_own(server):
+        return ServerBounds(reach=tuple(word for word in server.args if word.startswith("/")))
+    if (sandbox := server.sandbox) is None:
+        return ServerBounds(sandboxed=False)
+    return ServerBounds(sandbox.domains, (workspace, *sandbox.read, *sandbox.write))
 
 
 def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
@@ -107,32 +119,40 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     files = ToolFiles.chosen(services.home, core.request.options)
     paths = PathMap(str(core.workspace.resolve()))
     servers = files.load_servers(paths.host, user_home)
+    policy, annotations = files.load_policy(), default_annotations()
+    protected = (
+        *protected_paths(services.home, user_home, files, services.settings),
+        *([str(core.paths.directory)] if core.request.directory is not None else []),
+        *(always_protected(core.account.home.rstrip("/"), str(services.home.path)) if core.switched else ()),
+    )
     engine = PolicyEngine(
-        files.load_policy(),
-        default_annotations(),
+        policy,
+        annotations,
         paths=paths,
         home=user_home,
-        protected=(
-            *protected_paths(services.home, user_home, files, services.settings),
-            *([str(core.paths.directory)] if core.request.directory is not None else []),
-            *(
-                always_protected(core.account.home.rstrip("/"), str(services.home.path))
-                if core.switched is not None
-                else ()
-            ),
-        ),
-        server_domains=server_domains(servers),
+        protected=protected,
+        servers=server_bounds(servers, paths.host),
     )
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
+    for name in (server.name for server in servers if isinstance(server, CommandServer) and server.sandbox is None):
+        told = f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked"
+        core.log_line("session", told)
+        core.emit(events.Progress(text=told))
     if os.geteuid() == 0:
         core.log_line("session", told_to_root(core.switched, paths.host))
     around = Surroundings(
         reactor=reactor,
-        environ=environ,
+        ground=Ground(
+            environ=environ,
+            workspace=paths.host,
+            protected=protected,
+            account=core.switched,
+            settings=git_identity(environ, core.switched),
+            writers=annotations.merged(policy.annotations).writers(),
+        ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
         log_line=core.log_line,
-        account=core.switched,
     )
     return McpProxy(
         session_id=core.id,

@@ -213,7 +213,7 @@ class DoctorTests(CommandCase):
 
     def test_missing_bubblewrap_is_a_hint(self) -> None:
         done = self.doctor(PATH="/nowhere")
-        self.assertIn("bubblewrap is not installed", done.stdout)
+        self.assertIn("the program bwrap is not installed", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout)
 
 

@@ -56,7 +56,7 @@ class RootTests(SynchronousTestCase):
         program.write_text(f"#!/bin/sh\ntouch {self.product.person}/ran\n")
         program.chmod(0o755)
         self.product.home.mkdir(mode=0o700)
-        servers = {"mcpServers": {"mine": {"command": str(program)}}}
+        servers = {"mcpServers": {"mine": {"command": str(program), "sandbox": "none"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
         self.product.environ["IRONCURTAIN_RUN_AS"] = ACCOUNT
         self.product.run("start", "--backend", self.product.script(DONE), "do it")

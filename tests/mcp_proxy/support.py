@@ -26,6 +26,7 @@ from ironcurtain.escalation import Escalation, EscalationQueue, Outcome, closing
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.launch import Ground
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
@@ -50,7 +51,9 @@ def fake_server(
 ) -> CommandServer:
     """:returns: the configuration of one fake server, whose habits are in its environment."""
     arguments = ("-S", str(FAKE_SERVER))
-    return CommandServer(name, sys.executable, arguments, environment, command or {}, agent_requests=requests)
+    # Outside a sandbox: its environment names files that tests share with it.
+    program = (name, sys.executable, arguments, environment, command or {})
+    return CommandServer(*program, sandbox=None, agent_requests=requests)
 
 
 def sleep(seconds: float) -> Deferred[None]:
@@ -201,7 +204,7 @@ class Bench:
             redactor=self.redactor,
             surroundings=Surroundings(
                 reactor=the_reactor,
-                environ=dict(os.environ if environ is None else environ),
+                ground=Ground(dict(os.environ if environ is None else environ), str(self.workspace)),
                 secret_command=lambda command: succeed(Secret(f"secret of {command}")),
                 new_id=lambda: f"call-{next(calls)}",
                 log_line=lambda server, line: self.errors.append((server, line)),

@@ -13,9 +13,9 @@ from unittest import SkipTest
 
 from twisted.internet.defer import Deferred, gatherResults
 
-from ironcurtain import bubblewrap
 from ironcurtain.mcp_proxy import child, launch, link, restarting
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.sandbox import bubblewrap
 from tests.mcp_proxy.support import fake_server, sleep, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain import bubblewrap
 from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.launch import FILE_SERVER, Launch, prepare, told_to_root
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, prepare, told_to_root
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.sandbox import bubblewrap
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -32,12 +32,22 @@ class LaunchCase(SynchronousTestCase):
 
     def prepare(self, *argv: str, account: Account | None = SOMEBODY, sandbox: SandboxConfig | None = None) -> Launch:
         server = CommandServer("mine", argv[0], argv[1:], {}, {}, sandbox=sandbox)
-        return prepare(server, ENVIRON, {}, workspace=str(self.workspace), account=account)
+        writers = frozenset(("mine",))
+        return prepare(server, {}, Ground(ENVIRON, str(self.workspace), account=account, writers=writers))
 
     def run_launch(self, launch: Launch) -> list[str]:
-        done = subprocess.run(
-            launch.argv, env=dict(launch.environment), cwd=launch.cwd, capture_output=True, text=True, timeout=60
-        )
+        with bubblewrap.opened(launch.inputs) as descriptors:
+
+            def place() -> None:
+                for number, descriptor in descriptors.items():
+                    os.dup2(descriptor, number + 100)
+                for number in descriptors:
+                    os.dup2(number + 100, number)
+
+            done = subprocess.run(
+                launch.argv, env=dict(launch.environment), cwd=launch.cwd, capture_output=True, text=True, timeout=60,
+                close_fds=False, preexec_fn=place,
+            )  # fmt: skip
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.splitlines()
 
@@ -50,12 +60,12 @@ class EnvironmentTests(LaunchCase):
         self.assertEqual(self.inherited(self.prepare("/bin/sh", account=None)), ENVIRON)
 
     def test_of_another(self) -> None:
-        sandbox = SandboxConfig((), (str(self.workspace),), ())
+        sandbox = SandboxConfig()
         for account, user in ((SOMEBODY, "somebody"), (Account(4242, 4243), "")):
             if bubblewrap.available(account):
                 raise SkipTest("needs bubblewrap as root")
             environment = self.inherited(self.prepare("/bin/sh", account=account, sandbox=sandbox))
-            wanted = {"PATH": ENVIRON["PATH"], "LC_ALL": "C", "HOME": account.home, "USER": user}
+            wanted = {"PATH": ENVIRON["PATH"], "LC_ALL": "C", "HOME": account.home if user else "/tmp", "USER": user}
             self.assertEqual(environment, wanted)
 
 
@@ -63,8 +73,8 @@ class FileServerTests(LaunchCase):
     """Our own changes to the account itself, when it has opened its directories; so nothing of this needs root."""
 
     def arguments(self, account: Account) -> tuple[str, ...]:
-        launch = self.prepare(sys.executable, *FILE_SERVER, "a", account=account)
-        self.assertEqual(launch.argv[1:5], (sys.executable, *FILE_SERVER))
+        launch = self.prepare(sys.executable, *OWN_SERVERS[0], "a", account=account)
+        self.assertEqual(launch.argv[1:5], (sys.executable, *OWN_SERVERS[0]))
         return launch.argv[5:]
 
     def test_it_is_told_the_account(self) -> None:
@@ -75,7 +85,7 @@ class FileServerTests(LaunchCase):
         self.workspace.chmod(0o777)
         beside = [str(path) for path in Path(sys.executable).parent.glob("python*")]
         for program in [path for path in beside if os.path.realpath(path) == os.path.realpath(sys.executable)]:
-            self.assertIn("--account=4242:4243", self.prepare(program, *FILE_SERVER, "a").argv, program)
+            self.assertIn("--account=4242:4243", self.prepare(program, *OWN_SERVERS[0], "a").argv, program)
 
     def test_a_workspace_that_is_only_roots_is_served_by_root(self) -> None:
         if os.geteuid():
@@ -102,8 +112,8 @@ class FileServerTests(LaunchCase):
         elsewhere = self.top / "python"
         elsewhere.symlink_to(sys.executable)
         for argv in (
-            (str(elsewhere), *FILE_SERVER, "a"),
-            ("/bin/sh", *FILE_SERVER, "a"),
+            (str(elsewhere), *OWN_SERVERS[0], "a"),
+            ("/bin/sh", *OWN_SERVERS[0], "a"),
             (sys.executable, "-m", "ironcurtain.servers.files", "a"),
             (sys.executable, "-I", "-m", "other"),
         ):
@@ -132,8 +142,7 @@ class AccountTests(LaunchCase):
         program = self.top / "program"
         program.write_text(f"#!/bin/sh\n{WHO}; touch '{self.workspace}/made'\n")
         program.chmod(0o755)
-        sandbox = SandboxConfig((str(program),), (str(self.workspace),), ())
-        said = self.run_launch(self.prepare(str(program), sandbox=sandbox))
+        said = self.run_launch(self.prepare(str(program), sandbox=SandboxConfig()))
         self.assertEqual(said, ["4242", "4243", "/var/empty", str(self.workspace)])
         self.assertEqual((self.workspace / "made").stat().st_uid, 4242)
 

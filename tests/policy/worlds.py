@@ -13,6 +13,7 @@ from typing import Any
 
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.trace import Trace
 
@@ -92,7 +93,7 @@ class World:
             paths=PathMap(self.workspace),
             home=self.home,
             protected=filled(list(protected), self.names),
-            server_domains=domains,
+            servers={name: ServerBounds(tuple(hosts)) for name, hosts in (domains or {}).items()},
         )
 
     def ask(

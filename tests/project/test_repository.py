@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
-from ironcurtain.project.repository import checked_address, clone_command, clone_environment
+from ironcurtain.servers.git_remote.addresses import checked_address, clone_command, clone_environment
 
 GOOD = (
     "https://host.test/org/project.git",

@@ -14,9 +14,7 @@ from ironcurtain.servers.files.failures import FileError, shown
 from ironcurtain.servers.files.listing import Bounds, Entry, descend, listed
 from ironcurtain.servers.files.table import SCHEMAS
 from ironcurtain.servers.files.walk import Place, Roots, directory, parent, status
-
-Part = dict[str, Any]
-"""One content part of a tool result, as the Model Context Protocol writes it."""
+from ironcurtain.servers.server import Part
 
 MATCH_LIMIT = 5000
 """Most paths that one search answers with (our choice)."""

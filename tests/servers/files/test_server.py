@@ -15,11 +15,12 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.errors import UsageError
 from ironcurtain.jsonrpc.framing import TOO_LONG
-from ironcurtain.servers.files.__main__ import account_of, directories
-from ironcurtain.servers.files.server import VERSIONS, FileServer
+from ironcurtain.servers.files.__main__ import directories
 from ironcurtain.servers.files.table import DEFINITIONS
 from ironcurtain.servers.files.tools import FileTools
 from ironcurtain.servers.files.walk import Roots
+from ironcurtain.servers.program import account_of
+from ironcurtain.servers.server import VERSIONS, ToolServer
 
 COMMAND = [sys.executable, "-m", "ironcurtain.servers.files"]
 REPOSITORY = str(Path(__file__).parents[3])
@@ -31,7 +32,7 @@ class ProtocolTests(SynchronousTestCase):
         self.addCleanup(directory.cleanup)
         roots = Roots([directory.name])
         self.addCleanup(roots.close)
-        self.server = FileServer(FileTools(roots), [directory.name])
+        self.server = ToolServer("files", "", DEFINITIONS, FileTools(roots).call)
 
     def say(self, method: str, params: Any = None, id: Any = 1) -> dict[str, Any]:
         answer = self.server.handle(

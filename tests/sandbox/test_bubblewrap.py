@@ -11,7 +11,8 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.accounts import Account
-from ironcurtain.bubblewrap import Sandbox, available
+from ironcurtain.sandbox.bubblewrap import available, command, inputs, opened, run
+from ironcurtain.sandbox.spec import Sandbox
 
 
 class SandboxTests(SynchronousTestCase):
@@ -35,9 +36,9 @@ class SandboxTests(SynchronousTestCase):
         )
 
     def run_inside(self, script: str, sandbox: Sandbox | None = None) -> tuple[int, str]:
-        command = (sandbox or self.sandbox).command(["sh", "-c", script, "sh", str(self.directory)])
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-        return done.returncode, done.stdout + done.stderr
+        environment = {"PATH": os.environ["PATH"], "HOME": (sandbox or self.sandbox).home}
+        done = run(sandbox or self.sandbox, ["sh", "-c", script, "sh", str(self.directory)], environment, 60)
+        return done.returncode, (done.stdout + done.stderr).decode()
 
     def test_what_it_was_given(self) -> None:
         status, printed = self.run_inside('cat "$1/read/file" file; echo new >made; pwd')
@@ -77,25 +78,24 @@ class SandboxTests(SynchronousTestCase):
         self.addCleanup(listener.close)
         script = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}"
         for network, connected in ((False, False), (True, True)):
-            command = Sandbox(network=network, account=self.account).command(["bash", "-c", script])
-            done = subprocess.run(command, capture_output=True, timeout=60)
+            done = run(Sandbox(network=network, account=self.account), ["bash", "-c", script], {}, 60)
             self.assertEqual(done.returncode == 0, connected, done.stderr)
 
     def test_status_and_words_pass_unchanged(self) -> None:
-        done = subprocess.run(
-            Sandbox(account=self.account).command(
-                ["sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME"]
-            ),
-            capture_output=True,
-        )
+        words = ["sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME"]
+        done = run(Sandbox(account=self.account), words, {})
         self.assertEqual((done.returncode, done.stdout), (7, b"--|-a b|$HOME|"))
 
     def test_it_ends_with_the_one_who_started_it(self) -> None:
         start = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
-        command = self.sandbox.command(["sh", "-c", "echo up; exec sleep 600"])
-        starter = subprocess.Popen(
-            [sys.executable, "-c", start, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        with opened(inputs(self.sandbox)) as descriptors:
+            line = command(self.sandbox, ["sh", "-c", "echo up; exec sleep 600"], descriptors)
+            starter = subprocess.Popen(
+                [sys.executable, "-c", start.replace("argv[1:]", "argv[1:], close_fds=False"), *line],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=list(descriptors.values()),
+            )
         assert starter.stdout is not None
         self.assertEqual(starter.stdout.readline(), b"up\n")
         starter.kill()

@@ -1,41 +1,48 @@
 """
-The protocol side of the file server: one line in, at most one line out. No input or output of its own.
+The protocol side of the MCP servers that we ship: one line in, at most one line out. No input or output of its own.
 
 It speaks the revisions of the Model Context Protocol that begin with ``initialize`` (2024-11-05 to 2025-11-25), never
-asks its client for roots, and ignores roots that are offered: what it may touch is fixed at start.
+asks its client for roots, and ignores roots that are offered: what a server may touch is fixed at start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ironcurtain
+from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
-from ironcurtain.servers.files.failures import FileError
-from ironcurtain.servers.files.table import DEFINITIONS, SCHEMAS
-from ironcurtain.servers.files.tools import FileTools, Part
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocol revisions that are spoken, oldest first."""
 
 
-class FileServer:
+Part = dict[str, Any]
+"""One content part of a tool result, as the Model Context Protocol writes it."""
+
+Call = Callable[[str, dict[str, Any]], list[Part]]
+"""Carries out a tool, given its name and arguments; raises :class:`IronCurtainError` with what to tell the agent."""
+
+
+class ToolServer:
     """
     Answers the messages of one client.
 
-    :param tools: what carries out the calls.
-    :param directories: for the instructions that the client's model reads.
+    :param name: the server's own.
+    :param instructions: for the client's model.
+    :param definitions: of the tools, as ``tools/list`` answers them.
     """
 
-    def __init__(self, tools: FileTools, directories: list[str]) -> None:
-        self._tools, self._directories = tools, directories
+    def __init__(self, name: str, instructions: str, definitions: Sequence[dict[str, Any]], call: Call) -> None:
+        self._name, self._instructions, self._definitions, self._carry_out = name, instructions, definitions, call
+        self._tools = {definition["name"] for definition in definitions}
         self._ready = False
         self._methods: dict[str, Callable[[Any], Any]] = {
             "initialize": self._initialize,
             "ping": lambda params: {},
-            "tools/list": lambda params: {"tools": DEFINITIONS},
+            "tools/list": lambda params: {"tools": self._definitions},
             "tools/call": self._call,
         }
 
@@ -81,19 +88,19 @@ class FileServer:
         return {
             "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
             "capabilities": {"tools": {}},
-            "serverInfo": {"name": "ironcurtain-files", "version": ironcurtain.__version__},
-            "instructions": f"Works with files below {', '.join(self._directories)}. Links are not followed.",
+            "serverInfo": {"name": self._name, "version": ironcurtain.__version__},
+            "instructions": self._instructions,
         }
 
     def _call(self, params: dict[str, Any]) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or not isinstance(arguments, dict | None):
             raise codec.InvalidMessage(codec.INVALID_PARAMS, "a call has a name and an object of arguments")
-        if name not in SCHEMAS:
+        if name not in self._tools:
             raise codec.InvalidMessage(codec.INVALID_PARAMS, f"unknown tool: {name[:100]}")
         try:
-            return {"content": self._tools.call(name, arguments or {}), "isError": False}
-        except FileError as e:
+            return {"content": self._carry_out(name, arguments or {}), "isError": False}
+        except IronCurtainError as e:
             return _failed(str(e))
         except OSError as e:
             return _failed(f"input/output error: {e.strerror}")

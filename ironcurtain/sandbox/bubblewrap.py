@@ -1,0 +1,216 @@
+"""
+Make a :class:`~ironcurtain.sandbox.spec.Sandbox` with bubblewrap (``bwrap``).
+
+Only the command line is made here, and what it reads from descriptors; who starts it does so as with any other program.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path, PurePath
+
+from ironcurtain.accounts import Account
+from ironcurtain.sandbox.spec import Access, Limits, Sandbox
+from ironcurtain.sandbox.system_calls import filter_program
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
+"""What programs need in order to run at all; mounted read-only where it exists."""
+
+SETTINGS = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+)
+NETWORK_SETTINGS = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl", "/etc/ca-certificates")
+"""What name lookup and TLS need besides, given only together with the network."""
+
+FILTER_DESCRIPTOR = 3
+"""Where bubblewrap reads the filter of system calls."""
+
+FILES_DESCRIPTOR = 4
+"""Where it reads the first of a sandbox's own files; the others follow."""
+
+_PRESENT = (*SYSTEM, "/proc", "/dev")
+
+PROBE_SECONDS = 10.0
+
+
+@cache
+def available(account: Account | None = None) -> str | None:
+    """
+    Find out whether bubblewrap works here, by running it once in this process's life.
+
+    :param account: as whom programs are to run, if not as we.
+    :returns: ``None`` if it works, else the reason in words.
+    """
+    for program, package in (("bwrap", "bubblewrap"), ("prlimit", "util-linux"), ("setpriv", "util-linux")):
+        if shutil.which(program) is None:
+            return f"the program {program} is not installed (Debian: apt-get install {package})"
+    if filter_program() is None:
+        return f"the system calls of this kind of machine ({os.uname().machine}) are not known"
+    try:
+        done = run(Sandbox(account=account), ["/bin/true"], {}, seconds=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return f"bubblewrap does not start: {e}"
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
+    return f"bubblewrap cannot make a sandbox here: {said}"
+
+
+def run(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    seconds: float | None = None,
+    out: Path | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """
+    Run a program to its end, without input.
+
+    :param out: a file that takes its standard output.
+    :raises subprocess.TimeoutExpired: it took longer than ``seconds``; it is ended.
+    """
+    with ExitStack() as stack:
+        descriptors = stack.enter_context(opened(inputs(sandbox)))
+        output = subprocess.PIPE if out is None else stack.enter_context(out.open("wb"))
+        return subprocess.run(
+            [shutil.which("bwrap") or "bwrap", *command(sandbox, argv, descriptors)[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            timeout=seconds,
+            env=dict(environment),
+            pass_fds=list(descriptors.values()),
+            check=False,
+        )
+
+
+@contextmanager
+def opened(contents: Mapping[int, bytes]) -> Iterator[dict[int, int]]:
+    """
+    :param contents: of :func:`inputs`; a pipe's 64 KiB at most each.
+    :returns: for each number a descriptor of ours from which its content can be read once.
+    """
+    descriptors = {number: _pipe_of(content) for number, content in contents.items()}
+    try:
+        yield descriptors
+    finally:
+        for descriptor in descriptors.values():
+            os.close(descriptor)
+
+
+def _pipe_of(content: bytes) -> int:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as file:
+        file.write(content)
+    return reader
+
+
+def inputs(sandbox: Sandbox) -> dict[int, bytes]:
+    """:returns: what bubblewrap reads, by descriptor."""
+    contents = [content for _, content in sandbox.files]
+    return {FILTER_DESCRIPTOR: filter_program() or b"", **dict(enumerate(contents, FILES_DESCRIPTOR))}
+
+
+def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
+    """
+    :param descriptors: other numbers for the descriptors of :func:`inputs`.
+    :returns: the command line that runs ``argv`` in a sandbox.
+    """
+    account, limits = sandbox.account, sandbox.limits
+    line = ["bwrap", "--die-with-parent", *_separated(sandbox), "--proc", "/proc", "--dev", "/dev"]
+    line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]
+    for path in (*SYSTEM, *SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())):
+        line += _system(path)
+    for path, access in sandbox.mounts():
+        line += [*_above(path, sandbox), *_mount(path, access, sandbox)]
+    for number, (path, _) in enumerate(sandbox.files, FILES_DESCRIPTOR):
+        line += ["--perms", "0444", "--ro-bind-data", str(descriptors.get(number, number)), path]
+    line += ["--seccomp", str(descriptors.get(FILTER_DESCRIPTOR, FILTER_DESCRIPTOR)), "--chdir", sandbox.cwd, "--"]
+    inside = [*_limited(limits, account), *argv]
+    return [*line, *(inside if account is None else account.command(inside))]
+
+
+def is_system(path: str) -> bool:
+    """:returns: whether a path is one that every sandbox has."""
+    return any(PurePath(path).is_relative_to(place) for place in _PRESENT)
+
+
+def _separated(sandbox: Sandbox) -> list[str]:
+    if sandbox.account is None:
+        return ["--unshare-all", *(["--share-net"] if sandbox.network else []), "--cap-drop", "ALL"]
+    # Without a user namespace, in which there would be no such account. Changing to it ends the capabilities: two
+    # of them are for that, one for entering its directory before.
+    line = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"]
+    line += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_DAC_READ_SEARCH"]
+    return line if sandbox.network else [*line, "--unshare-net"]
+
+
+def _limited(limits: Limits, account: Account | None) -> list[str]:
+    # In a user namespace of its own only the sandbox's processes count, else all those of the account.
+    processes = limits.processes + (0 if account is None else _tasks_of(account.uid))
+    return [
+        shutil.which("prlimit") or "prlimit",
+        f"--data={limits.memory}",
+        f"--nproc={processes}",
+        f"--nofile={limits.files}",
+        f"--fsize={limits.file_size}",
+        "--core=0",
+        "--",
+    ]
+
+
+def _tasks_of(uid: int) -> int:
+    """:returns: how many processes and threads an account has now."""
+    count = 0
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if directory.stat().st_uid == uid:
+                count += sum(1 for _ in (directory / "task").iterdir())
+        except OSError:  # it has ended
+            continue
+    return count
+
+
+def _above(path: str, sandbox: Sandbox) -> list[str]:
+    """:returns: what makes the directories above a path, which would else be as closed as they are outside."""
+    if sandbox.account is None:
+        return []
+    there = (*_PRESENT, *(place for place, access in sandbox.mounts() if access in (Access.READ, Access.WRITE)))
+    above = [parent for parent in PurePath(path).parents if not any(map(parent.is_relative_to, there))]
+    empty = {PurePath("/"), PurePath("/tmp"), PurePath(sandbox.home)}
+    return [
+        word for parent in reversed(above) if parent not in empty for word in ("--perms", "0755", "--dir", str(parent))
+    ]
+
+
+def _mount(path: str, access: Access, sandbox: Sandbox) -> list[str]:
+    if access is Access.EMPTY:
+        return _temporary(path, sandbox)
+    if access is Access.HIDDEN:
+        if os.path.isdir(path):
+            return ["--perms", "0555", "--tmpfs", path, "--remount-ro", path]
+        return ["--ro-bind", "/dev/null", path]
+    return ["--ro-bind" if access is Access.READ else "--bind", path, path]
+
+
+def _temporary(path: str, sandbox: Sandbox) -> list[str]:
+    mode = "0755" if sandbox.account is None else "1777"
+    return ["--perms", mode, "--size", str(sandbox.limits.temporary), "--tmpfs", path]
+
+
+def _system(path: str) -> list[str]:
+    if os.path.islink(path):
+        return ["--symlink", os.readlink(path), path]
+    return ["--ro-bind-try", path, path]

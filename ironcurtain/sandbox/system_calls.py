@@ -1,0 +1,149 @@
+"""
+The system calls that no sandboxed program may make, as a filter for seccomp(2). Pure.
+
+Namespaces, accounts and missing capabilities already keep these calls from doing harm. The filter takes the kernel code
+behind them out of reach, where most ways out of a sandbox were found.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import pack
+
+_DENIED = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "lookup_dcookie": (212, 18),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "move_pages": (279, 239),
+    "name_to_handle_at": (303, 264),
+    "nfsservctl": (180, 42),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "setdomainname": (171, 162),
+    "sethostname": (170, 161),
+    "setns": (308, 268),
+    "settimeofday": (164, 170),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "userfaultfd": (323, 282),
+    "vhangup": (153, 58),
+}
+"""Name to its numbers on x86_64 and aarch64 (Linux 6.1, ``asm/unistd_64.h`` and ``asm-generic/unistd.h``)."""
+
+_NEWEST = 466
+"""``removexattrat``, of Linux 6.13. What later kernels add is answered as if the kernel were older."""
+
+_X32 = 0x40000000
+"""Set in the numbers of a second set of system calls on x86_64, which this filter does not describe."""
+
+_NEW_NAMESPACES = 0x7E020000
+"""The flags of clone(2) that make namespaces."""
+
+_TERMINAL_INPUT = (0x5412, 0x541C)
+"""``TIOCSTI`` and ``TIOCLINUX``, which put keys into a terminal (ioctl_tty(2))."""
+
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
+_ARCHITECTURE, _NUMBER, _FIRST, _SECOND, _THIRD = 4, 0, 16, 24, 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    architecture: int
+    column: int
+    clone: int
+    clone3: int
+    socket: int
+    ioctl: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 0, 56, 435, 41, 16),
+    "aarch64": _Machine(0xC00000B7, 1, 220, 435, 198, 29),
+}
+
+
+def filter_program(machine: str = "") -> bytes | None:
+    """
+    :param machine: as ``uname -m`` prints it; empty: this one.
+    :returns: the filter, an array of ``struct sock_filter`` (seccomp(2)); ``None`` for a machine whose system calls
+        are not known here.
+    """
+    known = _MACHINES.get(machine or platform.machine())
+    return None if known is None else b"".join(_instructions(known))
+
+
+def _instructions(machine: _Machine) -> Iterator[bytes]:
+    yield _code(_LOAD, _ARCHITECTURE)
+    yield _code(_EQUAL, machine.architecture, 1, 0)
+    yield _code(_RETURN, _KILL)
+    yield _code(_LOAD, _NUMBER)
+    yield from _answer(_AT_LEAST, _X32, errno.EPERM)
+    yield from _answer(_AT_LEAST, _NEWEST + 1, errno.ENOSYS)
+    for numbers in _DENIED.values():
+        if (number := numbers[machine.column]) is not None:
+            yield from _answer(_EQUAL, number, errno.EPERM)
+    # Its flags lie in memory, where no filter looks; C libraries then take the older clone.
+    yield from _answer(_EQUAL, machine.clone3, errno.ENOSYS)
+    yield from _only_for(machine.clone, [_code(_LOAD, _FIRST), *_answer(_ANY_BIT, _NEW_NAMESPACES, errno.EPERM)])
+    typing = [part for number in _TERMINAL_INPUT for part in _answer(_EQUAL, number, errno.EPERM)]
+    yield from _only_for(machine.ioctl, [_code(_LOAD, _SECOND), *typing])
+    families = [_code(_EQUAL, family, 6 - index, 0) for index, family in enumerate((_UNIX, _INET, _INET6))]
+    routing = [_code(_EQUAL, _NETLINK, 0, 2), _code(_LOAD, _THIRD), _code(_EQUAL, 0, 1, 0)]
+    refused = _code(_RETURN, _FAIL | errno.EAFNOSUPPORT)
+    yield from _only_for(machine.socket, [_code(_LOAD, _FIRST), *families, *routing, refused])
+    yield _code(_RETURN, _ALLOW)
+
+
+def _code(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return pack("=HBBI", code, if_true, if_false, operand)
+
+
+def _answer(test: int, operand: int, error: int) -> list[bytes]:
+    return [_code(test, operand, 0, 1), _code(_RETURN, _FAIL | error)]
+
+
+def _only_for(number: int, then: list[bytes]) -> list[bytes]:
+    """:returns: what looks at the arguments of one call, and lets it pass if ``then`` does not answer it."""
+    return [_code(_EQUAL, number, 0, len(then) + 1), *then, _code(_RETURN, _ALLOW)]

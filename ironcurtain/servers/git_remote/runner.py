@@ -1,0 +1,172 @@
+"""The sandboxes in which git runs: one for the repository that the agent writes, one for the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ironcurtain.display import one_line
+from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.servers.files.failures import FileError
+
+GIT_SECONDS = 600.0
+"""How long one git command may take (our choice: a large repository on a slow line)."""
+
+CREDENTIAL_SECONDS = 60.0
+"""How long the person's credential helper may take; some ask in a window."""
+
+SAID_LIMIT = 4000
+"""Most characters of git's words in an answer."""
+
+CREDENTIAL = "/tmp/credential"
+"""Where the sandbox with the network finds the one credential that it has."""
+
+SSH = "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no"
+
+_SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.file.allow=always", "gc.auto=0",
+             "maintenance.auto=false", "submodule.recurse=false", "fetch.recurseSubmodules=false",
+             "core.askPass=", "http.followRedirects=false", "advice.detachedHead=false")  # fmt: skip
+
+
+class GitFailed(FileError):
+    """Git could not do it. The message holds its last words."""
+
+    code = "GIT_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """
+    Runs git.
+
+    :param workspace: real path of the agent's workspace.
+    :param environ: our environment.
+    """
+
+    workspace: str
+    environ: Mapping[str, str]
+
+    @property
+    def _home(self) -> str:
+        return self.environ.get("HOME", "/").rstrip("/")
+
+    def in_workspace(
+        self, words: Sequence[str], cwd: str, *, writes: bool, read: str = "", out: Path | None = None
+    ) -> str:
+        """
+        Run git where the agent writes: without network and credentials.
+
+        :param read: a directory of ours that it may read.
+        :param out: a file that takes what it prints.
+        :returns: what it said.
+        :raises GitFailed: it did not end well.
+        """
+        also = (read,) if read else ()
+        identity = self._settings(("user.name", "user.email"))
+        files = ((f"{self._home}/.gitconfig", _config("user", identity)),) if self._home and identity else ()
+        sandbox = Sandbox(
+            read=also if writes else (self.workspace, *also),
+            write=(self.workspace,) if writes else (),
+            cwd=cwd,
+            home=self._home,
+            files=files,
+        )
+        return self._git(words, sandbox, out)
+
+    def in_private(self, words: Sequence[str], directory: str, read: str = "") -> str:
+        """Run git in a directory of ours, without anything else; see :meth:`in_workspace`."""
+        return self._git(words, Sandbox((read,) if read else (), (directory,), cwd=directory, home=self._home))
+
+    def in_network(self, words: Sequence[str], directory: str, url: str) -> str:
+        """Run git in a directory of ours with the network, and with the credentials for one address only."""
+        home, extra = self._home, dict[str, str]()
+        files, read = list[tuple[str, bytes]](), list[str]()
+        if urlsplit(url).scheme == "https":
+            files, read = self._for_https(url)
+        else:
+            read = [path for path in (f"{home}/.ssh",) if home and os.path.isdir(path)]
+            if socket := self.environ.get("SSH_AUTH_SOCK"):
+                read.append(socket)
+                extra["SSH_AUTH_SOCK"] = socket
+        sandbox = Sandbox(tuple(read), (directory,), network=True, cwd=directory, home=home, files=tuple(files))
+        return self._git(words, sandbox, extra=extra)
+
+    def _for_https(self, url: str) -> tuple[list[tuple[str, bytes]], list[str]]:
+        parts = urlsplit(url)
+        settings = self._settings(("http.proxy", "http.sslcainfo"), url)
+        files = [(f"{self._home}/.gitconfig", _config("http", settings))] if self._home else []
+        ask = f"protocol=https\nhost={parts.netloc}\npath={parts.path.lstrip('/')}\n\n"
+        done = self._ask(["credential", "fill"], ask.encode(), CREDENTIAL_SECONDS)
+        if done.returncode == 0 and b"password=" in done.stdout:
+            helper = f'"!f() {{ test $1 = get && cat {CREDENTIAL}; }}; f"'
+            config = f"[credential]\n\thelper = {helper}\n".encode()
+            files = [(path, content + config) for path, content in files] + [(CREDENTIAL, done.stdout)]
+        authority = settings.get("http.sslcainfo", "")
+        return files, [authority] if authority.startswith("/") and os.path.isfile(authority) else []
+
+    def _settings(self, names: Sequence[str], url: str = "") -> dict[str, str]:
+        """:returns: of the person's own settings, those that are named; no repository is near."""
+        found = {}
+        for name in names:
+            how = ["--get-urlmatch", name, url] if url else ["--get", name]
+            done = self._ask(["config", "--global", *how], b"", GIT_SECONDS)
+            if done.returncode == 0:
+                found[name] = done.stdout.decode(errors="surrogateescape").rstrip("\n")
+        return found
+
+    def _ask(self, words: Sequence[str], question: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
+        environment = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": "/nonexistent", "LC_ALL": "C.UTF-8"}
+        command = [self._program(), "-c", "core.askPass=", *words]
+        try:
+            return subprocess.run(
+                command, input=question, capture_output=True, timeout=seconds, env=environment, cwd="/", check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise GitFailed(f"git {words[0]} did not answer within {seconds:.0f} s") from None
+
+    def _program(self) -> str:
+        if (git := shutil.which("git", path=self.environ.get("PATH", os.defpath))) is None:
+            raise GitFailed("the program git is missing: install it (Debian: apt-get install git)")
+        return git
+
+    def _git(
+        self, words: Sequence[str], sandbox: Sandbox, out: Path | None = None, extra: Mapping[str, str] = {}
+    ) -> str:
+        if (problem := bubblewrap.available()) is not None:
+            raise GitFailed(f"git runs in a sandbox, and {problem}")
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        environment = {
+            "PATH": self.environ.get("PATH", os.defpath),
+            "HOME": sandbox.home or "/tmp",
+            "GIT_ALLOW_PROTOCOL": "https:ssh" if sandbox.network else "file",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_SSH_COMMAND": SSH,
+            "GIT_SSH_VARIANT": "ssh",
+            "LC_ALL": "C.UTF-8",
+            **extra,
+        }
+        try:
+            done = bubblewrap.run(sandbox, [self._program(), *settings, *words], environment, GIT_SECONDS, out)
+        except subprocess.TimeoutExpired:
+            raise GitFailed(f"git {words[0]} took longer than {GIT_SECONDS:.0f} s and was ended") from None
+        said = (done.stderr if out is not None else done.stdout + done.stderr).decode(errors="replace")
+        if done.returncode:
+            lines = [line for line in said.splitlines() if line.strip()]
+            raise GitFailed(f"git failed: {one_line(' '.join(lines[-5:]), 1000) or f'status {done.returncode}'}")
+        return said[-SAID_LIMIT:].strip()
+
+
+def _config(section: str, values: Mapping[str, str]) -> bytes:
+    quoted = {
+        name.rpartition(".")[2]: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        for name, value in values.items()
+    }
+    lines = "".join(f'\t{name} = "{value}"\n' for name, value in quoted.items())
+    return f"[{section}]\n{lines}".encode(errors="surrogateescape")

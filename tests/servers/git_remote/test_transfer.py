@@ -1,0 +1,220 @@
+"""The server that fetches and pushes, with a real git server behind TLS, and repositories that mean harm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.trial.unittest import SkipTest, TestCase
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Site
+
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.sandbox import bubblewrap
+from ironcurtain.servers.git_remote.runner import Runner
+from ironcurtain.servers.git_remote.tools import GitRemoteTools
+from tests.model_stub.certificates import Authority
+
+the_reactor: Any = _reactor
+PERSON = "[user]\n\tname = Ada\n\temail = ada@example.com\n[http]\n\tsslCAInfo = {ca}\n"
+ALONE = (
+    '[credential]\n\thelper = "!f() { test $1 = get && cat >>{asked} && echo username=ada && '
+    'echo password=secret; }; f"\n'
+)
+
+
+class _Backend(Resource):
+    """``git http-backend`` (RFC 3875 around it), behind the password of :data:`ALONE`."""
+
+    isLeaf = True
+
+    def __init__(self, top: Path, seen: list[str]) -> None:
+        super().__init__()
+        self._top, self._seen = top, seen
+
+    def render(self, request: Any) -> Any:
+        self._seen.append(f"{request.method.decode()} {request.uri.decode()}")
+        if (request.getUser(), request.getPassword()) != (b"ada", b"secret"):
+            request.setResponseCode(401)
+            request.setHeader(b"WWW-Authenticate", b'Basic realm="git"')
+            return b""
+        path, _, query = request.uri.decode().partition("?")
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": "/nonexistent", "REMOTE_USER": "ada", "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROJECT_ROOT": str(self._top), "PATH_INFO": path, "QUERY_STRING": query,
+            "REQUEST_METHOD": request.method.decode(), "CONTENT_TYPE": request.getHeader("content-type") or "",
+            "HTTP_CONTENT_ENCODING": request.getHeader("content-encoding") or "",
+            "GIT_PROTOCOL": request.getHeader("git-protocol") or "",
+        }  # fmt: skip
+        body = request.content.read()
+        run = deferToThread(
+            subprocess.run, ["git", "http-backend"], input=body, capture_output=True, env=environment, check=True
+        )
+        run.addCallback(lambda done: self._answer(request, done.stdout))
+        return NOT_DONE_YET
+
+    def _answer(self, request: Any, printed: bytes) -> None:
+        head, _, body = printed.partition(b"\r\n\r\n")
+        for line in head.split(b"\r\n"):
+            name, _, value = line.partition(b": ")
+            if name == b"Status":
+                request.setResponseCode(int(value[:3]))
+            else:
+                request.setHeader(name, value)
+        request.write(body)
+        request.finish()
+
+
+class TransferTests(TestCase):
+    timeout = 240
+
+    def setUp(self) -> None:
+        if (problem := bubblewrap.available()) is not None:
+            raise SkipTest(problem)
+        self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
+        self.addCleanup(shutil.rmtree, self.top)
+        self.person, self.workspace, self.served = (self.top / name for name in ("person", "workspace", "served"))
+        for directory in (self.person, self.workspace, self.served):
+            directory.mkdir()
+        authority = Authority.make("tests")
+        ca = self.top / "ca.pem"
+        ca.write_bytes(authority.pem)
+        self.asked = self.top / "asked"
+        settings = PERSON.format(ca=ca) + ALONE.replace("{asked}", str(self.asked))
+        (self.person / ".gitconfig").write_text(settings)
+        self.environ = {"HOME": str(self.person), "PATH": os.environ["PATH"]}
+        self.seen: list[str] = []
+        factory = TLSMemoryBIOFactory(authority.server("localhost"), False, Site(_Backend(self.served, self.seen)))
+        self.port = the_reactor.listenTCP(0, factory, interface="127.0.0.1")
+        self.addCleanup(self.port.stopListening)
+        self.url = f"https://localhost:{self.port.getHost().port}/app.git"
+        self.git("init", "-q", "--bare", "-b", "main", "app.git", cwd=self.served)
+        self.git("config", "http.receivepack", "true", cwd=self.served / "app.git")
+        seed = self.top / "seed"
+        self.git("init", "-q", "-b", "main", str(seed))
+        self.commit(seed, "one")
+        self.git("push", "-q", str(self.served / "app.git"), "main", cwd=seed)
+        self.tools = GitRemoteTools(Runner(str(self.workspace), self.environ))
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=cwd or self.top, env=self.environ, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    def commit(self, repository: Path, name: str) -> None:
+        (repository / name).write_text(f"{name}\n")
+        self.git("add", ".", cwd=repository)
+        self.git("commit", "-qm", name, cwd=repository)
+
+    def call(self, tool: str, **arguments: Any) -> Deferred[str]:
+        def work() -> str:
+            return str(self.tools.call(tool, {"url": self.url, **arguments})[0]["text"])
+
+        return deferToThread(work)
+
+    async def test_clone_commit_push_and_pull(self) -> None:
+        await self.call("git_clone", directory="app")
+        clone = self.workspace / "app"
+        self.assertEqual((clone / "one").read_text(), "one\n")
+        self.assertEqual(self.git("remote", "get-url", "origin", cwd=clone).strip(), self.url)
+        self.commit(clone, "two")
+        await self.call("git_push", repository="app", branch="main")
+        log = self.git("log", "--format=%s", "main", cwd=self.served / "app.git")
+        self.assertEqual(log.split(), ["two", "one"])
+        other = self.top / "other"
+        self.git("clone", "-q", str(self.served / "app.git"), str(other))
+        self.commit(other, "three")
+        self.git("push", "-q", cwd=other)
+        await self.call("git_pull", repository="app", branch="main")
+        self.assertEqual((clone / "three").read_text(), "three\n")
+        await self.call("git_fetch", repository="app")
+        self.assertIn("three", self.git("log", "--format=%s", "origin/main", cwd=clone))
+        hosts = {line for line in self.asked.read_text().splitlines() if line.startswith("host=")}
+        self.assertEqual(hosts, {f"host=localhost:{self.port.getHost().port}"})
+
+    async def test_what_the_repository_says_leads_nowhere(self) -> None:
+        await self.call("git_clone", directory="app")
+        clone, canary = self.workspace / "app", self.person / "canary"
+        canary.write_text("mine\n")
+        self.commit(clone, "two")
+        evil = f"https://localhost:{self.port.getHost().port}/evil.git"
+        run = f"touch {self.person}/ran; cat"
+        for words in (
+            ("url." + evil + ".insteadOf", self.url), ("url." + evil + ".pushInsteadOf", self.url),
+            ("remote.origin.pushurl", evil), ("core.sshCommand", run), ("core.fsmonitor", run),
+            ("credential.helper", f"!{run}"), ("http.cookieFile", str(canary)), ("http.saveCookies", "true"),
+            ("http.proxy", "http://127.0.0.1:1"), ("uploadpack.packObjectsHook", run),
+            ("core.alternateRefsCommand", run), ("include.path", str(canary)), ("core.hooksPath", "hooks"),
+            ("core.pager", run),
+        ):  # fmt: skip
+            self.git("config", "--add", *words, cwd=clone)
+        for name in ("pre-push", "reference-transaction", "post-checkout", "post-merge"):
+            hook = clone / "hooks" / name
+            hook.parent.mkdir(exist_ok=True)
+            hook.write_text(f"#!/bin/sh\n{run}\n")
+            hook.chmod(0o755)
+        self.seen.clear()
+        await self.call("git_push", repository="app", branch="main")
+        await self.call("git_fetch", repository="app")
+        self.assertEqual([line for line in self.seen if "evil" in line], [])
+        self.assertIn("two", self.git("log", "--format=%s", "main", cwd=self.served / "app.git"))
+        self.assertEqual(canary.read_text(), "mine\n")
+        self.assertFalse((self.person / "ran").exists())
+
+    async def test_links_lead_nowhere(self) -> None:
+        await self.call("git_clone", directory="app")
+        clone = self.workspace / "app"
+        outside = self.person / "outside"
+        for name in ("HEAD", "config", "packed-refs", "FETCH_HEAD", "ORIG_HEAD", "index", "refs", "objects", "shallow"):
+            kept = self.top / "kept"
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(clone, kept, symlinks=True)
+            outside.write_text("mine\n")
+            place = clone / ".git" / name
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+            place.symlink_to(outside)
+            for tool, more in (("git_push", {"branch": "main"}), ("git_pull", {"branch": "main"}), ("git_fetch", {})):
+                try:
+                    said = await self.call(tool, repository="app", **more)
+                except IronCurtainError as e:
+                    said = str(e)
+                self.assertNotIn("mine", said, name)
+            self.assertEqual(outside.read_text(), "mine\n", name)
+            shutil.rmtree(clone)
+            shutil.copytree(kept, clone, symlinks=True)
+
+    async def test_a_repository_that_is_a_link_to_elsewhere(self) -> None:
+        secret = self.person / "secret"
+        self.git("init", "-q", "-b", "main", str(secret))
+        self.commit(secret, "key")
+        (self.workspace / "link").symlink_to(secret)
+        for tool in ("git_push", "git_pull"):
+            await self.assertFailure(self.call(tool, repository="link", branch="main"), IronCurtainError)
+        self.assertNotIn("key", self.git("log", "--all", "--format=%s", cwd=self.served / "app.git"))
+
+    async def test_what_is_refused(self) -> None:
+        for arguments in (
+            {"url": "origin"}, {"url": "ext::sh -c x"}, {"url": "file:///etc"}, {"url": "--upload-pack=x"},
+            {"branch": "--all"}, {"branch": "a..b"}, {"branch": "a b"}, {"repository": "../person"}, {"branch": "x:y"},
+            {"repository": str(self.person)}, {"to": "-d"},
+        ):  # fmt: skip
+            call = self.call("git_push", **{"repository": "app", "branch": "main", **arguments})
+            await self.assertFailure(call, IronCurtainError)
+
+    async def test_a_wrong_certificate(self) -> None:
+        (self.person / ".gitconfig").write_text("[user]\n\tname = Ada\n")
+        error = await self.assertFailure(self.call("git_clone", directory="app"), IronCurtainError)
+        self.assertIn("certificate", str(error))
+        self.assertFalse((self.workspace / "app").exists())
