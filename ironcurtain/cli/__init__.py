@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "systemd-unit": ("systemd_unit", "Print a unit by which systemd runs the daemon."),
     "init": ("init", "Make the home directory with files to start from."),
     "doctor": ("doctor", "Say what is missing here and how to mend it."),
+    "prove": ("prove", "Run a hostile program in the sandboxes, and show that they hold."),
     "images": ("images", "Build and look after the agents' container images."),
     "gc": ("gc", "Remove containers that dead processes left behind."),
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),

@@ -17,7 +17,7 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
@@ -208,13 +208,18 @@ def wrapper(interpreter: str, account: Account | None = None) -> str:
     """
     real = os.path.realpath(interpreter)
     if account is None or confinement(account).bubblewrap:
-        command = bubblewrap.command(Sandbox(read=(real,), account=account), [real])
+        command = bubblewrap.command(replace(sandbox(account), read=(real,)), [real])
         command[0] = shutil.which("bwrap") or "bwrap"
         opened = f' {bubblewrap.FILTER_DESCRIPTOR}<"${{0%/*}}/{FILTER}"'
     else:
         command, opened = account.command([real]), ""
         _require_reach(real, account)
     return f'#!/bin/sh\nexec {shlex.join(command)} "$@"{opened}\n'
+
+
+def sandbox(account: Account | None = None) -> Sandbox:
+    """:returns: what interpreter processes have, besides their own program."""
+    return Sandbox(account=account)
 
 
 def _require_reach(program: str, account: Account) -> None:

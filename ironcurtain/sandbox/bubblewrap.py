@@ -7,6 +7,7 @@ Only the command line is made here, and what it reads from descriptors; who star
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,9 @@ FILTER_DESCRIPTOR = 3
 
 FILES_DESCRIPTOR = 4
 """Where it reads the first of a sandbox's own files; the others follow."""
+
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger")
+"""What root may write without any capability, also in a user namespace."""
 
 _PRESENT = (*SYSTEM, "/proc", "/dev")
 
@@ -130,6 +134,8 @@ def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int
     """
     account, limits = sandbox.account, sandbox.limits
     line = ["bwrap", "--die-with-parent", *_separated(sandbox), "--proc", "/proc", "--dev", "/dev"]
+    for path in _KERNEL_SETTINGS:
+        line += ["--ro-bind-try", path, path]
     line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]
     for path in (*SYSTEM, *SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())):
         line += _system(path)
@@ -162,13 +168,19 @@ def _limited(limits: Limits, account: Account | None) -> list[str]:
     processes = limits.processes + (0 if account is None else _tasks_of(account.uid))
     return [
         shutil.which("prlimit") or "prlimit",
-        f"--data={limits.memory}",
-        f"--nproc={processes}",
-        f"--nofile={limits.files}",
-        f"--fsize={limits.file_size}",
+        f"--data={_at_most(limits.memory, resource.RLIMIT_DATA)}",
+        f"--nproc={_at_most(processes, resource.RLIMIT_NPROC)}",
+        f"--nofile={_at_most(limits.files, resource.RLIMIT_NOFILE)}",
+        f"--fsize={_at_most(limits.file_size, resource.RLIMIT_FSIZE)}",
         "--core=0",
         "--",
     ]
+
+
+def _at_most(wanted: int, kind: int) -> int:
+    """:returns: a limit that can be set: none can be raised above what we are held to ourselves."""
+    hard = resource.getrlimit(kind)[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def _tasks_of(uid: int) -> int:

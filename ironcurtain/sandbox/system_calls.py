@@ -147,3 +147,10 @@ def _answer(test: int, operand: int, error: int) -> list[bytes]:
 def _only_for(number: int, then: list[bytes]) -> list[bytes]:
     """:returns: what looks at the arguments of one call, and lets it pass if ``then`` does not answer it."""
     return [_code(_EQUAL, number, 0, len(then) + 1), *then, _code(_RETURN, _ALLOW)]
+
+
+def numbers() -> dict[str, int]:
+    """:returns: of this machine, the numbers of the calls that are denied, and of ``clone``."""
+    known = _MACHINES[platform.machine()]
+    found = {name: each[known.column] for name, each in _DENIED.items()}
+    return {name: number for name, number in {**found, "clone": known.clone}.items() if number is not None}

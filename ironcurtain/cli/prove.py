@@ -1,0 +1,149 @@
+"""``ironcurtain prove``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ironcurtain.cli.output import as_json, home, print_json, settings
+
+if TYPE_CHECKING:
+    from ironcurtain.accounts import Account
+    from ironcurtain.mcp_proxy.servers_config import CommandServer
+    from ironcurtain.prove.report import Report
+
+
+@click.command()
+@click.option("--agent", help="Prove the container of this agent, one of 'ironcurtain start --list-agents'.")
+@click.option("--server", "names", multiple=True, help="Prove the sandbox of this MCP server; may be given again.")
+@as_json
+def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
+    """
+    Run a hostile program where agents and their tools run, and show that each way out fails.
+
+    Without options: the built-in agent's interpreter, its process, and the sandbox of every MCP server in
+    mcp-servers.json. The program tries some hundred ways to read, write, reach or end what is outside, by files, links,
+    git, sockets, other processes, system calls, devices and limits. What it is after is made for the trial: a file
+    with a secret, servers of this machine, and a process; whether anything came of it is looked at from outside too.
+
+    \b
+    Exit status: 0 each attempt failed, 1 one succeeded, 69 something could not be tried.
+    """
+    reports = list(_of_agent(agent)) if agent else []
+    if names or not agent:
+        reports += [report for server in _servers(names) for report in _of_server(server)]
+    if not (agent or names):
+        reports = [*_of_builtin(), *reports]
+    if json_output:
+        print_json([{**asdict(report), "attempts": report.attempts, "held": report.held} for report in reports])
+    else:
+        for report in reports:
+            click.echo("\n".join(report.lines()))
+        out = sum(not report.held for report in reports)
+        click.echo(f"{len(reports)} places were tried; " + (f"{out} did not hold." if out else "all held."))
+    if not all(report.held for report in reports):
+        raise SystemExit(1)
+
+
+@contextmanager
+def _ground() -> Iterator[tuple[Path, Account, str]]:
+    """A fresh workspace, as whom its session would run, and the person's home."""
+    from ironcurtain.accounts import session_account
+    from ironcurtain.home import person_home
+
+    account = session_account(settings(home()).settings.run_as, os.environ, None, os.geteuid())
+    with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:
+        workspace = Path(name).resolve()
+        os.chown(workspace, account.uid, account.gid)
+        yield workspace, account, person_home(os.environ, os.geteuid())
+
+
+def _servers(names: tuple[str, ...]) -> list[CommandServer]:
+    from ironcurtain.errors import NotFound
+    from ironcurtain.home import person_home
+    from ironcurtain.mcp_proxy.launch import is_own
+    from ironcurtain.mcp_proxy.servers_config import CommandServer
+    from ironcurtain.session.tools import ToolFiles
+
+    where = home()
+    every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()))
+    servers = {server.name: server for server in every if isinstance(server, CommandServer)}
+    if missing := [name for name in names if name not in servers]:
+        raise NotFound(f"{where.mcp_servers} has no server {missing[0]} that runs here")
+    chosen = [servers[name] for name in names] if names else [s for s in servers.values() if not is_own(s)]
+    for server in chosen:
+        if is_own(server):
+            raise NotFound(f"{server.name} is our own server: it runs outside a sandbox, and follows no link")
+    return chosen
+
+
+def _of_server(server: CommandServer) -> Iterator[Report]:
+    from ironcurtain.mcp_proxy.launch import Ground, prepare
+    from ironcurtain.policy.loading import default_annotations
+    from ironcurtain.prove.outside import Outside
+    from ironcurtain.prove.report import Report
+    from ironcurtain.prove.sandboxes import prove as prove_sandbox
+
+    with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
+        other = account if account.uid != os.geteuid() else None
+        writers = default_annotations().writers() | {server.name}  # the program needs a place for its links
+        launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers))
+        subject = f"MCP server {server.name}"
+        if launch.sandbox is None:
+            yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
+        else:
+            yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)
+
+
+def _of_builtin() -> Iterator[Report]:
+    from ironcurtain.cli.run import run
+    from ironcurtain.codemode import pool
+    from ironcurtain.codemode.monty import MontyInterpreters
+    from ironcurtain.prove.interpreter import attempts
+    from ironcurtain.prove.outside import Outside
+    from ironcurtain.prove.report import Report
+    from ironcurtain.prove.sandboxes import prove as prove_sandbox
+
+    with _ground() as (_, account, person), Outside(Path(person)) as outside:
+        other = account if account.uid != os.geteuid() else None
+
+        async def main(reactor: Any) -> Any:
+            try:
+                return await attempts(MontyInterpreters(reactor, account=other), str(outside.file), outside.secret)
+            finally:
+                await pool.close_pool()
+
+        tried = run(main)
+        yield Report("built-in agent, its interpreter", tried, complete=True, seen=tuple(outside.seen()))
+        if pool.confinement(other).bubblewrap:
+            yield prove_sandbox("built-in agent, the process around its interpreter", pool.sandbox(other), "", outside)
+
+
+def _of_agent(agent: str) -> Iterator[Report]:
+    from ironcurtain.assembly import Application
+    from ironcurtain.cli.run import run
+    from ironcurtain.container.engine import Engine
+    from ironcurtain.home import person_home
+    from ironcurtain.prove.containers import prove as prove_container
+    from ironcurtain.prove.outside import Outside
+    from ironcurtain.session.model import SessionRequest
+
+    async def main(reactor: Any) -> Report:
+        application = Application.alone(reactor, home(), os.environ)
+        await application.start()
+        try:
+            session = await application.manager.create(SessionRequest(agent, "", None, {}))
+            with Outside(Path(person_home(os.environ, os.geteuid()))) as outside:
+                engine = Engine.find(reactor, os.environ)
+                return await prove_container(f"agent {agent}, in its container", engine, session.id, outside)
+        finally:
+            await application.stop("the command ends")
+
+    yield run(main)

@@ -1,0 +1,136 @@
+"""What a hostile program is given to reach, and whether it did, as seen from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+
+from ironcurtain.sandbox.system_calls import numbers
+
+MANY_PROCESSES = 3000
+"""How many processes the program tries to start: more than any sandbox or container of ours permits."""
+
+
+class Outside:
+    """
+    A file with a secret, sockets and a process that have nothing to do with the sandbox. A context manager.
+
+    :param home: absolute path of a directory of the person's, below which the file lies.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._open = home, ExitStack()
+        self.secret, self._marker = f"secret-{secrets.token_hex(16)}", f"marker-{secrets.token_hex(8)}"
+
+    def __enter__(self) -> Outside:
+        try:
+            self._make()
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def _make(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="ironcurtain-prove-", dir=self._home))
+        self._open.callback(shutil.rmtree, self._directory, ignore_errors=True)
+        self._directory.chmod(0o755)  # nothing but the sandbox keeps anybody out
+        self.file = self._directory / "outside"
+        self.file.write_text(f"{self.secret}\n")
+        self.file.chmod(0o666)
+        self._content = self.file.read_bytes()
+        self._tcp = self._listening(socket.AF_INET, ("127.0.0.1", 0))
+        self._tcp6 = self._listening(socket.AF_INET6, ("::1", 0)) if socket.has_ipv6 else None
+        self._datagrams = self._bound(socket.AF_INET, socket.SOCK_DGRAM, self._tcp.getsockname())
+        self._unix = self._listening(socket.AF_UNIX, str(self._directory / "socket"))
+        (self._directory / "socket").chmod(0o666)
+        self._abstract = self._listening(socket.AF_UNIX, f"\0{self._marker}")
+        self._process = subprocess.Popen(["sh", "-c", "read -r line", self._marker], stdin=subprocess.PIPE)
+        self._open.callback(self._end_process)
+
+    def _end_process(self) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _listening(self, family: int, address: tuple[str, int] | str) -> socket.socket:
+        made = self._bound(family, socket.SOCK_STREAM, address)
+        made.listen(64)
+        return made
+
+    def _bound(self, family: int, kind: int, address: tuple[str, int] | str) -> socket.socket:
+        made = self._open.enter_context(socket.socket(family, kind))
+        made.bind(address)
+        made.setblocking(False)
+        return made
+
+    def targets(self, workspace: str, may_be_root: bool = False) -> str:
+        """
+        :param workspace: as the program knows it.
+        :param may_be_root: whether it runs as root, since somebody said so.
+        :returns: the program's argument.
+        """
+        return json.dumps(
+            {
+                "secret": self.secret,
+                "file": str(self.file),
+                "workspace": workspace,
+                "places": [(str(self._home), self._directory.name), (str(self._directory), self.file.name)],
+                "port": self._tcp.getsockname()[1],
+                "port6": self._tcp6.getsockname()[1] if self._tcp6 is not None else 1,
+                "addresses": _addresses(),
+                "socket": str(self._directory / "socket"),
+                "abstract": self._marker,
+                "marker": self._marker,
+                "pid": self._process.pid,
+                "root": may_be_root,
+                "many": MANY_PROCESSES,
+                "calls": numbers(),
+            }
+        )
+
+    def seen(self) -> Iterator[str]:
+        """:returns: each trace that the program left out here; nothing if it was held."""
+        if self.file.read_bytes() != self._content or os.path.islink(self.file):
+            yield "the file outside was changed"
+        if len(os.listdir(self._directory)) != 2:
+            yield "files were made outside"
+        for name, listener in (
+            ("by IPv4", self._tcp),
+            ("by IPv6", self._tcp6),
+            ("to a UNIX socket", self._unix),
+            ("to an abstract socket", self._abstract),
+        ):
+            with suppress(BlockingIOError):
+                if listener is not None:
+                    listener.accept()[0].close()
+                    yield f"a connection came {name}"
+        with suppress(BlockingIOError):
+            self._datagrams.recv(100)
+            yield "a datagram came"
+        if self._process.poll() is not None:
+            yield "a process outside was ended"
+
+
+def _addresses() -> list[str]:
+    """:returns: the IPv4 addresses of this machine, which lead back to it."""
+    try:
+        found = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+    except OSError:
+        return []
+    return sorted({str(address[0]) for *_, address in found} - {"127.0.0.1"})

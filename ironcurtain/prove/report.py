@@ -1,0 +1,81 @@
+"""What became of each attempt, and how it is told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """
+    One way out that was tried.
+
+    :param group: of similar attempts, such as files.
+    :param what: in a few words.
+    :param outcome: "failed" or "succeeded", of which only the first is good.
+    :param detail: what the system answered.
+    """
+
+    group: str
+    what: str
+    outcome: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """
+    One run of the hostile program.
+
+    :param subject: what it ran in.
+    :param complete: whether it came to its end.
+    :param seen: the traces that it left outside.
+    """
+
+    subject: str
+    attempts: Sequence[Attempt]
+    complete: bool
+    seen: Sequence[str] = ()
+
+    @property
+    def held(self) -> bool:
+        """Whether every attempt failed, as the program tells and as was seen from outside."""
+        return self.complete and not self.seen and all(attempt.outcome == "failed" for attempt in self.attempts)
+
+    def lines(self) -> Iterable[str]:
+        """:returns: the report for people, without line ends."""
+        yield f"{self.subject}"
+        group = ""
+        for attempt in self.attempts:
+            if attempt.group != group:
+                group = attempt.group
+                yield f"  {group}"
+            mark = "held" if attempt.outcome == "failed" else "OUT "
+            yield f"    {mark}  {attempt.what}" + (f": {attempt.detail}" if attempt.detail else "")
+        for trace in self.seen:
+            yield f"    OUT   seen from outside: {trace}"
+        if not self.complete:
+            yield "    OUT   the program did not come to its end, so nobody knows"
+        out = sum(attempt.outcome != "failed" for attempt in self.attempts) + len(self.seen)
+        yield f"  {len(self.attempts)} attempts, {out} got out; outside, " + (
+            "traces were found" if self.seen else "nothing was read, changed, reached or ended"
+        )
+
+
+def parse(output: bytes) -> tuple[list[Attempt], bool]:
+    """
+    :param output: of the hostile program, which is not believed where it was seen to lie.
+    :returns: the attempts, and whether it came to its end.
+    """
+    attempts: list[Attempt] = []
+    for line in output.splitlines():
+        try:
+            attempts.append(msgspec.json.decode(line, type=Attempt))
+        except msgspec.DecodeError:
+            try:
+                return attempts, msgspec.json.decode(line) == {"end": len(attempts)}
+            except msgspec.DecodeError:
+                continue
+    return attempts, False

@@ -1,0 +1,46 @@
+"""``ironcurtain prove``, as people run it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from twisted.trial.unittest import SkipTest
+
+from ironcurtain.sandbox import bubblewrap
+from tests.cli.cases import ProductCase
+
+SERVERS = ("mcp-server-fetch", "mcp-server-git", "mcp-server-time")
+
+
+class CommandTests(ProductCase):
+    timeout = 600
+
+    def setUp(self) -> None:
+        super().setUp()
+        if (problem := bubblewrap.available()) is not None:
+            raise SkipTest(problem)
+
+    def servers(self, **more: object) -> None:
+        found = {name: shutil.which(name, path=str(Path(sys.executable).parent)) for name in SERVERS}
+        self.product.home.mkdir(mode=0o700, exist_ok=True)
+        entries = {name.removeprefix("mcp-server-"): {"command": path, **more} for name, path in found.items() if path}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": entries}))
+
+    def test_the_built_in_agent_and_three_servers(self) -> None:
+        self.servers()
+        done = self.product.run("prove")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("5 places were tried; all held.", done.stdout)
+
+    def test_a_server_outside_any_sandbox_does_not_hold(self) -> None:
+        self.servers(sandbox="none")
+        done = self.product.run("prove", "--server", "git", "--json")
+        self.assertEqual(done.returncode, 1)
+        self.assertFalse(json.loads(done.stdout)[0]["held"])
+
+    def test_an_unknown_server(self) -> None:
+        done = self.product.run("prove", "--server", "nobody")
+        self.assertEqual((done.returncode, "no server nobody" in done.stderr), (69, True))
