@@ -183,10 +183,13 @@ class Application:
     def _choose_account(self, workspace: Path | None) -> Account:
         return session_account(self.manager.services.settings.run_as, self._environ, workspace, os.geteuid())
 
-    def _usable_workspace(self, path: Path) -> Path:
+    def _usable_workspace(self, request: SessionRequest) -> Path:
+        assert request.workspace is not None
         user_home, settings = person_home(self._environ, os.geteuid()), self.manager.services.settings
-        protected = protected_paths(self._home, user_home, ToolFiles.chosen(self._home, {}), settings)
-        return usable_workspace(path, Path(user_home), self._home.path, protected)
+        files = ToolFiles.chosen(self._home, request.options)
+        protected = protected_paths(self._home, user_home, files, settings, request.workspace)
+        mask = bool(request.options.get("mask"))
+        return usable_workspace(request.workspace, Path(user_home), self._home.path, protected, mask)
 
     async def _feed_watchdog(self) -> LoopingCall:
         loop = LoopingCall(self._systemd.alive)

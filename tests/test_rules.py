@@ -56,7 +56,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def modules() -> list[Path]:
     """:returns: every module of the package."""
-    return sorted(PACKAGE.rglob("*.py"))
+    return sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts)
 
 
 @cache

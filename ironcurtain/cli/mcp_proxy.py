@@ -16,9 +16,15 @@ from ironcurtain.cli.output import home
 @click.option("--servers", type=click.Path(path_type=Path), help="The MCP servers (default: mcp-servers.json at home).")
 @click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
 @click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
+@click.option("--mask", is_flag=True, help="Cover what is protected in the workspace, instead of refusing it.")
 @click.option("--session-dir", type=click.Path(path_type=Path), help="Where audit log and escalations are kept.")
 def mcp_proxy(
-    socket: Path | None, servers: Path | None, policy: Path | None, workspace: Path | None, session_dir: Path | None
+    socket: Path | None,
+    servers: Path | None,
+    policy: Path | None,
+    workspace: Path | None,
+    mask: bool,
+    session_dir: Path | None,
 ) -> None:
     """
     Put MCP servers under policy, for any MCP client.
@@ -37,6 +43,7 @@ def mcp_proxy(
     where = home()
     named = {"socket": socket, "servers": servers, "policy": policy}
     options = {name: str(path.expanduser().absolute()) for name, path in named.items() if path is not None}
+    options |= {"mask": "yes"} if mask else {}
     directory = session_dir.expanduser().absolute() if session_dir is not None else None
     request = SessionRequest("mcp-proxy", "", (workspace or Path()).expanduser().absolute(), options, directory)
 

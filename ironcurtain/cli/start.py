@@ -30,6 +30,7 @@ _OTHERS = {
 @click.option("--model", help="The model, as its provider spells it.")
 @click.option("--backend", help="Where the model of the built-in agent is: anthropic, or scripted:FILE.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on; without it, a fresh one.")
+@click.option("--mask", is_flag=True, help="Cover what is protected in the workspace, instead of refusing it.")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a fresh directory first.")
 @click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
 @click.option(
@@ -43,6 +44,7 @@ def start(
     model: str | None,
     backend: str | None,
     workspace: Path | None,
+    mask: bool,
     repo: str | None,
     policy: Path | None,
     resume: str | None,
@@ -81,7 +83,7 @@ def start(
         show_agents()
         return
     where = home()
-    given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy)}
+    given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy), "mask": mask}
     options = {name: value for name, value in given.items() if value}
     place = workspace.expanduser().absolute() if workspace is not None else None
     if resume is None:

@@ -7,7 +7,7 @@ machine leads to whatever the machine below offers, and use io_uring.
 
 What the list leaves out, against the kernel's: all that the Engine's default left out (measured with 20.10: mounts,
 namespaces, keys, modules, clocks, bpf, perf, memory policy, other processes' memory, ...); io_uring; sockets that are
-neither UNIX, IPv4, IPv6 nor netlink; and programs of another word size, which are killed.
+neither UNIX, IPv4, IPv6 nor netlink of routes; and programs of another word size, which are killed.
 """
 
 from __future__ import annotations

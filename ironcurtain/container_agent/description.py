@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironcurtain.accounts import Account
-from ironcurtain.container.layout import mounts
+from ironcurtain.container.layout import WORKSPACE, mounts
 from ironcurtain.container.owners import owner_labels
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import ContainerSpec, Mount
 from ironcurtain.home import RunPaths, SessionPaths
 from ironcurtain.identity import ProcessIdentity
 from ironcurtain.settings import Resources
@@ -38,6 +38,21 @@ def group_file(paths: SessionPaths) -> Path:
     return paths.users / "group"
 
 
+def empty_file(paths: SessionPaths) -> Path:
+    """:returns: what covers a file that the agent must not see."""
+    return paths.users / "empty"
+
+
+def empty_directory(paths: SessionPaths) -> Path:
+    """:returns: what covers a directory that the agent must not see."""
+    return paths.users / "nothing"
+
+
+def _mask(path: str, workspace: Path, paths: SessionPaths) -> Mount:
+    cover = empty_directory(paths) if Path(path).is_dir() else empty_file(paths)
+    return Mount(str(cover), f"{WORKSPACE}/{Path(path).relative_to(workspace)}")
+
+
 def describe(
     *,
     session_id: str,
@@ -47,6 +62,7 @@ def describe(
     account: Account,
     environment: Mapping[str, str],
     workspace: Path,
+    hidden: Sequence[str],
     paths: SessionPaths,
     run: RunPaths,
     resources: Resources,
@@ -58,6 +74,7 @@ def describe(
     :param command: the main program; :data:`COMMAND` where programs are run in it one by one.
     :param tty: whether that program has a terminal.
     :param environment: of everything inside.
+    :param hidden: absolute paths in the workspace that the agent must not see.
     :param processors: how many this machine has; an Engine refuses to give more.
     :param home: our own.
     :param owner: this process.
@@ -70,13 +87,16 @@ def describe(
         uid=account.uid,
         gid=account.gid,
         environment=environment,
-        mounts=mounts(
-            workspace=str(workspace),
-            home=str(paths.agent_home),
-            sockets=str(run.agent),
-            orientation=str(paths.orientation),
-            passwd=str(passwd_file(paths)),
-            group=str(group_file(paths)),
+        mounts=(
+            *mounts(
+                workspace=str(workspace),
+                home=str(paths.agent_home),
+                sockets=str(run.agent),
+                orientation=str(paths.orientation),
+                passwd=str(passwd_file(paths)),
+                group=str(group_file(paths)),
+            ),
+            *(_mask(path, workspace, paths) for path in hidden),
         ),
         tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
         memory_mb=resources.memory_mb,

@@ -21,7 +21,14 @@ from ironcurtain.container.errors import ContainerDied
 from ironcurtain.container.layout import group_text, passwd_text
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container_agent.agent import ContainerAgent, Making
-from ironcurtain.container_agent.description import COMMAND, describe, group_file, passwd_file
+from ironcurtain.container_agent.description import (
+    COMMAND,
+    describe,
+    empty_directory,
+    empty_file,
+    group_file,
+    passwd_file,
+)
 from ironcurtain.container_agent.leftovers import clear
 from ironcurtain.container_agent.placing import Placer
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
@@ -39,7 +46,8 @@ from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services
-from ironcurtain.session.tools import make_proxy
+from ironcurtain.session.tools import make_proxy, session_protected
+from ironcurtain.session.workspace import protected_inside
 from ironcurtain.settings import Provider, Settings
 from ironcurtain.terminal.screen import open_screen
 
@@ -172,7 +180,8 @@ class ContainerKind:
             tty=tty,
             account=core.account,
             environment={**surroundings.environment(), **environment},
-            workspace=core.workspace.resolve(),
+            workspace=(workspace := core.workspace.resolve()),
+            hidden=protected_inside(workspace, session_protected(core, self._environ)),
             paths=core.paths,
             run=proxies.run,
             resources=core.services.settings.resources,
@@ -203,9 +212,11 @@ class ContainerKind:
         for file, text in (
             (passwd_file(paths), passwd_text(account.uid, account.gid)),
             (group_file(paths), group_text(account.gid)),
+            (empty_file(paths), ""),
         ):
             write_atomically(file, text.encode())
             file.chmod(0o444)
+        empty_directory(paths).mkdir(mode=0o555, exist_ok=True)
         self._placer(paths, account, "orientation").place(CA_NAME, authority)
 
     def _place(self, core: Core, facts: Facts) -> None:

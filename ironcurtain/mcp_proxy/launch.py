@@ -94,6 +94,9 @@ def prepare(server: CommandServer, secrets: Mapping[str, str], ground: Ground) -
     argv = [_program(server, environment, cwd), *server.args]
     account, setsid = ground.account, needed("setsid")
     if is_own(server):
+        if server.args[:3] == OWN_SERVERS[0]:
+            roots = [word for word in server.args if word.startswith("/")]
+            argv += [f"--hide={path}" for path in _inside(roots, ground.protected)]
         if account is not None and not _is_for_root(ground.workspace, account):
             # It opens its directories as root, wherever they lie, and becomes the account before its first call.
             argv[len(OWN_SERVERS[0]) + 1 : len(OWN_SERVERS[0]) + 1] = [f"--account={account.ids}"]

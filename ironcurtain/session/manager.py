@@ -28,7 +28,7 @@ class SessionManager:
     All sessions of this process.
 
     :param kinds: the table of kinds, by name.
-    :param check_workspace: gives the real path of a directory that may be a workspace, or raises
+    :param check_workspace: gives the real path of a request's directory, if it may be a workspace, or raises
         :class:`~ironcurtain.errors.UsageError`.
     :ivar services: of sessions that start from now on; those that run keep theirs.
     """
@@ -36,7 +36,7 @@ class SessionManager:
     log = Logger()
 
     def __init__(
-        self, kinds: Mapping[str, Kind[Any]], services: Services, check_workspace: Callable[[Path], Path]
+        self, kinds: Mapping[str, Kind[Any]], services: Services, check_workspace: Callable[[SessionRequest], Path]
     ) -> None:
         self._kinds, self.services, self._check_workspace = kinds, services, check_workspace
         self._sessions: dict[int, Session] = {}
@@ -70,7 +70,7 @@ class SessionManager:
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{request.kind} cannot run in a terminal: {kind.no_terminal}")
         if request.workspace is not None:
-            request = replace(request, workspace=self._check_workspace(request.workspace))
+            request = replace(request, workspace=self._check_workspace(request))
         check_repository(request, kind)
         await kind.check(request)
         self._require_running()

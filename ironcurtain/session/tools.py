@@ -83,14 +83,46 @@ def default_servers() -> str:
     ).decode()
 
 
-def protected_paths(home: Home, user_home: str, files: ToolFiles, settings: Settings) -> tuple[str, ...]:
-    """:returns: the paths that no agent of this home may touch."""
+def protected_paths(
+    home: Home, user_home: str, files: ToolFiles, settings: Settings, workspace: Path | None = None
+) -> tuple[str, ...]:
+    """
+    :param workspace: of the session, for paths that the policy names within it.
+    :returns: the absolute paths that no agent of this home may touch.
+    :raises ConfigurationError: the policy is wrong.
+    """
     keys = (os.path.expanduser(provider.key.file) for provider in settings.providers.values() if provider.key.file)
     chosen = always_protected(user_home, str(home.path), str(home.run), str(files.servers), str(files.policy), *keys)
     # HOME may be another directory than the account's, where ssh and others keep their keys all the same.
     account = account_home(os.geteuid())
     stores = always_protected(account, str(home.path)) if os.access(account, os.X_OK) else ()
-    return tuple(dict.fromkeys((*chosen, *stores)))
+    names = {"~": user_home, **({"/workspace": str(workspace)} if workspace is not None else {})}
+    named = (_expanded(path, names) for path in files.load_policy().protected)
+    return tuple(dict.fromkeys((*chosen, *stores, *(path for path in named if path.startswith("/")))))
+
+
+def _expanded(path: str, names: Mapping[str, str]) -> str:
+    """:returns: a path of the policy with what stands for the home or the workspace put in."""
+    first, slash, rest = (
+        ("/workspace", path[10:11], path[11:]) if path.startswith("/workspace") else path.partition("/")
+    )
+    return f"{names[first]}{slash}{rest}" if first in names and slash in ("", "/") else path
+
+
+def session_protected(core: Core, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """
+    :param environ: our environment.
+    :returns: the absolute paths that the agent of one session may not touch.
+    :raises ConfigurationError: the policy is wrong.
+    """
+    services, user_home = core.services, person_home(environ, os.geteuid())
+    files = ToolFiles.chosen(services.home, core.request.options)
+    switched = core.switched
+    return (
+        *protected_paths(services.home, user_home, files, services.settings, core.workspace),
+        *([str(core.paths.directory)] if core.request.directory is not None else []),
+        *(always_protected(switched.home.rstrip("/"), str(services.home.path)) if switched is not None else ()),
+    )
 
 
 def server_bounds(servers: Sequence[ServerConfig], workspace: str) -> dict[str, ServerBounds]:
@@ -120,11 +152,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     paths = PathMap(str(core.workspace.resolve()))
     servers = files.load_servers(paths.host, user_home)
     policy, annotations = files.load_policy(), default_annotations()
-    protected = (
-        *protected_paths(services.home, user_home, files, services.settings),
-        *([str(core.paths.directory)] if core.request.directory is not None else []),
-        *(always_protected(core.account.home.rstrip("/"), str(services.home.path)) if core.switched else ()),
-    )
+    protected = session_protected(core, environ)
     engine = PolicyEngine(
         policy,
         annotations,

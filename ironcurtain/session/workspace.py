@@ -10,11 +10,18 @@ from ironcurtain.errors import UsageError
 from ironcurtain.home import account_home
 
 
-def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str]) -> Path:
+NAMED_LIMIT = 10
+"""Most protected paths of a workspace that a refusal names (our choice)."""
+
+
+def usable_workspace(
+    path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str], mask: bool = False
+) -> Path:
     """
     Check a directory that somebody wants an agent to work on.
 
     :param protected: absolute paths that no agent may touch.
+    :param mask: whether those in the workspace will be covered, for containers and sandboxes.
     :returns: its real path.
     :raises UsageError: it is no directory, or the agent would get more than a project: the whole machine, the user's
         home, our own home, or something protected.
@@ -35,7 +42,18 @@ def usable_workspace(path: Path, user_home: Path, ironcurtain_home: Path, protec
     for forbidden in map(Path, protected):
         if real.is_relative_to(forbidden):
             raise UsageError(f"the workspace {real} lies in {forbidden}, which is protected: choose another one")
+    if (inside := protected_inside(real, protected)) and not mask:
+        names = ", ".join(inside[:NAMED_LIMIT]) + (" and more" if len(inside) > NAMED_LIMIT else "")
+        raise UsageError(
+            f"the workspace {real} contains what is protected: {names}. Choose another directory, or cover them: --mask"
+        )
     return real
+
+
+def protected_inside(workspace: Path, protected: Sequence[str]) -> tuple[str, ...]:
+    """:returns: the real paths of what is protected, is there, and lies below a workspace."""
+    real = sorted({os.path.realpath(path) for path in protected})
+    return tuple(path for path in real if Path(path).is_relative_to(workspace) and os.path.lexists(path))
 
 
 def _accounts(workspace: Path) -> tuple[int, ...]:

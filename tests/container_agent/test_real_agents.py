@@ -300,6 +300,14 @@ class SecretTests(RealAgentCase):
             self.assertNotIn("canary-of", text_seen)
 
 
+class ProofTests(RealAgentCase):
+    def test_a_hostile_program_in_the_container(self) -> None:
+        self.play(CLAUDE)
+        done = self.product.run("prove", "--agent", CLAUDE.id)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("1 places were tried; all held.", done.stdout)
+
+
 class HostileProjectTests(RealAgentCase):
     def test_settings_in_the_project_lead_the_agent_nowhere(self) -> None:
         """Its settings name another address for the model, another proxy and another authority."""

@@ -111,7 +111,7 @@ class World:
             in_container=True,
             no_terminal=kind.no_terminal,
         )
-        self.manager = SessionManager({"script": self.kind}, self.services, lambda path: path)
+        self.manager = SessionManager({"script": self.kind}, self.services, lambda request: request.workspace)
 
     async def _image(self, name: str, progress: Any) -> str:
         progress("looking for the image")

@@ -289,7 +289,7 @@ class SessionTests(OperationsTestCase):
 
         self.successResultOf(self.call("stop", OWNER))
         kinds = {"plain": replace(self.world.kind, check_remote=refuse)}
-        manager = SessionManager(kinds, self.world.services, lambda workspace: workspace)
+        manager = SessionManager(kinds, self.world.services, lambda request: request.workspace)
         before = sorted(self.world.home.path.rglob("*"))
         for wanted in (request(), SessionRequest("", resume=self.session.id)):
             started = Deferred.fromCoroutine(Operations(manager).start(OWNER, wanted))

@@ -1,5 +1,5 @@
 """
-Run the file server: ``python -m ironcurtain.servers.files [--account=UID:GID] [--root] DIR [DIR...]``.
+Run the file server: ``python -m ironcurtain.servers.files [--account=UID:GID] [--hide=PATH] [--root] DIR [DIR...]``.
 
 With ``--account``, for root only, it opens the directories as root and then becomes that account for good: so it works
 below directories that are closed to the account, and with a program that is. It speaks on standard input and output
@@ -19,6 +19,9 @@ from ironcurtain.servers.program import account_of, become, serve
 from ironcurtain.servers.server import ToolServer
 
 USAGE = "usage: python -m ironcurtain.servers.files [--account=UID:GID] [--root] DIRECTORY [[--root] DIRECTORY ...]"
+HIDE = "--hide="
+"""How an option begins that names a path which does not exist for any call."""
+
 LATER = ("base64", "ironcurtain.servers.files.differences", "json", "urllib.parse")
 """What tools import when they are called; another account may not be able to read these modules any more."""
 
@@ -27,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     """:returns: the exit status: 0 when input ended, or what the error says (sysexits.h)."""
     try:
         account, rest = account_of(arguments)
-        roots = Roots(directories(rest))
+        hidden = [word.removeprefix(HIDE) for word in rest if word.startswith(HIDE)]
+        roots = Roots(directories([word for word in rest if not word.startswith(HIDE)]), hidden)
         if account is not None:
             become(*account, LATER)
     except IronCurtainError as e:

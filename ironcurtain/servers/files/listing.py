@@ -85,7 +85,7 @@ def listed(place: Place, bounds: Bounds) -> list[Entry]:
     """
     with directory(place) as descriptor:
         try:
-            return entries(descriptor, bounds)
+            return [entry for entry in entries(descriptor, bounds) if not place.below(entry.name).hidden]
         except OSError as e:
             raise explain(e, place.path) from e
 
@@ -112,6 +112,8 @@ def descend(place: Place, bounds: Bounds, visit: Visit) -> None:
 def _descend(descriptor: int, above: tuple[str, ...], place: Place, bounds: Bounds, visit: Visit) -> None:
     for entry in entries(descriptor, bounds):
         names = (*above, entry.name)
+        if place.below(*names).hidden:
+            continue
         if not visit(names, entry) or entry.kind != "directory":
             continue
         if len(names) >= bounds.depth:

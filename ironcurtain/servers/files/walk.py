@@ -32,11 +32,13 @@ class Root:
     :param path: its real path.
     :param names: the real path, and the path it was given by where that is another one (a link to it).
     :param descriptor: refers to the directory itself, whatever happens to its name.
+    :param hidden: the parts, below it, of what is neither listed nor reached.
     """
 
     path: str
     names: tuple[str, ...]
     descriptor: int
+    hidden: frozenset[tuple[str, ...]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ class Place:
         """The absolute path, for messages."""
         return "/".join((self.root.path.rstrip("/"), *self.parts)) or "/"
 
+    @property
+    def hidden(self) -> bool:
+        """Whether nothing is to be seen here."""
+        return self.parts in self.root.hidden
+
     def below(self, *names: str) -> Place:
         """The place with these names added."""
         return Place(self.root, (*self.parts, *names))
@@ -61,11 +68,12 @@ class Roots:
     The allowed directories.
 
     :param paths: existing directories; a link is resolved now, once. Relative paths of calls start in the first.
+    :param hidden: real paths that do not exist for any call, nor what lies below them.
     :raises Unavailable: one of them is no directory, or cannot be opened.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.all = tuple(_open_root(path) for path in paths)
+    def __init__(self, paths: Sequence[str], hidden: Sequence[str] = ()) -> None:
+        self.all = tuple(_open_root(path, hidden) for path in paths)
 
     def close(self) -> None:
         """Give the descriptors back."""
@@ -91,17 +99,22 @@ class Roots:
             allowed = ", ".join(root.path for root in self.all)
             raise FileError(f"{shown(path)} is outside the allowed directories: {allowed}")
         root, length = max(found, key=lambda pair: pair[1])
-        return Place(root, parts[length:])
+        place = Place(root, parts[length:])
+        if any(Place(root, place.parts[:depth]).hidden for depth in range(1, len(place.parts) + 1)):
+            raise FileError(f"{shown(path)} is protected")
+        return place
 
 
-def _open_root(path: str) -> Root:
+def _open_root(path: str, hidden: Sequence[str]) -> Root:
     given = "/" + "/".join(_normal(os.path.join(os.getcwd(), path)))
     real = os.path.realpath(path)
     try:
         descriptor = os.open(real, DIRECTORY)
     except OSError as e:
         raise Unavailable(f"{path}: {e.strerror}; give an existing directory") from e
-    return Root(real, tuple(dict.fromkeys((real, given))), descriptor)
+    top = _normal(real)
+    inside = frozenset(parts[len(top) :] for parts in map(_normal, hidden) if parts[: len(top)] == top != parts)
+    return Root(real, tuple(dict.fromkeys((real, given))), descriptor, inside)
 
 
 def _normal(path: str) -> tuple[str, ...]:

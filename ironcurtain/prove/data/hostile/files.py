@@ -103,7 +103,6 @@ for _name in (
     "/lib/prove",
     "/etc/ld.so.preload",
     "/var/prove",
-    "/root/prove",
 ):
 
     @attempt("files", f"write {_name}")

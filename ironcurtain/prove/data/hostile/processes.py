@@ -40,7 +40,7 @@ def _():
 
 
 for _what, _name, _arguments in (
-    ("trace the first process", "ptrace", (16, 1)),
+    ("trace a process outside", "ptrace", (16, TARGETS["pid"])),
     ("read another process's memory", "process_vm_readv", (1, 0, 0, 0, 0)),
     ("take a descriptor from another process", "pidfd_getfd", (3, 0, 0)),
     ("compare kernel objects of two processes", "kcmp", (1, 1, 0, 0, 0)),
