@@ -118,7 +118,9 @@ async def make_operations(directory: Path) -> Operations:
         redactor=Redactor(),
         control_socket=str(directory / "control.sock"),
     )
-    manager = SessionManager({"asker": Kind("asker", lambda core: NoTools(), Asker)}, services, lambda path: path)
+    manager = SessionManager(
+        {"asker": Kind("asker", lambda core: NoTools(), Asker)}, services, lambda request: request.workspace or Path()
+    )
     await manager.create(SessionRequest("asker"))
     return Operations(manager)
 

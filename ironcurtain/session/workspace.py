@@ -9,7 +9,6 @@ from pathlib import Path
 from ironcurtain.errors import UsageError
 from ironcurtain.home import account_home
 
-
 NAMED_LIMIT = 10
 """Most protected paths of a workspace that a refusal names (our choice)."""
 

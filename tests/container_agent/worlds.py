@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -111,7 +112,7 @@ class World:
             in_container=True,
             no_terminal=kind.no_terminal,
         )
-        self.manager = SessionManager({"script": self.kind}, self.services, lambda request: request.workspace)
+        self.manager = SessionManager({"script": self.kind}, self.services, lambda request: request.workspace or Path())
 
     async def _image(self, name: str, progress: Any) -> str:
         progress("looking for the image")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -289,7 +290,7 @@ class SessionTests(OperationsTestCase):
 
         self.successResultOf(self.call("stop", OWNER))
         kinds = {"plain": replace(self.world.kind, check_remote=refuse)}
-        manager = SessionManager(kinds, self.world.services, lambda request: request.workspace)
+        manager = SessionManager(kinds, self.world.services, lambda request: request.workspace or Path())
         before = sorted(self.world.home.path.rglob("*"))
         for wanted in (request(), SessionRequest("", resume=self.session.id)):
             started = Deferred.fromCoroutine(Operations(manager).start(OWNER, wanted))

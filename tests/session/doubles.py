@@ -136,7 +136,7 @@ class World:
         self.agents: list[PlainAgent] = []
         self.next_tools, self.next_agent = PlainTools(), PlainAgent()
         self.kind = Kind("plain", self._make_tools, self._make_agent, no_terminal="")
-        self.manager = SessionManager({"plain": self.kind}, self.services, lambda request: request.workspace)
+        self.manager = SessionManager({"plain": self.kind}, self.services, lambda request: request.workspace or Path())
 
     def _make_tools(self, core: Core) -> PlainTools:
         self.tools.append(replace(self.next_tools, calls=[]))

@@ -42,8 +42,8 @@ class TableTests(ManagerTestCase):
         self.assertIn("choose one of plain", str(self.failureResultOf(created, UsageError).value))
 
     def test_the_workspace_is_checked_before_anything_is_made(self) -> None:
-        def refuse(workspace: Path) -> Path:
-            raise UsageError(f"not {workspace}")
+        def refuse(request: SessionRequest) -> Path:
+            raise UsageError(f"not {request.workspace}")
 
         manager = SessionManager({"plain": self.world.kind}, self.world.services, refuse)
         created = Deferred.fromCoroutine(manager.create(request(workspace=Path("/"))))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -109,7 +110,7 @@ class StateTests(TerminalTestCase):
     def test_a_kind_without_a_screen_is_refused_before_anything_is_made(self) -> None:
         world = World(scratch(self))
         kind = Kind("plain", world._make_tools, world._make_agent)
-        manager = SessionManager({"plain": kind}, world.services, lambda request: request.workspace)
+        manager = SessionManager({"plain": kind}, world.services, lambda request: request.workspace or Path())
         created = Deferred.fromCoroutine(manager.create(request(terminal=(80, 24))))
         error = self.failureResultOf(created, UsageError).value
         self.assertEqual(str(error), "plain cannot run in a terminal: it has no screen of its own")
