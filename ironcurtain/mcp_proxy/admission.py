@@ -252,6 +252,7 @@ class Admission:
                 "policyVersion": scope.policy_version,
                 "places": [{"role": place.role, "value": place.value, "below": place.below} for place in scope.places],
                 "ways": dict(scope.ways),
+                "bounds": dict(scope.bounds),
                 "words": scope.words,
             }
             self._record_permission("permission", change.permission.number, change.permission.by, fields)

@@ -50,7 +50,7 @@ def make_queue(
 def make_scope(directory: str = "/srv/src", words: str = "git.push in /srv/src and below") -> Scope:
     """:returns: the scope of a push from a directory."""
     place = Place("read-path", directory, below=True)
-    return Scope("git", "push", "d", frozenset(("push",)), "v1", (), (place,), words)
+    return Scope("git", "push", "d", frozenset(("push",)), "v1", (), (), (place,), words)
 
 
 @contextmanager
