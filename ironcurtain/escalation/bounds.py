@@ -50,7 +50,7 @@ def _bound(value: Any, schema: Any, whole: Mapping[str, Any], depth: int) -> str
     if not isinstance(schema, Mapping) or depth > DEPTH_LIMIT:
         return None
     keywords = _keywords(schema)
-    if len(keywords) == 1 and (other := _only_form(schema, *keywords, whole)) is not None:
+    if len(keywords) == 1 and (other := _only_form(schema, min(keywords), whole)) is not None:
         return _bound(value, other, whole, depth + 1)
     kind = schema.get("type")
     if isinstance(kind, list):  # text or nothing: of two kinds at most one is a bound

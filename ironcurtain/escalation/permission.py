@@ -2,8 +2,8 @@
 What an approval that is kept permits: the same kind of call, in the same place, while the session lasts. Pure.
 
 A scope is narrow on purpose. It holds the tool as it was defined, the rules that asked, the policy's version, where the
-call acts, and for each other argument the bound that the schema sets, or else its very value. What may differ is said to
-the person. Another rule, role, place or argument is asked about as before.
+call acts, and for each other argument the bound that the schema sets, or else its very value. The person is told what
+may differ. Another rule, role, place or argument is asked about as before.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ CHOICES: tuple[dict[str, Any], ...] = (
 )
 """Ways to say that there is more to an argument than free text."""
 
-DEFINITIONS = {
+DEFINITIONS: dict[str, Any] = {
     "$defs": {
         "Mode": {"type": "string", "enum": ["soft", "hard"]},
         "Again": {"$ref": "#/$defs/Mode"},
@@ -66,7 +66,7 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 
-SCHEMAS = st.recursive(
+SCHEMAS: st.SearchStrategy[Any] = st.recursive(
     st.sampled_from(
         [
             {"type": "string"}, {"type": "string", "maxLength": 3}, {"type": "integer", "minimum": 0, "maximum": 5},
@@ -109,7 +109,12 @@ class ChoiceTests(SynchronousTestCase):
             self.assertFalse(kept.covers(sure(scope(tool="reset", schema=whole, arguments={}))), known)
 
     def test_what_is_said_of_all_arguments_together(self) -> None:
-        for more in ({"anyOf": [{"properties": {"mode": {"const": "soft"}}}]}, {"if": {}}, {"$ref": "#/$defs/Mode"}):
+        extra: tuple[dict[str, Any], ...] = (
+            {"anyOf": [{"properties": {"mode": {"const": "soft"}}}]},
+            {"if": {}},
+            {"$ref": "#/$defs/Mode"},
+        )
+        for more in extra:
             whole = {**schema(mode={"type": "string"}), **more}
             self.assertEqual(bounds({"mode": "soft"}, whole), {}, more)
 
