@@ -40,7 +40,7 @@ def one_line(text: str, limit: int | None = None) -> str:
     return _within(limit, (named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text), len(text))
 
 
-def json_line(value: Any, limit: int) -> str:
+def json_line(value: Any, limit: int | None = None) -> str:
     """
     A JSON value on one line, safe to show.
 

@@ -79,6 +79,12 @@ class StaleDecision(IronCurtainError):
     code = "STALE_DECISION"
 
 
+class NotShown(IronCurtainError):
+    """An approval came from somebody to whom the call was not shown whole. Nothing was decided."""
+
+    code = "NOT_SHOWN"
+
+
 class SessionError(IronCurtainError):
     """
     A session cannot do what was asked of it in its state.

@@ -110,9 +110,13 @@ class Agents(_Section, frozen=True):
 
 
 class Escalation(_Section, frozen=True):
-    """:param timeout_seconds: how long a person has to answer."""
+    """
+    :param timeout_seconds: how long a person has to answer.
+    :param max_waiting: most questions of one session that wait at a time; further calls fail at once.
+    """
 
     timeout_seconds: Annotated[float, msgspec.Meta(ge=1, le=86400 * 7)] = 300.0
+    max_waiting: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 32
 
 
 class Audit(_Section, frozen=True):

@@ -28,7 +28,19 @@ _BETWEEN_COMMANDS = frozenset(("|", "||", "&&", ";", "&", "(", ")"))
 _REDIRECTIONS = frozenset((">", ">>", "<", "<<", "<<<", ">&", "&>"))
 _SSH_FLAGS = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:P:Q:R:S:W:w:"
 _SSH_COMMANDS = frozenset(
-    ("approve", "attach", "audit", "deny", "escalations", "logs", "observe", "permissions", "revoke", "sessions")
+    (
+        "approve",
+        "attach",
+        "audit",
+        "deny",
+        "escalations",
+        "logs",
+        "observe",
+        "permissions",
+        "revoke",
+        "sessions",
+        "stop",
+    )
 )
 """What our SSH server understands; a session without a command is the console."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,35 +17,71 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.argument("what", required=False, type=click.Choice(("show",)), metavar="[show")
+@click.argument("number", required=False, type=int, metavar="N]")
 @click.option("--all", "everything", is_flag=True, help="Also those that are decided.")
 @as_json
-def escalations(everything: bool, json_output: bool) -> None:
+def escalations(what: str | None, number: int | None, everything: bool, json_output: bool) -> None:
     """
-    List the calls that wait for a decision, with all that they would do.
+    List the calls that wait for a decision, with all that they would do; or show all of escalation N.
 
-    Answer with 'ironcurtain approve N' or 'ironcurtain deny N'.
+    Answer with 'ironcurtain approve N' or 'ironcurtain deny N'. What is too long for the list says so: look at it with
+    'ironcurtain escalations show N' before you approve it. Where it is longer than the terminal this is a pager, and
+    its last line says how to approve exactly what was shown.
     """
     from ironcurtain.cli.run import run
-    from ironcurtain.control.owners import Owners
-    from ironcurtain.operations.words import escalation_lines
 
-    where = home()
-    found = run(lambda reactor: Owners(reactor, where).escalations(everything))
+    if what is None:
+        run(lambda reactor: _list(reactor, everything, json_output))
+    elif number is None or everything:
+        raise click.UsageError("say which one: escalations show N")
+    elif text := run(lambda reactor: _show(reactor, number, json_output)):
+        click.echo_via_pager(f"{text}\n")
+
+
+async def _list(reactor: Any, everything: bool, json_output: bool) -> None:
+    from ironcurtain.control.owners import Owners
+    from ironcurtain.operations.words import listing
+
+    owners = Owners(reactor, home())
+    found = await owners.escalations(everything)
+    listed = listing(found, time.time())
     if json_output:
         print_json(found)
-    elif not found:
-        click.echo("Nothing waits for a decision.")
     else:
-        click.echo("\n\n".join("\n".join(escalation_lines(view, time.time())) for view in found))
+        click.echo("\n".join(listed.lines or ["Nothing waits for a decision."]))
+    await owners.shown(listed.whole)  # JSON is read as little as a long text: it counts for no more
+
+
+async def _show(reactor: Any, number: int, json_output: bool) -> str:
+    """:returns: what is for a pager. Only its reader knows whether it was read to its end, where the digest stands."""
+    from ironcurtain.control.owners import Owners
+    from ironcurtain.operations.words import how_to_approve, whole_lines
+
+    owners = Owners(reactor, home())
+    _, view = await owners.of_escalation(number)
+    lines = [*whole_lines(view, time.time()), *([] if view.outcome else [how_to_approve(view)])]
+    if json_output:
+        print_json(view)
+    elif _fits(lines):
+        click.echo("\n".join(lines))
+    else:
+        return "\n".join(lines)
+    await owners.shown([] if view.outcome else [view])
+    return ""
 
 
 @click.command()
 @click.argument("number", type=int)
-@click.option("--digest", help="Approve only if the call's digest is this one, as 'escalations --json' shows it.")
+@click.option("--digest", help="Approve the call that has this digest; 'escalations show N' ends with it.")
 @click.option("--keep", is_flag=True, help="Ask no more about such calls in this session: 'escalations' says which.")
 def approve(number: int, digest: str | None, keep: bool) -> None:
     """
-    Let the waiting call NUMBER happen: this call, once, exactly as it was shown.
+    Let the waiting call NUMBER happen, once, exactly as it was shown.
+
+    Without a digest only a call can be approved that was shown to you whole: look at it with 'ironcurtain escalations',
+    or 'ironcurtain escalations show NUMBER'. Where equal calls wait for the decision, as many are let through as were
+    shown.
 
     With --keep the approval stands until the session ends, for the calls that 'ironcurtain escalations' names with this
     one. 'ironcurtain permissions' lists what stands, 'ironcurtain revoke' ends it.
@@ -54,14 +92,34 @@ def approve(number: int, digest: str | None, keep: bool) -> None:
 
 
 @click.command()
-@click.argument("number", type=int)
-def deny(number: int) -> None:
+@click.argument("number", metavar="NUMBER|all")
+@click.option("--session", default="", help="With 'all': only those of this session.")
+def deny(number: str, session: str) -> None:
     """
-    Refuse the waiting call NUMBER. The agent is told that a person said no.
-    """
-    from ironcurtain.escalation import Outcome
+    Refuse the waiting call NUMBER, or all that wait. The agent is told that a person said no.
 
-    _decide(number, Outcome.DENIED, None, False)
+    An agent that goes on asking is ended by 'ironcurtain stop SESSION'.
+    """
+    from ironcurtain.cli.run import run
+    from ironcurtain.control.owners import Owners
+    from ironcurtain.escalation import Outcome
+    from ironcurtain.operations.words import denied_all
+
+    if number == "all":
+        where = home()
+        click.echo(denied_all(run(lambda reactor: Owners(reactor, where).deny_all(session))))
+    elif session or not number.isdecimal():
+        raise click.UsageError("say which: deny NUMBER, deny all, or deny all --session S")
+    else:
+        _decide(int(number), Outcome.DENIED, None, False)
+
+
+def _fits(lines: list[str]) -> bool:
+    """Whether text needs no pager: a program reads it, or all of it is on the screen at once."""
+    if not sys.stdout.isatty():
+        return True
+    columns, rows = shutil.get_terminal_size()
+    return sum(len(line) // max(columns, 1) + 1 for line in lines) < rows
 
 
 def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> None:
@@ -72,7 +130,7 @@ def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> No
     where = home()
 
     async def decide(reactor: object) -> EscalationView:
-        client, view = await Owners(reactor, where).of_escalation(number)
-        return await client.decide(number, outcome, digest or view.digest, keep)
+        client, _ = await Owners(reactor, where).of_escalation(number)
+        return await client.decide(number, outcome, digest, keep)
 
     click.echo(decided(run(decide)))

@@ -153,9 +153,8 @@ class Looping:
             self._seen, event = stamped.sequence, stamped.event
             if isinstance(event, EscalationRaised) and session.terminal is None:
                 what = f"escalation {event.number}: {event.server}.{event.tool}"
-                self.say(
-                    f"{what}: answer with 'ironcurtain approve {event.number}' or 'ironcurtain deny {event.number}'"
-                )
+                answer = f"'ironcurtain approve {event.number}' or 'ironcurtain deny {event.number}'"
+                self.say(f"{what}: look at it with 'ironcurtain escalations', and answer with {answer}")
 
     def _label(self) -> str:
         settings = self._options.settings

@@ -9,7 +9,15 @@ import msgspec
 from ironcurtain.codemode.model import ToolReply
 
 DENIED_CODES = frozenset(
-    {"denied-by-rule", "denied-by-person", "expired", "withdrawn", "nobody-to-ask", "changed-meanwhile"}
+    {
+        "denied-by-rule",
+        "denied-by-person",
+        "expired",
+        "withdrawn",
+        "nobody-to-ask",
+        "too-many-questions",
+        "changed-meanwhile",
+    }
 )
 """Values of ``_meta["ironcurtain/code"]`` that mean: not permitted."""
 

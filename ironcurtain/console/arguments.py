@@ -28,7 +28,7 @@ How much of all changes of one argument is compared line by line, as lines of th
 """
 
 NAME = 40
-"""Most characters of an argument's name that are shown."""
+"""Most characters of an argument's name that are shown before it comes in full."""
 
 KEYS = 4
 """Most arguments that are listed shortly before they come in full."""
@@ -62,6 +62,20 @@ def full_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
     return lines
 
 
+def is_complete(arguments: Mapping[str, Any]) -> bool:
+    """Whether :func:`key_lines` and :func:`full_lines` together show everything, however it is folded."""
+    return all(_is_all_shown(value) for value in arguments.values())
+
+
+def _is_all_shown(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= SHOWN
+    if edits := _edits(value):
+        sides = [len(side) for edit in edits for side in edit]
+        return max(sides) <= SHOWN and sum(sides) <= SHOWN_IN_ALL
+    return size(value) <= SHOWN and len(json_line(value)) <= SHOWN
+
+
 def size(value: Any) -> int:
     """:returns: characters of a value as JSON."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
@@ -76,6 +90,8 @@ def _length(value: Any) -> int:
 
 
 def _fits(name: str, value: Any, width: int) -> bool:
+    if len(name) > NAME or len(one_line(name)) > NAME:
+        return False
     return not _edits(value) and _length(value) <= width and cells(_value(value, BRIEF)) + len(_label(name)) <= width
 
 
@@ -97,7 +113,8 @@ def _key_line(name: str, value: Any, width: int) -> Line:
 
 
 def _argument(name: str, value: Any, width: int) -> Iterator[Line]:
-    yield (Span(f"{one_line(name, NAME)}: {_length(value):,} characters", "bold"),)
+    for part in wrap(f"{one_line(name)}: {_length(value):,} characters", width):
+        yield (Span(part, "bold"),)
     if isinstance(value, str):
         yield from _block(value, "  ", "new" if name == "content" else "", width)
     elif edits := _edits(value):
@@ -128,7 +145,7 @@ def _changes_of(edits: list[tuple[str, str]], width: int) -> Iterator[Line]:
         room -= min(len(old), SHOWN) + min(len(new), SHOWN)
         if room < 0:
             left = len(edits) - number + 1
-            yield (Span(f"… {left:,} more changes: 'ironcurtain escalations --json' has all", "warn"),)
+            yield (Span(f"… {left:,} more changes: 'ironcurtain escalations show' has all", "warn"),)
             return
         yield (Span(f"  change {number} of {len(edits)}", "dim"),)
         cost = (old[:SHOWN].count("\n") + 1) * (new[:SHOWN].count("\n") + 1)
@@ -153,7 +170,7 @@ def _change(old: str, new: str, width: int) -> Iterator[Line]:
 def _block(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
     yield from _lines(text[:SHOWN].split("\n"), mark, style, width)
     if (more := len(text) - SHOWN) > 0:
-        yield (Span(f"… {more:,} more characters: 'ironcurtain escalations --json' has all", "warn"),)
+        yield (Span(f"… {more:,} more characters: 'ironcurtain escalations show' has all", "warn"),)
 
 
 def _lines(texts: list[str], mark: str, style: Style, width: int) -> Iterator[Line]:

@@ -34,7 +34,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class DecideAll:
-    """Answer all that are on the screen."""
+    """Deny all that wait and are listed, or approve those of them that were read."""
 
     outcome: Outcome
 
@@ -49,6 +49,13 @@ class Revoke:
     """Take back an approval that was kept."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End a session."""
+
+    session: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +89,19 @@ class Wrong:
     why: str
 
 
-Command = Decide | DecideAll | Permissions | Revoke | Show | Filter | Help | Quit | Wrong
+Command = Decide | DecideAll | Permissions | Revoke | Stop | Show | Filter | Help | Quit | Wrong
 
 HELP = (
-    ("a  d", "approve or deny the chosen escalation; asks once more"),
+    ("a  d", "approve or deny the chosen escalation; asks once more. To approve, read its text to the end"),
     ("A", "approve it and ask no more about such calls; says which, and asks once more"),
     ("up down", "choose; also j and k, or the mouse"),
     ("Tab", "go to the next list: waiting, sessions, history"),
     ("PgUp PgDn", "read on in the text, also with Space or the wheel"),
     ("g G", "go to the beginning or the end of the text"),
     ("f", "filter what is listed"),
-    ("/approve N", "approve escalation N; /approve all: what is listed on the screen"),
-    ("/deny N", "deny escalation N; /deny all: what is listed on the screen"),
+    ("/approve N", "approve escalation N; /approve all: those that you read to their end"),
+    ("/deny N", "deny escalation N; /deny all: all that wait and the filter lets through"),
+    ("/stop N", "end session N; its calls that wait are withdrawn"),
     ("/approve N keep", "as A does, for escalation N"),
     ("/permissions", "the approvals that were kept, and for which calls"),
     ("/revoke N", "take back the approval of escalation N that was kept"),
@@ -125,6 +133,8 @@ def parse(text: str) -> Command:
         return _decision(word, rest)
     if word == "/revoke":
         return Revoke(int(rest)) if _is_number(rest) else Wrong("which one? /permissions lists the numbers")
+    if word == "/stop":
+        return Stop(int(rest)) if _is_number(rest) else Wrong("which one? /sessions lists the numbers")
     if word == "/filter":
         return Filter(rest)
     if word in _PLAIN and not rest:

@@ -20,7 +20,7 @@ from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import Source
-from ironcurtain.console.state import Effect, Leave, Look, Send, Shown, State, TakeBack, outcome_of_all
+from ironcurtain.console.state import Effect, End, Leave, Look, Send, Shown, State, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.model import EscalationView
@@ -203,6 +203,8 @@ class Console:
             Deferred.fromCoroutine(self._send(*sent)).addErrback(self._failed)
         for effect in effects:
             match effect:
+                case End(session):
+                    Deferred.fromCoroutine(self._end(session)).addErrback(self._failed)
                 case TakeBack(number):
                     Deferred.fromCoroutine(self._take_back(number)).addErrback(self._failed)
                 case Look():
@@ -235,9 +237,18 @@ class Console:
         """:returns: the decided escalation, or why it is not."""
         number, digest = send.key
         try:
-            return await self._source.decide(number, send.outcome, digest, send.keep)
+            return await self._source.decide(number, send.outcome, digest, send.keep, send.calls)
         except IronCurtainError as e:
             return str(e)
+
+    async def _end(self, session: int) -> None:
+        try:
+            await self._source.stop(session)
+        except IronCurtainError as e:
+            self._become(self._state.told(str(e), "warn"))
+        else:
+            self._become(self._state.told(f"session {session} has ended"))
+        self._refresh()
 
     async def _take_back(self, number: int) -> None:
         try:

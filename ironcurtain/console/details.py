@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ironcurtain.columns import Line, Span, plain
 from ironcurtain.console.activity import Activity
-from ironcurtain.console.arguments import full_lines, key_lines, size
+from ironcurtain.console.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock, title
 from ironcurtain.console.state import State, outcome_words
@@ -30,11 +30,13 @@ class Text(NamedTuple):
     What stands beside the lists.
 
     :param from_end: whether its end is what is looked at.
+    :param complete: whether all is there that a decision is about.
     """
 
     heading: str
     lines: list[Line]
     from_end: bool = False
+    complete: bool = True
 
 
 class Details:
@@ -42,7 +44,7 @@ class Details:
 
     def __init__(self) -> None:
         self.activity: Activity | None = None
-        self._known: dict[tuple[int, str, str, int], list[Line]] = {}
+        self._known: dict[tuple[int, str, str, int], tuple[list[Line], bool, bool]] = {}
 
     def text(self, state: State, width: int, now: float) -> Text:
         """
@@ -59,15 +61,19 @@ class Details:
         chosen = state.escalation if state.section is Section.WAITING else state.record
         if chosen is None:
             return Text("", [])
-        return Text(_heading(chosen, now), self._lines(chosen, width))
+        return Text(_heading(chosen, now), *self._lines(chosen, width))
 
-    def _lines(self, escalation: EscalationView, width: int) -> list[Line]:
-        """The escalation in lines; an entry for the same number, digest and outcome is the same text."""
+    def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool, bool]:
+        """
+        The escalation in lines, that it is read from its beginning, and whether it is complete; an entry for the same
+        number, digest and outcome is the same text.
+        """
         key = (escalation.number, escalation.digest, escalation.outcome, width)
         if key not in self._known:
             while len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]
-            self._known[key] = escalation_lines(escalation, width)
+            lines, complete = escalation_lines(escalation, width), is_complete(escalation.arguments)
+            self._known[key] = (lines, False, complete)
         return self._known[key]
 
     def _activity(self, state: State, width: int) -> Text:
@@ -84,7 +90,7 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     """:returns: who asks, why, and what would be done, the essential first."""
     agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
     lines: list[Line] = [(Span(title(escalation), "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
-    why = f"rule   {one_line(escalation.rule, 64)}: {one_line(escalation.reason, 4000)}"
+    why = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
     lines += _wrapped(why, width, REASON_LINES)
     lines += key_lines(escalation.arguments, width)
     length = size(escalation.arguments)
@@ -92,6 +98,8 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     rest = full_lines(escalation.arguments, width)
     if len(whole_reason := list(wrap(why, width))) > REASON_LINES:
         rest += [(Span(part, "dim"),) for part in whole_reason]
+    if (name := f"{one_line(escalation.server)}.{one_line(escalation.tool)}") != title(escalation):
+        rest += [(Span(part, "bold"),) for part in wrap(name, width)]
     if rest:
         lines += [(Span("in full", "dim"),), *rest]
     return lines
@@ -117,7 +125,8 @@ def permissions_lines(state: State, width: int, now: float) -> list[Line]:
 def _heading(escalation: EscalationView, now: float) -> str:
     if escalation.outcome:
         return f"ESCALATION {escalation.number} {outcome_words(escalation)} at {clock(escalation.closed_at)}"
-    return f"ESCALATION {escalation.number}, {left(escalation.expires_at - now)} left"
+    calls = f", {escalation.calls} equal calls" if escalation.calls > 1 else ""
+    return f"ESCALATION {escalation.number}{calls}, {left(escalation.expires_at - now)} left"
 
 
 def _wrapped(text: str, width: int, most: int) -> list[Line]:

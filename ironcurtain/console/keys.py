@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ironcurtain.console import commands
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import Effect, Leave, Look, Question, Send, State, TakeBack, key_of
+from ironcurtain.console.state import Effect, End, Key, Leave, Look, Question, Send, State, TakeBack, key_of
 from ironcurtain.escalation.model import Outcome
 
 PROMPT_LIMIT = 200
@@ -47,6 +47,8 @@ def enter(state: State, line: str) -> Step:
             return replace(state, permitted=True, help=False, scroll=0), (Look(),)
         case commands.Revoke(number):
             return state, (TakeBack(number),)
+        case commands.Stop(session):
+            return state.told(f"ending session {session} ..."), (End(session),)
         case commands.Show(section):
             return state.go(section), ()
         case commands.Filter(text):
@@ -81,32 +83,46 @@ def _confirming(state: State, question: Question, key: str) -> Step:
     if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
         return state, ()
     if not _seen(state, question):
-        text = "there is no room to show the call, so it cannot be approved here"
-        return replace(state, question=None).told(text, "warn"), ()
-    sent = tuple(Send(question.outcome, each, question.keep) for each in question.keys)
+        return replace(state, question=None).told(_unread(state, question.keys[0]), "warn"), ()
+    sent = tuple(Send(question.outcome, each, question.keep, state.read.get(each)) for each in question.keys)
     return replace(state, question=None, message=("", "")), sent
 
 
 def _seen(state: State, question: Question) -> bool:
-    """Whether what would be approved was on the screen."""
-    return question.outcome is Outcome.DENIED or question.every or question.keys == (state.shown.whole,)
+    """Whether what would be approved was on the screen to its end, and still is there if it is one."""
+    if question.outcome is Outcome.DENIED:
+        return True
+    return state.read.keys() >= set(question.keys) and (question.every or question.keys == (state.shown.whole,))
+
+
+def _unread(state: State, key: Key) -> str:
+    """:returns: what to do before a call can be approved."""
+    if state.shown.whole != key:
+        return "there is no room to show the call, so it cannot be approved here"
+    if not state.shown.complete:
+        look = f"'ironcurtain escalations show {key.number}'"
+        return f"{key.number} is too long to be shown here: {look} shows all of it, and how to approve it then"
+    return f"{key.number} goes on below: read to its end with PgDn, then approve it"
 
 
 def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
         return state.told("nothing waits for a decision")
-    asked = state.go(Section.WAITING)
+    asked, key = state.go(Section.WAITING), key_of(chosen)
+    if outcome is Outcome.APPROVED and state.shown.whole == key and key not in state.read:
+        return asked.told(_unread(state, key), "warn")
     if keep and not chosen.scope:
         return asked.told(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
-    return replace(asked, question=Question(outcome, (key_of(chosen),), keep=keep), message=("", ""))
+    return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))
 
 
 def _ask_all(state: State, outcome: Outcome) -> State:
-    waiting = {key_of(e) for e in state.pending}
-    keys = tuple(key for key in state.shown.rows if key in waiting)
+    keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
     if not keys:
-        return state.told("no escalation is on the screen")
+        return state.told("nothing waits for a decision")
+    if outcome is Outcome.APPROVED and not (keys := tuple(key for key in keys if key in state.read)):
+        return state.told("none of them was on the screen to its end: look at each, then approve", "warn")
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 
@@ -115,8 +131,9 @@ def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
     if found is None:
         return state.told(state.too_late(number), "warn"), ()
     key = key_of(found)
-    if not keep and (state.shown.whole == key or (outcome is Outcome.DENIED and key in state.shown.rows)):
-        return state, (Send(outcome, key),)
+    seen = state.shown.whole == key and key in state.read
+    if not keep and (seen or (outcome is Outcome.DENIED and key in state.shown.rows)):
+        return state, (Send(outcome, key, calls=state.read.get(key)),)
     visible = state if found in state.listed(Section.WAITING) else state.narrow("")
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 

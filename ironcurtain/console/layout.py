@@ -127,7 +127,8 @@ def _asked(state: State, columns: int) -> list[Line]:
     assert state.question is not None
     verb = "Approve" if state.question.outcome == "approved" else "Deny"
     numbers = ", ".join(str(key.number) for key in state.question.keys)
-    what = f"all {len(state.question.keys)} that were listed: {numbers}" if state.question.every else numbers
+    which = "that you read" if verb == "Approve" else "that wait"
+    what = f"all {len(state.question.keys)} {which}: {numbers}" if state.question.every else numbers
     if not state.question.every and state.escalation is not None:
         what = f"{numbers}, {title(state.escalation)}"
         if state.question.keep:
@@ -246,4 +247,6 @@ def _panel(state: State, text: Text, width: int, height: int, lists: _Lists) -> 
     body = [_rule(heading, width, False), *((Span(" "), *line) for line in part)][:height]
     whole = state.escalation if state.section is Section.WAITING and not state.aside and page >= LEAST else None
     key = None if whole is None else key_of(whole)
-    return body, Shown(tuple(lists.rows), key, state.question, page, end)
+    calls = 1 if whole is None else whole.calls
+    shown = Shown(tuple(lists.rows), key, calls, below == 0, text.complete, state.question, page, end)
+    return body, shown

@@ -78,7 +78,8 @@ def _session(info: SessionInfo, now: float) -> str:
 
 
 def _waiting(escalation: EscalationView) -> str:
-    return f"{escalation.number:<3} {title(escalation)} {brief(escalation.arguments)}"
+    calls = f"{escalation.calls} times " if escalation.calls > 1 else ""
+    return f"{escalation.number:<3} {calls}{title(escalation)} {brief(escalation.arguments)}"
 
 
 def _record(escalation: EscalationView) -> str:

@@ -18,9 +18,11 @@ from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.operations.api import OnEvent, SessionApi
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.operations.operations import Name
 from ironcurtain.registry import Entry, Registry
 from ironcurtain.session.events import (
     EscalationClosed,
+    EscalationCounted,
     EscalationRaised,
     Missed,
     PermissionRevoked,
@@ -40,10 +42,13 @@ frame that is drawn right before it would delay it.
 PATIENCE = 2.0
 """Seconds that a process has to answer (our choice: it answers from memory)."""
 
+END_SECONDS = 60.0
+"""Seconds that a process has to end a session: its parts have time limits of their own."""
+
 REMEMBERED = 1000
 """How many escalations of a process are kept that have their outcome (our choice; a session keeps as many)."""
 
-NEWS = (StateChanged, EscalationRaised, EscalationClosed, PermissionRevoked, Missed)
+NEWS = (StateChanged, EscalationRaised, EscalationCounted, EscalationClosed, PermissionRevoked, Missed)
 """Events after which the lists look different."""
 
 
@@ -60,10 +65,24 @@ class Source(Protocol):
     async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
         """:returns: what waits for a person; with ``closed`` also what waited before."""
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """An escalation was shown whole: it may be approved by its number from now on."""
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """Answer an escalation, whose arguments have this digest if one is given."""
+
+    async def deny_all(self, name: Name | None = None) -> list[int]:
+        """Deny all that waits, or all of one session; the result is the numbers."""
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """End a session."""
 
     async def permissions(self) -> Sequence[PermissionView]:
         """:returns: the approvals that were kept and still stand."""
@@ -120,19 +139,51 @@ class HomeSource:
             answers = [(api, self._closed[api].joined(views)) for api, views in answers]
         return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """
+        An escalation was shown whole: it may be approved by its number from now on.
+
+        :raises NotFound: no process has it.
+        """
+        await self._owned(number, lambda api: api.shown(number, digest, calls))
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """
         Answer an escalation.
 
         :param keep: whether an approval stands for all calls of its scope.
+        :param calls: how many equal calls were shown.
         :raises NotFound: no process has it.
         :raises Unavailable: a process that may have it does not answer.
         """
-        if number in self._owners:
-            return await self._owners[number].decide(number, outcome, digest, keep)
-        return await self._one(lambda api: api.decide(number, outcome, digest, keep), f"escalation {number}")
+        return await self._owned(number, lambda api: api.decide(number, outcome, digest, keep, calls))
+
+    async def deny_all(self, name: Name | None = None) -> list[int]:
+        """
+        Deny all that waits in any process, or all of one session.
+
+        :returns: the numbers of the escalations.
+        :raises NotFound: no process has the session.
+        """
+        if name is not None:
+            return await self._one(lambda api: api.deny_all(name), f"session {name}")
+        answers = await self._all(lambda api: api.deny_all())
+        return sorted(number for _, numbers in answers for number in numbers)
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """
+        End a session.
+
+        :raises NotFound: no process has it.
+        """
+        return await self._one(lambda api: api.stop(name), f"session {name}", END_SECONDS)
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals of all processes that were kept and still stand, by number."""
@@ -179,14 +230,22 @@ class HomeSource:
                 result.raiseException()
         return answers
 
-    async def _one(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], what: str) -> T:
+    async def _owned(self, number: int, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> T:
+        """:returns: the answer of the process that has an escalation."""
+        if number in self._owners:
+            return await ask(self._owners[number])
+        return await self._one(ask, f"escalation {number}")
+
+    async def _one(
+        self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], what: str, patience: float = PATIENCE
+    ) -> T:
         """
         Tell all of them, since numbers are unique in a home. To find the owner in the lists would need another role.
 
         :param what: is asked about.
         :returns: the answer of the one that has it.
         """
-        answers = await self._ask(ask)
+        answers = await self._ask(ask, patience)
         for _, success, result in answers:
             if success:
                 answer: T = result
@@ -199,7 +258,9 @@ class HomeSource:
             raise Unavailable(f"a process does not answer, and may have {what}: look whether it still stands")
         raise NotFound(f"there is no {what}")
 
-    async def _ask(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, bool, Any]]:
+    async def _ask(
+        self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], patience: float = PATIENCE
+    ) -> list[tuple[SessionApi, bool, Any]]:
         """:returns: each process, whether it answered, and its answer or the failure."""
         sockets = {entry.control_socket for entry in self._entries()}
         paths = {os.path.realpath(socket) for socket in sockets}  # the home may have more than one name
@@ -207,7 +268,7 @@ class HomeSource:
             sockets.add(str(self._daemon))
         self._apis = {socket: self._apis.get(socket) or self._connect(socket) for socket in sorted(sockets)}
         apis = list(self._apis.values())
-        asked = [Deferred.fromCoroutine(ask(api)).addTimeout(PATIENCE, self._reactor) for api in apis]
+        asked = [Deferred.fromCoroutine(ask(api)).addTimeout(patience, self._reactor) for api in apis]
         results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
         return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
 

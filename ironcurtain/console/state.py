@@ -2,7 +2,8 @@
 What the console shows, and how keys, commands and news change it. Pure: every transition gives a new state, and what is
 to be done about it.
 
-A decision is made only for what a person can have read: what the last frame that reached the terminal showed.
+A decision is made only for what a person can have read: what a frame that reached the terminal showed, and nothing is
+approved whose text was not on the screen to its end.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class Shown:
     What the last frame showed that reached the terminal.
 
     :param rows: escalations that were listed.
-    :param whole: the one whose arguments were there.
+    :param whole: the one whose text was there, as far as the screen has room.
+    :param calls: how many equal calls its heading told of.
+    :param last: whether the end of that text was on the screen.
+    :param complete: whether the text holds all of the arguments.
     :param question: the question that was asked.
     :param page: rows of the text below the lists.
     :param end: how far that text can be scrolled.
@@ -65,6 +69,9 @@ class Shown:
 
     rows: tuple[Key, ...] = ()
     whole: Key | None = None
+    calls: int = 1
+    last: bool = False
+    complete: bool = True
     question: Question | None = None
     page: int = 10
     end: int = 0
@@ -72,11 +79,16 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a decision."""
+    """
+    Send a decision.
+
+    :param calls: how many equal calls were shown.
+    """
 
     outcome: Outcome
     key: Key
     keep: bool = False
+    calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +104,18 @@ class TakeBack:
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """End a session."""
+
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Leave the console."""
 
 
-Effect = Send | Look | TakeBack | Leave
+Effect = Send | Look | TakeBack | End | Leave
 
 
 def key_of(escalation: EscalationView) -> Key:
@@ -118,6 +137,7 @@ class State:
     :param permissions: the approvals that were kept, as far as they are shown.
     :param permitted: whether these are shown.
     :param message: the newest remark and its style.
+    :param read: the escalations that were on the screen to their end, with the number of equal calls that was told.
     """
 
     loaded: bool = False
@@ -135,6 +155,7 @@ class State:
     permitted: bool = False
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()
+    read: Mapping[Key, int] = field(default_factory=dict)
 
     def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
         """:returns: the rows of a list that the filter lets through."""
@@ -173,7 +194,10 @@ class State:
 
     def drawn(self, shown: Shown) -> State:
         """:returns: the state after a frame reached the terminal."""
-        return replace(self, shown=shown, scroll=min(self.scroll, shown.end))
+        read, key = self.read, shown.whole
+        if key is not None and (key in read or (shown.last and shown.complete)):
+            read = {**read, key: shown.calls}
+        return replace(self, shown=shown, scroll=min(self.scroll, shown.end), read=read)
 
     def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> State:
         """
@@ -190,7 +214,8 @@ class State:
         decided = {number: e for number, e in decided.items() if number not in waiting}
         newest = sorted(decided.values(), key=lambda e: (e.closed_at, e.number), reverse=True)[:REMEMBERED]
         open_ = tuple(sorted((s for s in sessions if s.state != "closed"), key=lambda s: s.number))
-        new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest))
+        read = {key: calls for key, calls in self.read.items() if key.number in waiting}
+        new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest), read=read)
         return new._choose(self)._ask_on()
 
     def arrived(self, before: State) -> bool:

@@ -134,12 +134,27 @@ class ControlClient:
         """:returns: what waits for a person there; with ``closed`` also what was closed after that."""
         return await self._call("GET", f"/v1/escalations?closed={int(closed)}&after={after}", list[EscalationView])
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """An escalation was shown whole: it may be approved by its number from now on."""
+        body = wire.ShownBody(digest, calls)
+        await self._call("POST", f"/v1/escalations/{number}/shown", dict[str, str], body)
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
-        body = wire.DecisionBody(outcome.value, digest, keep)
+        body = wire.DecisionBody(outcome.value, digest, keep, calls)
         return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
+
+    async def deny_all(self, name: Name | None = None) -> list[int]:
+        """Deny all that waits, or all of one session; the result is the numbers."""
+        body = wire.DenyAllBody("" if name is None else str(name))
+        return (await self._call("POST", "/v1/escalations/deny-all", dict[str, list[int]], body))["denied"]
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals that were kept there and still stand."""

@@ -8,14 +8,15 @@ session that starts has no entry yet.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.control.client import ControlClient
-from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.home import Home
 from ironcurtain.identity import identify
 from ironcurtain.operations.model import EscalationView, PermissionView
@@ -38,6 +39,7 @@ class Owners:
         found += [str(path) for path, pid in home.owner_sockets() if identify(pid).alive]
         found += [entry.control_socket for entry in entries if entry.control_socket]
         sockets = {os.path.realpath(path): path for path in found}  # the home may have more than one name
+        self._owner_of: dict[int, ControlClient] = {}
         self._clients = [ControlClient(reactor, path) for path in sorted(sockets.values())]
 
     async def sessions(self) -> list[SessionInfo]:
@@ -49,7 +51,14 @@ class Owners:
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         """:returns: the escalations of all of them, by number."""
         found = await self._all(lambda client: client.escalations(closed))
+        self._owner_of = {view.number: client for client, part in found for view in part}
         return sorted((view for _, part in found for view in part), key=lambda view: view.number)
+
+    async def shown(self, views: Iterable[EscalationView]) -> None:
+        """Tell the processes that have them which of the escalations that were found were shown whole."""
+        for view in views:
+            with suppress(IronCurtainError):  # it was decided meanwhile
+                await self._owner_of[view.number].shown(view.number, view.digest, view.calls)
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals that were kept and still stand, of all of them, by number."""
@@ -65,11 +74,22 @@ class Owners:
 
     async def of_escalation(self, number: int) -> tuple[ControlClient, EscalationView]:
         """:raises NotFound: no process knows this escalation."""
-        for client, views in await self._all(lambda client: client.escalations(closed=True)):
-            for view in views:
-                if view.number == number:
-                    return client, view
+        for view in await self.escalations(closed=True):
+            if view.number == number:
+                return self._owner_of[number], view
         raise NotFound(f"there is no escalation {number}: see 'ironcurtain escalations'")
+
+    async def deny_all(self, session: str = "") -> list[int]:
+        """
+        Deny all that waits in any of them.
+
+        :param session: number or id of the one session whose escalations are denied, if not all are.
+        :returns: the numbers of the escalations.
+        :raises NotFound: no process has the session.
+        """
+        if session:
+            return await (await self.of_session(session)).deny_all(session)
+        return sorted(number for _, part in await self._all(lambda client: client.deny_all()) for number in part)
 
     async def of_session(self, name: str) -> ControlClient:
         """:raises NotFound: no process has a session of this number or id."""

@@ -219,7 +219,17 @@ async def _decide(operations: Operations, who: Principal, request: Request, numb
     body = _body(request, wire.DecisionBody)
     if body.decision not in (Outcome.APPROVED, Outcome.DENIED):
         raise UsageError("decision must be approved or denied")
-    return operations.decide(who, int(number), Outcome(body.decision), body.digest, body.keep)
+    return operations.decide(who, int(number), Outcome(body.decision), body.digest, body.keep, body.calls)
+
+
+async def _shown(operations: Operations, who: Principal, request: Request, number: str) -> object:
+    body = _body(request, wire.ShownBody)
+    operations.shown(who, int(number), body.digest, body.calls)
+    return {}
+
+
+async def _deny_all(operations: Operations, who: Principal, request: Request) -> object:
+    return {"denied": operations.deny_all(who, _body(request, wire.DenyAllBody).session or None)}
 
 
 async def _permissions(operations: Operations, who: Principal, request: Request) -> object:
@@ -249,6 +259,8 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/events"), _events),
     (b"GET", re.compile(r"/v1/escalations"), _escalations),
     (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})"), _decide),
+    (b"POST", re.compile(rf"/v1/escalations/([0-9]{{1,{DIGITS}}})/shown"), _shown),
+    (b"POST", re.compile(r"/v1/escalations/deny-all"), _deny_all),
     (b"GET", re.compile(r"/v1/permissions"), _permissions),
     (b"DELETE", re.compile(rf"/v1/permissions/([0-9]{{1,{DIGITS}}})"), _revoke),
     (b"POST", re.compile(r"/v1/reload"), _reload),

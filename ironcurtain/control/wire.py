@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -11,6 +11,7 @@ from ironcurtain.errors import (
     IronCurtainError,
     NotAllowed,
     NotFound,
+    NotShown,
     SessionError,
     StaleDecision,
     UsageError,
@@ -25,6 +26,7 @@ _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
     (NotAllowed, 403),
     (NotFound, 404),
     (StaleDecision, 409),
+    (NotShown, 409),
     (SessionError, 409),
     (ConfigurationError, 422),
 )
@@ -58,11 +60,28 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Answer an escalation: ``approved`` or ``denied``; with ``keep`` an approval stands for all calls of its scope."""
+    """
+    Answer an escalation: ``approved`` or ``denied``; ``digest`` is that of the arguments that were shown, ``calls`` how
+    many equal calls were; with ``keep`` an approval stands for all calls of its scope.
+    """
 
     decision: str
     digest: str | None = None
     keep: bool = False
+    calls: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class ShownBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Say that an escalation was shown whole: the ``digest`` of its arguments, and how many equal ``calls`` waited."""
+
+    digest: str
+    calls: Annotated[int, msgspec.Meta(ge=1)] = 1
+
+
+class DenyAllBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Deny all that waits, or all of one ``session``, by its number or id."""
+
+    session: str = ""
 
 
 NAME_HEADER, ROLES_HEADER = "ironcurtain-name", "ironcurtain-roles"

@@ -1,13 +1,23 @@
 """Calls that wait for a person: the queue of one session, its grants, and the files by which other programs answer."""
 
 from ironcurtain.escalation.grant import Grant, arguments_digest
-from ironcurtain.escalation.model import Answer, Closed, Escalation, EscalationRequest, Outcome, Raised, Revoked
+from ironcurtain.escalation.model import (
+    Answer,
+    Closed,
+    Counted,
+    Escalation,
+    EscalationRequest,
+    Outcome,
+    Raised,
+    Revoked,
+)
 from ironcurtain.escalation.permission import Permission, Scope
 from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 
 __all__ = [
     "Answer",
     "Closed",
+    "Counted",
     "Escalation",
     "EscalationQueue",
     "EscalationRequest",

@@ -79,6 +79,7 @@ def request_file(escalation: Escalation) -> bytes:
             "policyVersion": request.policy_version,
             "raisedAt": timestamp(escalation.raised_at),
             "expiresAt": timestamp(escalation.expires_at),
+            "calls": escalation.calls,
         }
     )
 

@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
     UNATTENDED = "unattended"
+    TOO_MANY = "too-many"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Escalation:
     :param closed_at: seconds since the epoch; 0 while it is pending.
     :param closing: greater than that of all that got their outcome before; 0 while it is pending.
     :param kept: whether the approval stands for more calls than this one.
+    :param calls: how many equal calls wait for the one decision, or waited.
     """
 
     id: str
@@ -71,6 +73,7 @@ class Escalation:
     closed_at: float = 0.0
     closing: int = 0
     kept: bool = False
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class Answer:
     """
     What became of a question.
 
-    :param number: the escalation's; 0 if none was raised, because nobody could answer or nobody had to.
+    :param number: the escalation's; 0 if none was raised, because nobody could answer, nobody had to, or too many wait.
     :param grant: only with an approval.
     :param permission: number of the earlier escalation whose approval was kept and permits this too; 0 if a person was
         asked.
@@ -94,6 +97,13 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Raised:
     """A new escalation is pending."""
+
+    escalation: Escalation
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Another number of equal calls waits for the decision on an escalation."""
 
     escalation: Escalation
 
@@ -122,4 +132,4 @@ class Revoked:
     by: str
 
 
-Change = Raised | Closed | Revoked
+Change = Raised | Counted | Closed | Revoked

@@ -2,12 +2,13 @@
 What an approval that is kept permits: the same kind of call, in the same place, while the session lasts. Pure.
 
 A scope is narrow on purpose. It holds the tool as it was defined, the rules that asked, the policy's version, where the
-call acts, and each argument that chooses between ways to act, such as ``force``. All else may differ, as the content of
-a file does. Another rule, another role or another place is asked about as before.
+call acts, and for each other argument the bound that the schema sets, or else its very value. The person is told what
+may differ. Another rule, role, place or argument is asked about as before.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from posixpath import dirname, normpath
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.escalation.bounds import bounds, named
 from ironcurtain.policy.paths import Root
 from ironcurtain.policy.roles import PATH_ROLES
 from ironcurtain.policy.targets import is_certain_remote, web_origin
@@ -25,6 +27,9 @@ DOMAIN_RULE = "structural-domain-escalate"
 
 _NEVER = frozenset(("changed-definition", "hidden-text"))
 """Rules that ask about a tool's definition, and not about what the call does."""
+
+VALUE_LIMIT = 200
+"""Most characters of a value that are repeated where it is said for which calls an approval stands (our choice)."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -59,8 +64,9 @@ class Scope:
 
     :param definition: digest of the tool's definition.
     :param rules: every rule that asks.
-    :param ways: the arguments that choose between ways to act, with their values as JSON.
-    :param places: empty for a call that names nothing that is judged.
+    :param ways: the arguments that keep the value they have, with it as JSON; of a long one with its digest.
+    :param bounds: the arguments that may have other values, and which, in words.
+    :param places: empty for a call that names nothing that is judged; they bound the arguments that name them.
     :param words: says it to people; agents chose some of it, so it is escaped where it is shown.
     """
 
@@ -70,6 +76,7 @@ class Scope:
     rules: frozenset[str]
     policy_version: str
     ways: tuple[tuple[str, str], ...]
+    bounds: tuple[tuple[str, str], ...]
     places: tuple[Place, ...]
     words: str = field(compare=False)
 
@@ -82,7 +89,7 @@ class Scope:
         return (
             (self.server, self.tool, self.definition) == (other.server, other.tool, other.definition)
             and other.rules <= self.rules
-            and (self.policy_version, self.ways) == (other.policy_version, other.ways)
+            and (self.policy_version, self.ways, self.bounds) == (other.policy_version, other.ways, other.bounds)
             and {place.role for place in self.places} == {place.role for place in other.places}
             and all(any(place.holds(each) for place in self.places) for each in other.places)
         )
@@ -136,9 +143,12 @@ def make_scope(
             return None
         if place not in places:
             places.append(place)
-    ways = tuple(_ways(schema, verdict.arguments))
-    words = _words(f"{server}.{tool}", ways, places, shown)
-    return Scope(server, tool, definition, rules, policy_version, ways, tuple(places), words)
+    placed = {resource.argument for resource in verdict.resources}
+    others = {name: verdict.arguments[name] for name in sorted(verdict.arguments) if name not in placed}
+    may = bounds(others, schema)
+    ways = tuple((name, _fixed(value)) for name, value in others.items() if name not in may)
+    words = _words(f"{server}.{tool}", ways, may, places, shown)
+    return Scope(server, tool, definition, rules, policy_version, ways, tuple(may.items()), tuple(places), words)
 
 
 def is_plain(path: str) -> bool:
@@ -166,26 +176,30 @@ def _place(resource: Resource, home: str, is_directory: Callable[[str], bool]) -
     return Place(role, value)
 
 
-def _ways(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """:returns: the arguments that are yes or no, or one of a list in the schema."""
-    properties = schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    for name in sorted(arguments):
-        declared, value = known.get(name), arguments[name]
-        if isinstance(value, bool) or (isinstance(declared, Mapping) and "enum" in declared):
-            yield name, _encoder.encode(value).decode()
+def _fixed(value: Any) -> str:
+    text = _encoder.encode(value).decode()
+    if len(text) <= VALUE_LIMIT:
+        return text
+    return f"the {len(text)} characters that were shown (sha256 {hashlib.sha256(text.encode()).hexdigest()})"
 
 
-def _words(name: str, ways: Iterable[tuple[str, str]], places: Iterable[Place], shown: Callable[[str], str]) -> str:
+def _words(
+    name: str,
+    ways: Iterable[tuple[str, str]],
+    may: Mapping[str, str],
+    places: Iterable[Place],
+    shown: Callable[[str], str],
+) -> str:
     where: dict[tuple[str, bool], list[str]] = {}
     for place in places:
         where.setdefault((shown(place.value) if place.role in PATH_ROLES else place.value, place.below), []).append(
             place.role
         )
-    chosen = [f"{argument}={value}" for argument, value in ways]
-    how = f" with {', '.join(chosen)}" if chosen else ""
+    said = [f"{named(argument)}={value}" for argument, value in ways]
+    said += [f"{named(argument)}: {values}" for argument, values in may.items()]
+    how = f" with {', '.join(said)}" if said else ""
     if not where:
-        return f"every call of {name}{how}, whatever its {'other ' if chosen else ''}arguments"
+        return f"every call of {name}{how or ' without arguments'}"
     if len(where) == 1:
         return f"{name} {_where(*next(iter(where)))}{how}"
     each = (f"{' and '.join(roles)} {_where(value, below)}" for (value, below), roles in where.items())

@@ -2,18 +2,17 @@
 One session's escalations: each is pending once, and gets exactly one outcome.
 
 Whoever answers, from whichever front end or process, ends in :meth:`EscalationQueue.decide`; the first answer wins, and
-all later ones are told who was first.
+all later ones are told who was first. However many calls an agent makes, what waits is bounded.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from twisted.internet.defer import Deferred, DeferredLock, succeed
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -23,6 +22,7 @@ from ironcurtain.escalation.model import (
     Answer,
     Change,
     Closed,
+    Counted,
     Escalation,
     EscalationRequest,
     Outcome,
@@ -30,9 +30,13 @@ from ironcurtain.escalation.model import (
     Revoked,
 )
 from ironcurtain.escalation.permission import Permission
+from ironcurtain.escalation.question import History, Question
 
-HISTORY = 1000
-"""How many closed escalations a session remembers, for views and for late answers (our choice)."""
+LIMIT = 32
+"""How many questions of one session wait at a time: more than a person reads in the time that they have."""
+
+WAITING_BYTES = 16 * 1024 * 1024
+"""Most bytes of arguments that wait (our choice: two of the longest calls); one question can wait in any case."""
 
 
 def closing_numbers(now: float) -> Callable[[], int]:
@@ -45,16 +49,9 @@ def closing_numbers(now: float) -> Callable[[], int]:
     return itertools.count(int(now * 1000) + 1).__next__
 
 
-@dataclass(slots=True)
-class _Pending:
-    escalation: Escalation
-    answer: Deferred[Answer]
-    timer: IDelayedCall
-
-
 class EscalationQueue:
     """
-    The escalations of one session.
+    The escalations of one session. Equal calls wait as one question, for one decision.
 
     :param next_number: gives numbers that are never reused; asked for one at a time.
     :param new_id: gives unguessable ids.
@@ -63,6 +60,7 @@ class EscalationQueue:
     :param next_closing: gives numbers that grow, to all queues of the process (:func:`closing_numbers`).
     :param timeout: how long a person has, in seconds.
     :param attended: whether anybody could answer at all; asked for each escalation as it is raised.
+    :param limit: most questions that wait at a time, and most equal calls that wait for one of them.
     """
 
     log = Logger()
@@ -77,14 +75,14 @@ class EscalationQueue:
         next_closing: Callable[[], int],
         timeout: float,
         attended: Callable[[], bool],
+        limit: int = LIMIT,
     ) -> None:
         self._next_number, self._new_id, self._clock, self._now = next_number, new_id, clock, now
-        self._timeout, self._attended = timeout, attended
+        self._timeout, self._attended, self._limit = timeout, attended, limit
         self._next_closing = next_closing
         self._numbering = DeferredLock()
-        self._unnumbered: list[Deferred[Answer]] = []
-        self._pending: dict[int, _Pending] = {}
-        self._closed: deque[Escalation] = deque(maxlen=HISTORY)
+        self._questions: list[Question] = []
+        self._closed = History()
         self._permissions: dict[int, Permission] = {}
         self._observers: list[Callable[[Change], None]] = []
         self.last_look: Callable[[Escalation], None] = lambda escalation: None
@@ -92,10 +90,11 @@ class EscalationQueue:
 
     def ask(self, request: EscalationRequest) -> Deferred[Answer]:
         """
-        Put a call before a person, as soon as it has its number. Questions are raised in the order in which they come.
-        A call that a kept approval covers is answered at once.
+        Put a call before a person, as soon as it has its number. Questions are raised in the order in which they come;
+        a call that is equal to one that waits joins it. A call that a kept approval covers is answered at once, and so
+        is one too many.
 
-        :returns: fires once with the answer. Cancelling it withdraws the question, and that is then the answer.
+        :returns: fires once with the answer. Cancelling it withdraws the call, and that is then the answer.
         """
         if (permission := self._covering(request)) is not None:
             grant = self._grant(request)
@@ -103,13 +102,27 @@ class EscalationQueue:
         if not self._attended():
             return succeed(Answer(Outcome.UNATTENDED))
         answer: Deferred[Answer] = Deferred(self._give_up)
-        self._unnumbered.append(answer)
-        numbered = self._numbering.run(self._next_number)
-        numbered.addCallbacks(self._raise, self._fail, callbackArgs=(request, answer), errbackArgs=(answer,))
+        same = next((question for question in self._questions if question.is_equal(request)), None)
+        if same is None:
+            new = Question(request, [answer])
+            if self._is_full(new):
+                return succeed(Answer(Outcome.TOO_MANY))
+            self._put(new)
+        elif len(same.answers) >= self._limit:
+            return succeed(Answer(Outcome.TOO_MANY))
+        else:
+            same.answers.append(answer)
+            self._count(same)
         return answer
 
     def decide(
-        self, number: int, outcome: Outcome, by: str, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        by: str,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> Escalation:
         """
         Answer an escalation.
@@ -119,6 +132,8 @@ class EscalationQueue:
         :param digest: of the arguments that were shown; where it is given, it must match.
         :param keep: whether the approval stands for all calls of the request's scope, until it is revoked or the
             session ends. What waits already still has to be decided.
+        :param calls: how many equal calls were shown, where that is known. An approval lets no more of them through:
+            about those that came since, people are asked anew.
         :returns: the escalation with its outcome.
         :raises UsageError: it is no approval that can be kept; nothing is decided then.
         :raises NotFound: this session has no escalation of that number.
@@ -126,12 +141,28 @@ class EscalationQueue:
         """
         if outcome not in (Outcome.APPROVED, Outcome.DENIED):
             raise ValueError(f"nobody can decide {outcome!r}")
-        if (pending := self._pending.get(number)) is None:
+        found = next(((q, q.escalation) for q in self._questions if q.escalation and q.number == number), None)
+        if found is None:
             raise self._too_late(number)
-        if digest is not None and digest != pending.escalation.request.digest:
+        question, escalation = found
+        if digest is not None and digest != question.request.digest:
             raise StaleDecision(f"escalation {number} is for other arguments than those that were shown: look again")
-        kept = self._kept(pending.escalation, outcome, by) if keep else None
-        return self._close(number, outcome, by, kept)
+        permission = self._kept(escalation, outcome, by) if keep else None
+        later: list[Deferred[Answer]] = []
+        if outcome is Outcome.APPROVED and permission is None:
+            question.answers, later = question.answers[:calls], question.answers[len(question.answers[:calls]) :]
+        closed = self._close(question, escalation, outcome, by, permission)
+        if later := [answer for answer in later if not answer.called]:
+            self._put(Question(question.request, later))
+        return closed
+
+    def deny_all(self, by: str) -> list[int]:
+        """
+        Deny all that waits, or is about to.
+
+        :returns: the numbers of those that had one.
+        """
+        return self._close_all(Outcome.DENIED, by)
 
     def permissions(self) -> list[Permission]:
         """:returns: the approvals that were kept and still stand, oldest first."""
@@ -157,14 +188,11 @@ class EscalationQueue:
 
     def withdraw_all(self) -> None:
         """Withdraw whatever is pending, or about to be."""
-        for answer in list(self._unnumbered):
-            self._give_up(answer)
-        for number in list(self._pending):
-            self._withdraw(number)
+        self._close_all(Outcome.WITHDRAWN)
 
     def pending(self) -> list[Escalation]:
         """:returns: what waits for a decision, oldest first."""
-        return [pending.escalation for pending in self._pending.values()]
+        return [question.escalation for question in self._questions if question.escalation is not None]
 
     def history(self) -> list[Escalation]:
         """:returns: what got an outcome, oldest first."""
@@ -178,28 +206,43 @@ class EscalationQueue:
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
 
-    def _raise(self, number: int, request: EscalationRequest, answer: Deferred[Answer]) -> None:
-        if answer not in self._unnumbered:  # withdrawn before anybody saw it; its number is never used
+    def _is_full(self, new: Question) -> bool:
+        waiting = sum(question.size for question in self._questions)
+        return len(self._questions) >= self._limit or (bool(self._questions) and waiting + new.size > WAITING_BYTES)
+
+    def _put(self, question: Question) -> None:
+        self._questions.append(question)
+        numbered = self._numbering.run(self._next_number)
+        numbered.addCallbacks(self._raise, self._fail, callbackArgs=(question,), errbackArgs=(question,))
+
+    def _raise(self, number: int, question: Question) -> None:
+        if question not in self._questions:  # it was over before anybody saw it; its number is never used
             return
-        self._unnumbered.remove(answer)
-        raised = self._now()
-        escalation = Escalation(self._new_id(), number, request, raised, raised + self._timeout)
-        timer = self._clock.callLater(self._timeout, self._expire, number)
-        self._pending[number] = _Pending(escalation, answer, timer)
+        raised, calls = self._now(), len(question.answers)
+        escalation = Escalation(self._new_id(), number, question.request, raised, raised + self._timeout, calls=calls)
+        question.escalation = escalation
+        question.timer = self._clock.callLater(self._timeout, self._expire, question, escalation)
         self._tell(Raised(escalation))
 
-    def _fail(self, failure: Failure, answer: Deferred[Answer]) -> None:
-        if answer in self._unnumbered:
-            self._unnumbered.remove(answer)
-            answer.errback(failure)
+    def _fail(self, failure: Failure, question: Question) -> None:
+        if question in self._questions:
+            self._questions.remove(question)
+            for answer in question.answers:
+                answer.errback(failure)
+
+    def _count(self, question: Question) -> None:
+        if question.escalation is not None:
+            question.escalation = replace(question.escalation, calls=len(question.answers))
+            self._tell(Counted(question.escalation))
 
     def _give_up(self, answer: Deferred[Answer]) -> None:
-        if answer in self._unnumbered:
-            self._unnumbered.remove(answer)
-            answer.callback(Answer(Outcome.WITHDRAWN))
-        for number, pending in list(self._pending.items()):
-            if pending.answer is answer:
-                self._withdraw(number)
+        for question in list(self._questions):
+            if question.answers == [answer]:
+                self._end(question, Outcome.WITHDRAWN)
+            elif answer in question.answers:
+                question.answers.remove(answer)
+                answer.callback(Answer(Outcome.WITHDRAWN, question.number))
+                self._count(question)
 
     def _too_late(self, number: int) -> NotFound | StaleDecision:
         for escalation in self._closed:
@@ -208,17 +251,12 @@ class EscalationQueue:
                 return StaleDecision(f"too late: escalation {number} was {escalation.outcome}{by} before")
         return NotFound(f"there is no escalation {number} here")
 
-    def _withdraw(self, number: int) -> None:
-        if number in self._pending:  # not if an observer of the answer withdraws what was just answered
-            self._close(number, Outcome.WITHDRAWN)
-
-    def _expire(self, number: int) -> None:
+    def _expire(self, question: Question, escalation: Escalation) -> None:
         try:
-            self.last_look(self._pending[number].escalation)
+            self.last_look(escalation)
         except Exception:
-            self.log.failure("the last look for an answer to escalation {number} failed", number=number)
-        if number in self._pending:
-            self._close(number, Outcome.EXPIRED)
+            self.log.failure("the last look for an answer to escalation {number} failed", number=escalation.number)
+        self._end(question, Outcome.EXPIRED)
 
     def _kept(self, escalation: Escalation, outcome: Outcome, by: str) -> Permission:
         if outcome is not Outcome.APPROVED:
@@ -237,26 +275,53 @@ class EscalationQueue:
                 return permission
         return None
 
-    def _close(self, number: int, outcome: Outcome, by: str = "", permission: Permission | None = None) -> Escalation:
-        pending = self._pending.pop(number)
-        if pending.timer.active():
-            pending.timer.cancel()
-        escalation = replace(
-            pending.escalation,
+    def _close_all(self, outcome: Outcome, by: str = "") -> list[int]:
+        questions = list(self._questions)
+        return [question.number for question in questions if self._end(question, outcome, by) and question.number]
+
+    def _end(self, question: Question, outcome: Outcome, by: str = "") -> bool:
+        """:returns: whether it still waited: an observer of another answer may have been faster."""
+        if question not in self._questions:
+            return False
+        if question.escalation is not None:
+            self._close(question, question.escalation, outcome, by)
+        else:
+            self._questions.remove(question)
+            self._answer(question, Answer(outcome, by=by))
+        return True
+
+    def _close(
+        self,
+        question: Question,
+        escalation: Escalation,
+        outcome: Outcome,
+        by: str = "",
+        permission: Permission | None = None,
+    ) -> Escalation:
+        self._questions.remove(question)
+        if question.timer is not None and question.timer.active():
+            question.timer.cancel()
+        closed = replace(
+            escalation,
             outcome=outcome,
             by=by,
             closed_at=self._now(),
             closing=self._next_closing(),
             kept=permission is not None,
+            calls=len(question.answers),
         )
-        self._closed.append(escalation)
+        self._closed.add(closed, question.size)
         if permission is not None:
-            self._permissions[number] = permission
-        self._tell(Closed(escalation, permission))
-        grant = self._grant(escalation.request) if outcome is Outcome.APPROVED else None
-        if not pending.answer.called:
-            pending.answer.callback(Answer(outcome, number, by, grant))
-        return escalation
+            self._permissions[closed.number] = permission
+        self._tell(Closed(closed, permission))
+        self._answer(question, Answer(outcome, closed.number, by))
+        return closed
+
+    def _answer(self, question: Question, answer: Answer) -> None:
+        for waiting in list(question.answers):
+            grant = self._grant(question.request) if answer.outcome is Outcome.APPROVED else None
+            if not waiting.called:
+                waiting.callback(replace(answer, grant=grant))
 
     def _grant(self, request: EscalationRequest) -> Grant:
         binding = Binding(request.session_id, request.digest, request.policy_version)

@@ -11,7 +11,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound, StaleDecision
 from ironcurtain.escalation import files
-from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Revoked
+from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Raised
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home import publish_once
@@ -39,6 +39,8 @@ class Rendezvous:
     ) -> None:
         self._directory, self._queue, self._watcher, self._now = directory, queue, watcher, now
         self._unsubscribe: Callable[[], None] = lambda: None
+        self._shown: dict[str, int] = {}
+        """How many equal calls each file shows that is there."""
 
     def start(self) -> None:
         """Clear what an earlier owner left, and begin to publish and to watch."""
@@ -89,7 +91,8 @@ class Rendezvous:
     def _decide(self, escalation: Escalation, response: files.Response) -> None:
         by = f"file:{response.by}" if response.by else "file"
         try:
-            self._queue.decide(escalation.number, response.outcome, by, response.digest)
+            calls = self._shown.get(escalation.id)
+            self._queue.decide(escalation.number, response.outcome, by, response.digest, calls=calls)
         except StaleDecision as e:
             self.log.warn("ignored an answer file: {error}", error=e)
             (self._directory / files.response_name(escalation.id)).unlink(missing_ok=True)
@@ -97,13 +100,14 @@ class Rendezvous:
             pass
 
     def _changed(self, change: Change) -> None:
-        if isinstance(change, Revoked):
-            return
-        escalation = change.escalation
         if isinstance(change, Closed):
+            escalation = change.escalation
+            self._shown.pop(escalation.id, None)
             for name in (files.request_name(escalation.id), files.response_name(escalation.id)):
                 (self._directory / name).unlink(missing_ok=True)
-        else:
+        elif isinstance(change, Raised):
+            escalation = change.escalation
+            self._shown[escalation.id] = escalation.calls
             # No crash of the machine is survived by the question itself, so its file need not survive one either.
             path = self._directory / files.request_name(escalation.id)
             publish_once(path, files.request_file(escalation), durable=False)

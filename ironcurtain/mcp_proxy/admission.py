@@ -37,6 +37,11 @@ _REFUSALS = {
     Outcome.EXPIRED: ("expired", "ESCALATION EXPIRED: nobody decided on this call in time"),
     Outcome.WITHDRAWN: ("withdrawn", "ESCALATION WITHDRAWN: this call is no longer waiting for a decision"),
     Outcome.UNATTENDED: ("nobody-to-ask", "ESCALATION DENIED: this call needs a person, and nobody is there to ask"),
+    Outcome.TOO_MANY: (
+        "too-many-questions",
+        "TOO MANY QUESTIONS: this call needs a person, who has too many of this session's to answer already: wait for "
+        "their answers, or do without",
+    ),
 }
 
 
@@ -252,6 +257,7 @@ class Admission:
                 "policyVersion": scope.policy_version,
                 "places": [{"role": place.role, "value": place.value, "below": place.below} for place in scope.places],
                 "ways": dict(scope.ways),
+                "bounds": dict(scope.bounds),
                 "words": scope.words,
             }
             self._record_permission("permission", change.permission.number, change.permission.by, fields)

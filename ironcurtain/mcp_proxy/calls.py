@@ -50,7 +50,7 @@ class CallDecided(msgspec.Struct, frozen=True):
     """
     A person's decision on a call came, or came not.
 
-    :param outcome: approved, denied, expired, withdrawn or unattended.
+    :param outcome: approved, denied, expired, withdrawn, unattended or too-many.
     :param number: the escalation's.
     :param permission: number of the earlier escalation whose approval was kept and permits this call; 0 if a person was
         asked.

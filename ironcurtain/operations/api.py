@@ -52,10 +52,21 @@ class SessionApi(Protocol):
         :returns: the escalations of the process behind this, by number.
         """
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """An escalation was shown whole: it may be approved by its number from now on."""
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+
+    async def deny_all(self, name: Name | None = None) -> list[int]:
+        """Deny all that waits, or all of one session; the result is the numbers."""
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals that were kept and still stand."""
@@ -115,11 +126,24 @@ class LocalApi:
         """:returns: what waits for a person; with ``closed`` also what was closed after that."""
         return self._operations.escalations(self._who, closed, after)
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """An escalation was shown whole: it may be approved by its number from now on."""
+        self._operations.shown(self._who, number, digest, calls)
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
-        return self._operations.decide(self._who, number, outcome, digest, keep)
+        return self._operations.decide(self._who, number, outcome, digest, keep, calls)
+
+    async def deny_all(self, name: Name | None = None) -> list[int]:
+        """Deny all that waits, or all of one session; the result is the numbers."""
+        return self._operations.deny_all(self._who, name)
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals that were kept and still stand."""

@@ -21,6 +21,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     :param closing: greater than that of all that got their outcome before in its process; 0 while pending.
     :param scope: the calls for which an approval can be kept; empty if it cannot.
     :param kept: whether it was approved and that was kept.
+    :param calls: how many equal calls wait for the one decision, or waited.
     """
 
     number: int
@@ -42,6 +43,7 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     closing: int = 0
     scope: str = ""
     kept: bool = False
+    calls: int = 1
 
 
 def view(escalation: Escalation, session: int, label: str) -> EscalationView:
@@ -67,6 +69,7 @@ def view(escalation: Escalation, session: int, label: str) -> EscalationView:
         closing=escalation.closing,
         scope=request.scope.words if request.scope is not None else "",
         kept=escalation.kept,
+        calls=escalation.calls,
     )
 
 

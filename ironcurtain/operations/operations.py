@@ -7,8 +7,8 @@ from collections.abc import Callable
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from ironcurtain.errors import NotFound
-from ironcurtain.escalation import Outcome
+from ironcurtain.errors import NotFound, NotShown, StaleDecision
+from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded, permission_view, view
 from ironcurtain.operations.principal import Principal, Role
 from ironcurtain.session.events import Stamped
@@ -20,6 +20,9 @@ from ironcurtain.terminal.model import Mode
 
 Name = int | str
 """A session's number or id."""
+
+LOOK = "'ironcurtain escalations show {0}' shows it (over SSH: escalations show {0})"
+"""How to see an escalation whole."""
 
 _NEEDED = {Mode.DRIVE: Role.ATTACH, Mode.OBSERVE: Role.VIEW}
 
@@ -39,6 +42,8 @@ class Operations:
 
     def __init__(self, manager: SessionManager, reload: Callable[[], Reloaded] = Reloaded) -> None:
         self._manager, self._reload = manager, reload
+        self._shown: dict[tuple[str, int], int] = {}
+        """To whom which escalation that waits was shown whole, and how many equal calls there were."""
 
     def sessions(self, who: Principal) -> list[SessionInfo]:
         """:returns: all sessions, newly closed ones among them."""
@@ -163,24 +168,62 @@ class Operations:
             views += [view(escalation, session.number, session.label) for escalation in found]
         return sorted(views, key=lambda escalation: escalation.number)
 
+    def shown(self, who: Principal, number: int, digest: str, calls: int = 1) -> None:
+        """
+        An escalation was shown whole to somebody, who may approve it by its number from now on.
+
+        :param digest: of the arguments that were shown.
+        :param calls: how many equal calls waited for it then.
+        :raises StaleDecision: it has an outcome already, or has other arguments.
+        """
+        who.require(Role.VIEW)
+        session, _ = self._escalation(number)
+        waiting = {each.number: each for each in session.escalations.pending()}
+        if number not in waiting or waiting[number].request.digest != digest:
+            raise StaleDecision(f"escalation {number} waits no more, or has other arguments: look again")
+        pending = {each.number for known in self._manager.all() for each in known.escalations.pending()}
+        self._shown = {key: seen for key, seen in self._shown.items() if key[1] in pending}
+        self._shown[who.name, number] = min(calls, waiting[number].calls)
+
     def decide(
-        self, who: Principal, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        who: Principal,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """
         Answer an escalation. There is exactly one winner; everybody else is told who it was.
 
-        :param digest: of the arguments that were shown; where it is given, it must match.
+        :param digest: of the arguments that were shown. Without it, an approval counts only from somebody to whom the
+            escalation was shown whole.
         :param keep: whether an approval stands for all calls of the scope that was shown.
+        :param calls: how many equal calls were shown, where that is known: no more are approved.
         :raises UsageError: it cannot be kept; nothing is decided then.
+        :raises NotShown: it was not shown.
         :raises StaleDecision: it has an outcome already, or other arguments were shown.
         """
         who.require(Role.APPROVE)
-        for session in self._manager.all():
-            known = session.escalations.pending() + session.escalations.history()
-            if any(escalation.number == number for escalation in known):
-                decided = session.escalations.decide(number, outcome, who.name, digest, keep)
-                return view(decided, session.number, session.label)
-        raise NotFound(f"there is no escalation {number} here: see 'ironcurtain escalations'")
+        session, known = self._escalation(number)
+        if outcome is Outcome.APPROVED and digest is None and known.outcome is None:
+            if (seen := self._shown.get((who.name, number))) is None:
+                raise NotShown(f"escalation {number} was not shown to you whole: {LOOK.format(number)}")
+            calls = seen if calls is None else min(calls, seen)
+        decided = session.escalations.decide(number, outcome, who.name, digest, keep, calls)
+        return view(decided, session.number, session.label)
+
+    def deny_all(self, who: Principal, name: Name | None = None) -> list[int]:
+        """
+        Deny all that waits.
+
+        :param name: of one session, if not of all.
+        :returns: the numbers of the escalations.
+        """
+        who.require(Role.APPROVE)
+        sessions = self._manager.all() if name is None else [self._manager.get(name)]
+        return sorted(number for session in sessions for number in session.escalations.deny_all(who.name))
 
     def permissions(self, who: Principal) -> list[PermissionView]:
         """:returns: the approvals of all sessions that were kept and still stand, oldest first."""
@@ -213,6 +256,13 @@ class Operations:
         """
         who.require(Role.ADMIN)
         return self._reload()
+
+    def _escalation(self, number: int) -> tuple[Session, Escalation]:
+        for session in self._manager.all():
+            for escalation in session.escalations.pending() + session.escalations.history():
+                if escalation.number == number:
+                    return session, escalation
+        raise NotFound(f"there is no escalation {number} here: see 'ironcurtain escalations'")
 
     def _find(self, who: Principal, role: Role, name: Name) -> Session:
         who.require(role)

@@ -2,40 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ironcurtain.display import ago, json_line, one_line
 from ironcurtain.operations.model import EscalationView, PermissionView
 
-ARGUMENT_LIMIT = 2000
-"""Most characters of one argument, or of the reason, that are shown; the digest covers all arguments."""
+WHOLE_LIMIT = 4000
+"""Most characters of an escalation that a list shows whole (our choice: some two screens)."""
 
-NAME_LIMIT = 64
-"""Most characters of a name."""
+LIST_LIMIT = 64_000
+"""Most characters of escalations that one list shows whole."""
+
+LIST_ROWS = 200
+"""Most escalations that a list names, and most arguments of one that it does not show whole."""
+
+NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
+"""Most characters of a name, of a value, and of the reason, where an escalation is not shown whole."""
 
 
-def escalation_lines(view: EscalationView, now: float) -> Iterator[str]:
+class Listing(NamedTuple):
+    """
+    A list of escalations.
+
+    :param lines: for people.
+    :param whole: those that wait and of which the lines show everything.
+    """
+
+    lines: list[str]
+    whole: list[EscalationView]
+
+
+def listing(views: Iterable[EscalationView], now: float) -> Listing:
+    """
+    Escalations with all that they would do, as far as that can be read in a list; of the others what is missing, and
+    how to see it.
+
+    :param now: seconds since the epoch.
+    """
+    lines, whole, room, more = list[str](), list[EscalationView](), LIST_LIMIT, 0
+    for index, view in enumerate(views):
+        part = whole_lines(view, now) if _size(view) <= min(WHOLE_LIMIT, room) else []
+        length = sum(map(len, part))
+        if part and length <= min(WHOLE_LIMIT, room):
+            whole += [] if view.outcome else [view]
+        elif index < LIST_ROWS:
+            part = _part_lines(view, now) if room > 0 else [_heading(view, now), _missing(view)]
+            length = sum(map(len, part))
+        else:
+            more += 1
+            continue
+        lines += ["", *part] if lines else part
+        room -= length
+    return Listing([*lines, "", f"and {more} more: --json shows them all"] if more else lines, whole)
+
+
+def whole_lines(view: EscalationView, now: float) -> list[str]:
     """
     :param now: seconds since the epoch.
     :returns: all that an escalation would do, and until when it waits or what became of it.
     """
+    lines = [_heading(view, now, None)]
+    for name, value in view.arguments.items():
+        lines += _argument(one_line(name), value)
+    return lines + _why(view, one_line(view.reason), one_line(view.rule))
+
+
+def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:
+    """:returns: the line below an escalation that was shown whole: who has read down to it knows the digest."""
+    return f"to approve exactly this: {program}approve {view.number} --digest {view.digest}"
+
+
+def _part_lines(view: EscalationView, now: float) -> list[str]:
+    lines, names = [_heading(view, now)], list(view.arguments)
+    for name in names[: LIST_ROWS // 10]:
+        value = view.arguments[name]
+        text = one_line(value, VALUE_LIMIT) if isinstance(value, str) else json_line(value, VALUE_LIMIT)
+        lines.append(f"   {one_line(name, NAME_LIMIT)} = {text}")
+    if (more := len(names) - LIST_ROWS // 10) > 0:
+        lines.append(f"   and {more} more arguments")
+    lines += _why(view, one_line(view.reason, REASON_LIMIT), one_line(view.rule, NAME_LIMIT), REASON_LIMIT)
+    return [*lines, _missing(view)]
+
+
+def _missing(view: EscalationView) -> str:
+    return f"   not shown whole, {_size(view):,} characters: 'ironcurtain escalations show {view.number}' shows it all"
+
+
+def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -> str:
     state = f"{ago(view.expires_at - now)} left"
     if view.outcome:
         state = f"{view.outcome}{f' by {one_line(view.by, NAME_LIMIT)}' if view.by else ''}"
-    yield f"{view.number}  {_tool(view)}  ({state})"
-    for name, value in view.arguments.items():
-        yield f"   {one_line(name, NAME_LIMIT)} = {_argument(value)}"
-    yield f"   why: {one_line(view.reason, ARGUMENT_LIMIT)} [{one_line(view.rule, NAME_LIMIT)}]"
+    calls = f", {view.calls} equal calls" if view.calls > 1 else ""
+    return f"{view.number}  {one_line(view.server, limit)}.{one_line(view.tool, limit)}  ({state}{calls})"
+
+
+def _argument(name: str, value: Any) -> list[str]:
+    if not isinstance(value, str):
+        return [f"   {name} = {json_line(value)}"]
+    if len(value) <= VALUE_LIMIT or "\n" not in value:
+        return [f"   {name} = {one_line(value)}"]
+    rows = value.split("\n")
+    return [
+        f"   {name} = {len(value):,} characters in {len(rows):,} lines:",
+        *(f"   | {one_line(row)}" for row in rows),
+    ]
+
+
+def _why(view: EscalationView, reason: str, rule: str, most: int | None = None) -> list[str]:
+    lines = [f"   why: {reason} [{rule}]"]
     if view.scope and not view.outcome:
-        yield f"   an approval can be kept for: {scope_words(view.scope)}"
-    yield f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"
+        lines.append(f"   an approval can be kept for: {one_line(view.scope, most)}")
+    return [*lines, f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"]
+
+
+def _size(view: EscalationView) -> int:
+    """:returns: about how many characters the escalation has; escaped, it may have more."""
+    arguments = msgspec.json.encode(view.arguments).decode()
+    return len(arguments) + len(view.reason) + len(view.scope) + len(view.tool)
+
+
+def denied_all(numbers: Sequence[int]) -> str:
+    """:returns: what denying all that waits did."""
+    return f"Denied: {', '.join(map(str, numbers))}." if numbers else "Nothing waits for a decision."
 
 
 def decided(view: EscalationView) -> str:
     """:returns: what a decision did."""
     kept = f" From now on nobody is asked about: {scope_words(view.scope)}." if view.kept else ""
-    return f"{view.outcome.capitalize()}: {_tool(view)} in session {view.session}.{kept}"
+    calls = f", {view.calls} equal calls" if view.calls > 1 else ""
+    return f"{view.outcome.capitalize()}: {_tool(view)} in session {view.session}{calls}.{kept}"
 
 
 def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
@@ -61,7 +159,3 @@ def scope_words(scope: str) -> str:
 
 def _tool(view: EscalationView) -> str:
     return f"{one_line(view.server, NAME_LIMIT)}.{one_line(view.tool, NAME_LIMIT)}"
-
-
-def _argument(value: Any) -> str:
-    return one_line(value, ARGUMENT_LIMIT) if isinstance(value, str) else json_line(value, ARGUMENT_LIMIT)

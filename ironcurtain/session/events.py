@@ -194,7 +194,9 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     """
     A call waits for a person; ``arguments`` are those that will be forwarded.
 
-    ``scope``: the calls for which an approval can be kept; empty if it cannot.
+    ``scope``: the calls for which an approval can be kept; empty if it cannot. ``omitted``: how many bytes the
+    arguments have as JSON, where they are too long for an event and left out: the list of escalations has them.
+    ``calls``: how many equal calls wait for the decision.
     """
 
     number: int
@@ -208,6 +210,15 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     raised_at: float
     expires_at: float
     scope: str = ""
+    omitted: int = 0
+    calls: int = 1
+
+
+class EscalationCounted(Event, frozen=True, tag="escalation_counted"):
+    """Another number of equal calls waits for the decision on an escalation."""
+
+    number: int
+    calls: int
 
 
 class EscalationClosed(Event, frozen=True, tag="escalation_closed"):
@@ -257,6 +268,7 @@ SessionEvent = (
     | FileToReview
     | ResultTruncated
     | EscalationRaised
+    | EscalationCounted
     | EscalationClosed
     | PermissionRevoked
     | Missed

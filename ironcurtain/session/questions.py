@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from ironcurtain.escalation.model import Change, Closed, Revoked
+import msgspec
+
+from ironcurtain.escalation.model import Change, Closed, Counted, Revoked
 from ironcurtain.session import events
+
+ARGUMENTS_LIMIT = 16 * 1024
+"""Most bytes of arguments in an event (our choice: more than a banner shows, and 2000 events stay small)."""
+
+_encoder = msgspec.json.Encoder()
 
 
 def told(change: Change) -> events.SessionEvent:
@@ -17,16 +24,21 @@ def told(change: Change) -> events.SessionEvent:
         return events.EscalationClosed(
             number=escalation.number, outcome=str(escalation.outcome), by=escalation.by, kept=kept
         )
+    if isinstance(change, Counted):
+        return events.EscalationCounted(number=escalation.number, calls=escalation.calls)
+    size = len(_encoder.encode(request.arguments))
     return events.EscalationRaised(
         number=escalation.number,
         call_id=request.call_id,
         server=request.server,
         tool=request.tool,
-        arguments=dict(request.arguments),
+        arguments=dict(request.arguments) if size <= ARGUMENTS_LIMIT else {},
         digest=request.digest,
         rule=request.rule,
         reason=request.reason,
         raised_at=escalation.raised_at,
         expires_at=escalation.expires_at,
         scope=request.scope.words if request.scope is not None else "",
+        omitted=size if size > ARGUMENTS_LIMIT else 0,
+        calls=escalation.calls,
     )

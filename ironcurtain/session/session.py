@@ -75,6 +75,7 @@ class Session:
             next_closing=services.next_closing,
             timeout=services.settings.escalation.timeout_seconds,
             attended=lambda: self.state is not State.CLOSED and attended(),
+            limit=services.settings.escalation.max_waiting,
         )
         self._kind, self._services, self._resumed = kind, services, earlier is not None
         self._options = earlier.options if earlier else request.options  # new ones hold once it has started with them

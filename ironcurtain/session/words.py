@@ -26,6 +26,8 @@ def describe(event: events.SessionEvent) -> str:
             return f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
         case events.EscalationRaised():
             return f"escalation {event.number} raised for call {event.call_id}"
+        case events.EscalationCounted():
+            return f"escalation {event.number}: {event.calls} equal calls wait for it"
         case events.EscalationClosed():
             kept = f", and kept for {event.kept}" if event.kept else ""
             return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}{kept}"

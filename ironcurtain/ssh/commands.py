@@ -17,7 +17,9 @@ _TARGETS = {
     "attach": "S",
     "observe": "S",
     "sessions": "",
+    "stop": "S",
     "escalations": "",
+    "show": "N",
     "approve": "N",
     "deny": "N",
     "permissions": "",
@@ -27,12 +29,21 @@ _TARGETS = {
 }
 """Each command, and what it is about: a session, an escalation's number, or nothing."""
 
-_FLAGS = {"attach": (), "observe": (), "escalations": ("--json", "--all"), "approve": ("--json", "--digest", "--keep")}
+_FLAGS = {
+    "attach": (),
+    "observe": (),
+    "escalations": ("--json", "--all"),
+    "approve": ("--json", "--digest", "--keep"),
+    "deny": ("--json", "--session"),
+}
 """The options of each command, where they are more or less than ``--json``."""
 
+_VALUES = {"--digest": "a digest, as escalations show N ends with it", "--session": "the number of a session"}
+"""The options that have a value, and what that is."""
+
 _KNOWN = (
-    "attach S, observe S, sessions, escalations, approve N, deny N, permissions, revoke N, logs S, audit S; "
-    "without one: the console"
+    "attach S, observe S, sessions, stop S, escalations, escalations show N, approve N, deny N, deny all, permissions, "
+    "revoke N, logs S, audit S; without one: the console"
 )
 
 
@@ -41,10 +52,11 @@ class Command:
     """
     One command.
 
-    :param session: number or id.
+    :param name: ``show`` for ``escalations show``.
+    :param session: number or id; with ``deny all`` empty for all sessions.
     :param number: of an escalation, also where it names the permission that its approval became.
     :param json: print for programs.
-    :param everything: also what is decided.
+    :param everything: also what is decided; with ``deny``, all that waits.
     :param digest: of the arguments that were shown, if one was given.
     :param keep: whether the approval stands for all calls of its scope.
     """
@@ -65,11 +77,17 @@ def parse(text: bytes) -> Command:
     :raises UsageError: there is no such command, or its words do not fit.
     """
     words = _words(text)
+    if words[:2] == ["escalations", "show"]:
+        words = words[1:]
     name, rest = words[0], words[1:]
     if name not in _TARGETS:
         raise UsageError(f"there is no command {name[:40]!r}; there are: {_KNOWN}")
     targets, options = _sort(name, rest)
     kind = _TARGETS[name]
+    if name == "deny" and targets == ["all"]:
+        return Command(name, session=options.get("--session", ""), json="--json" in options, everything=True)
+    if "--session" in options:
+        raise UsageError("--session goes with deny all")
     if len(targets) != len(kind):
         wanted = {"": "nothing more", "S": "one session", "N": "the number of one escalation"}[kind]
         raise UsageError(f"{name} wants {wanted}")
@@ -105,10 +123,10 @@ def _sort(name: str, words: list[str]) -> tuple[list[str], dict[str, str]]:
         option, _, value = word.partition("=")
         if not word.startswith("-"):
             targets.append(word)
-        elif option not in _FLAGS.get(name, ("--json",)) or (value and option != "--digest"):
+        elif option not in _FLAGS.get(name, ("--json",)) or (value and option not in _VALUES):
             raise UsageError(f"{name} has no option {word[:40]!r}")
-        elif option == "--digest" and not (value := value or next(left, "")):
-            raise UsageError("--digest wants a digest, as escalations --json shows it")
+        elif option in _VALUES and not (value := value or next(left, "")):
+            raise UsageError(f"{option} wants {_VALUES[option]}")
         else:
             options[option] = value
     return targets, options

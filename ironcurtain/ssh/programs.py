@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from ironcurtain.errors import NotFound, UsageError
+from ironcurtain.errors import IronCurtainError, NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.words import decided, revoked
+from ironcurtain.operations.operations import Name
+from ironcurtain.operations.words import decided, denied_all, how_to_approve, listing, revoked, whole_lines
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.ssh import reports
 from ironcurtain.ssh.channel import Program, SessionChannel
@@ -31,10 +33,24 @@ class Lists(Protocol):
     async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
         """:returns: what waits for a person; with ``closed`` also what waited before."""
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """An escalation was shown whole: it may be approved by its number from now on."""
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         """Answer an escalation, whose arguments have this digest if one is given."""
+
+    async def deny_all(self, name: Name | None = None) -> list[int]:
+        """Deny all that waits, or all of one session; the result is the numbers."""
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """End a session."""
 
     async def permissions(self) -> Sequence[PermissionView]:
         """:returns: the approvals that were kept and still stand."""
@@ -46,7 +62,13 @@ class Lists(Protocol):
 StartConsole = Callable[[Principal, SessionChannel], Program]
 StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[Program]]
 
-_NEEDED = {"attach": Role.ATTACH, "approve": Role.APPROVE, "deny": Role.APPROVE, "revoke": Role.APPROVE}
+_NEEDED = {
+    "attach": Role.ATTACH,
+    "stop": Role.ATTACH,
+    "approve": Role.APPROVE,
+    "deny": Role.APPROVE,
+    "revoke": Role.APPROVE,
+}
 """The role that a command needs, where it is not ``view``."""
 
 
@@ -129,7 +151,8 @@ class OwnPrograms:
     def _need_terminal(self, channel: SessionChannel, what: str, how: str) -> None:
         if not channel.has_terminal or channel.environ.get("TERM") == "dumb":
             raise UsageError(
-                f"{what} needs a terminal ({how}); without one there are sessions, escalations, approve N, deny N"
+                f"{what} needs a terminal ({how}); without one there are sessions, escalations, escalations show N, "
+                "approve N, deny N"
             )
 
     async def _lines(self, who: Principal, asked: Command) -> Iterable[str]:
@@ -137,9 +160,14 @@ class OwnPrograms:
         if asked.name == "sessions":
             found = [info for info in await source.sessions() if info.state != "closed"]
             return [_json(found)] if asked.json else reports.sessions(found, self._now())
-        if asked.name == "escalations":
-            views = await source.escalations(asked.everything)
-            return [_json(views)] if asked.json else reports.escalations(views, self._now())
+        if asked.name == "stop":
+            info = await source.stop(asked.session)
+            return [_json(info) if asked.json else f"Session {info.number} has ended."]
+        if asked.name in ("escalations", "show"):
+            return await self._escalations(source, asked)
+        if asked.name == "deny" and asked.everything:
+            numbers = await source.deny_all(asked.session or None)
+            return [_json(numbers) if asked.json else denied_all(numbers)]
         if asked.name in ("approve", "deny"):
             outcome = Outcome.APPROVED if asked.name == "approve" else Outcome.DENIED
             view = await source.decide(asked.number, outcome, asked.digest, asked.keep)
@@ -156,6 +184,28 @@ class OwnPrograms:
             return _json_lines(lines) if asked.json else map(reports.log_line, lines)
         lines = _lines_of(files.audit)
         return map(_as_written, lines) if asked.json else map(reports.record_line, lines)
+
+    async def _escalations(self, source: Lists, asked: Command) -> Iterable[str]:
+        if asked.name == "escalations":
+            views = await source.escalations(asked.everything)
+            listed = listing(views, self._now())
+            lines = [_json(views)] if asked.json else listed.lines or ["Nothing waits for a decision."]
+            return _shown(source, lines, listed.whole)
+        views = [view for view in await source.escalations(closed=True) if view.number == asked.number]
+        if not views:
+            raise NotFound(f"there is no escalation {asked.number}: see escalations")
+        waiting = [view for view in views if not view.outcome]
+        how = [how_to_approve(view, "") for view in waiting]
+        lines = [_json(views[0])] if asked.json else [*whole_lines(views[0], self._now()), *how]
+        return _shown(source, lines, waiting)
+
+
+def _shown(source: Lists, lines: Sequence[str], views: Sequence[EscalationView]) -> Iterator[str]:
+    """:returns: the lines; when all are written, the escalations were shown whole."""
+    yield from lines
+    for view in views:
+        telling = Deferred.fromCoroutine(source.shown(view.number, view.digest, view.calls))
+        telling.addErrback(lambda failure: failure.trap(IronCurtainError) and None)  # it was decided meanwhile
 
 
 def _json(value: object) -> str:

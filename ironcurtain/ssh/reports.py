@@ -8,8 +8,8 @@ from datetime import datetime
 from ironcurtain.audit.chain import read_record
 from ironcurtain.audit.view import render
 from ironcurtain.display import ago, one_line, paragraphs, table
-from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.words import escalation_lines, permission_lines
+from ironcurtain.operations.model import PermissionView
+from ironcurtain.operations.words import permission_lines
 from ironcurtain.session.model import SessionInfo
 
 
@@ -18,16 +18,6 @@ def sessions(found: Sequence[SessionInfo], now: float) -> Sequence[str]:
     if not found:
         return ("No sessions.",)
     return table(("N", "STATE", "AGE", "WAITING", "SESSION"), [_row(info, now) for info in found])
-
-
-def escalations(found: Sequence[EscalationView], now: float) -> Iterator[str]:
-    """:returns: all that each one would do, and until when it waits."""
-    if not found:
-        yield "Nothing waits for a decision."
-    for index, view in enumerate(found):
-        if index:
-            yield ""
-        yield from escalation_lines(view, now)
 
 
 def permissions(found: Sequence[PermissionView], now: float) -> Iterator[str]:

@@ -85,8 +85,26 @@ class GivenSource:
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
         return [view for view in self.waiting.values() if closed or not view.outcome]
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        """Nobody asks."""
+
+    async def deny_all(self, name: int | str | None = None) -> list[int]:
+        return []
+
+    async def stop(self, name: int | str) -> SessionInfo:
+        if not any(info.number == name for info in self.found):
+            raise NotFound(f"there is no session {name}")
+        (ended,) = [info for info in self.found if info.number == name]
+        self.found.remove(ended)
+        return ended
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         view = self.waiting[number]
         if view.outcome:

@@ -97,7 +97,7 @@ class ChangeTests(SynchronousTestCase):
         lines = [plain(line) for line in full_lines({"edits": edits}, 40)]
         self.assertLess(len(lines), SHOWN_IN_ALL)
         self.assertNotIn("  a", lines)  # what is equal, where two texts are compared
-        self.assertRegex(lines[-1], "^… 9,[0-9]{3} more changes: 'ironcurtain escalations --json' has all")
+        self.assertRegex(lines[-1], "^… 9,[0-9]{3} more changes: 'ironcurtain escalations show' has all")
         small = [{"oldText": "b\na", "newText": "x\na"}] * 20
         lines = [plain(line) for line in full_lines({"edits": small + edits[:1] + small}, 40)]
         self.assertEqual(lines.count("  a"), 40)

@@ -178,10 +178,10 @@ class DecisionTests(SynchronousTestCase):
         self.assertIn("too late: escalation 1 was denied by grace", self.setup.type("y"))
         self.assertIn("was denied by grace", self.setup.type("\t\t"))
 
-    def test_all_on_the_screen_while_more_come(self) -> None:
-        self.setup.type("/approve all\r")
+    def test_all_that_were_read_while_more_come(self) -> None:
+        self.setup.type("j/approve all\r")
         self.setup.source.put(*(escalation(number) for number in range(3, 1000)))
-        self.assertIn("Approve all 2 that were listed: 1, 2?", self.setup.settle())
+        self.assertIn("Approve all 2 that you read: 1, 2?", self.setup.settle())
         self.setup.type("y")
         self.assertEqual([number for number, _, _ in self.setup.source.decided], [1, 2])
         self.assertIn("2 approved", self.setup.settle())
@@ -194,7 +194,7 @@ class DecisionTests(SynchronousTestCase):
         self.assertEqual(self.setup.source.waiting[1].outcome, "denied")
 
     def test_all_may_fail(self) -> None:
-        self.setup.type("/approve all\r")
+        self.setup.type("j/approve all\r")
         for number in (1, 2):
             self.setup.source.close(number, "denied", "grace")
         text = " ".join(self.setup.type("y").split())

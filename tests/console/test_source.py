@@ -35,6 +35,7 @@ class Owner:
         self.blind = False
         self.decided: list[tuple[int, Outcome, str | None]] = []
         self.revoked: list[int] = []
+        self.shown_whole: list[tuple[int, str, int]] = []
         self.asked: list[tuple[bool, int]] = []
         self.past: list[EscalationView] = []
         self.gone: set[int] = set()
@@ -73,8 +74,25 @@ class Owner:
         self.revoked.append(number)
         return permission(number)
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        await self.reach(number)
+        self.shown_whole.append((number, digest, calls))
+
+    async def deny_all(self, name: int | str | None = None) -> list[int]:
+        await (self.answer() if name is None else self.reach(int(name) * 10))
+        return [self.number * 10]
+
+    async def stop(self, name: int | str) -> SessionInfo:
+        await self.reach(int(name) * 10)
+        return session(self.number, state="closed")
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         await self.reach(number)
         if number in self.gone:
@@ -143,6 +161,21 @@ class AskingTests(SynchronousTestCase):
         self.ask(self.home.source.escalations())
         self.ask(self.home.source.decide(20, Outcome.APPROVED, "d" * 64))
         self.assertEqual((self.good.decided, self.also_good.decided), ([(20, Outcome.APPROVED, "d" * 64)], []))
+
+    def test_what_was_shown_whole_is_told_to_the_owner(self) -> None:
+        for _ in range(2):  # before and after the owner is known
+            self.ask(self.home.source.shown(20, "d" * 64, 3))
+            self.ask(self.home.source.escalations())
+        self.assertEqual((self.good.shown_whole, self.also_good.shown_whole), ([(20, "d" * 64, 3)] * 2, []))
+
+    def test_all_are_denied_or_those_of_one_session(self) -> None:
+        self.assertEqual(self.ask(self.home.source.deny_all()), [10, 20])
+        self.assertEqual(self.ask(self.home.source.deny_all(2)), [20])
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.deny_all(9)), NotFound)
+
+    def test_a_session_is_ended_where_it_is(self) -> None:
+        self.assertEqual(self.ask(self.home.source.stop(2)).number, 2)
+        self.failureResultOf(Deferred.fromCoroutine(self.home.source.stop(9)), NotFound)
 
     def test_what_nobody_has_cannot_be_decided(self) -> None:
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(99, Outcome.DENIED, "")), NotFound)

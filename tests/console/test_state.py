@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.columns import plain
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import frame
-from ironcurtain.console.state import Key, Leave, Look, Send, State, key_of
+from ironcurtain.console.state import End, Key, Leave, Look, Send, State, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
 from tests.console.doubles import NOW, escalation, session
@@ -62,12 +63,14 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.state, self.details = State(), Details()
         self.views: dict[int, EscalationView] = {}
+        self.seen: set[Key] = set()
+        """The escalations whose last line was on the screen."""
 
-    @rule(number=st.integers(1, 9), text=st.sampled_from(["file", "x" * 300]))
+    @rule(number=st.integers(1, 9), text=st.sampled_from(["file", "x" * 300, "x\n" * 60, "x" * 9000]))
     def asked(self, number: int, text: str) -> None:
         if number not in self.views:
-            scope = "" if number == 9 else f"filesystem.read_text_file in /{text} and below"
-            self.views[number] = escalation(number, {"path": f"/{text}{number}"}, scope=scope)
+            scope = "" if number == 9 else "filesystem.read_text_file in /file and below"
+            self.views[number] = escalation(number, {"path": f"/{text}#end{number}#"}, scope=scope)
 
     @rule(number=st.integers(1, 9))
     def decided_elsewhere(self, number: int) -> None:
@@ -83,6 +86,8 @@ class Machine(RuleBasedStateMachine):
     @rule(columns=st.integers(1, 140), rows=st.integers(1, 40))
     def drawn(self, columns: int, rows: int) -> None:
         picture = frame(self.state, self.details, columns, rows, NOW)
+        body = "".join("".join(plain(line).split()) for line in picture.lines)
+        self.seen |= {key_of(view) for number, view in self.views.items() if f"#end{number}#" in body}
         self.state = self.state.drawn(picture.shown)
 
     @rule(key=st.sampled_from(ALL_KEYS))
@@ -101,6 +106,7 @@ class Machine(RuleBasedStateMachine):
             if isinstance(effect, Send) and effect.outcome is Outcome.APPROVED:
                 listed = shown.question.keys if shown.question is not None and shown.question.every else ()
                 assert effect.key == shown.whole or effect.key in listed, effect
+                assert effect.key in self.seen, effect
                 asked = shown.question is not None and shown.question.keep and shown.question.keys == (effect.key,)
                 assert asked == effect.keep, effect
                 assert not effect.keep or self.views[effect.key.number].scope
@@ -137,7 +143,7 @@ class KeyTests(SynchronousTestCase):
         return done
 
     def test_a_and_y_approve_the_chosen_one_with_its_digest(self) -> None:
-        self.assertEqual(self.type("j", "a", "y"), [Send(Outcome.APPROVED, key_of(self.views[1]))])
+        self.assertEqual(self.type("j", "a", "y"), [Send(Outcome.APPROVED, key_of(self.views[1]), calls=1)])
 
     def test_what_has_no_scope_cannot_be_kept(self) -> None:
         self.assertEqual(self.type("A", "y"), [])
@@ -152,7 +158,7 @@ class KeyTests(SynchronousTestCase):
         self.state, effects = enter(self.state, "/approve 1 keep")
         self.assertEqual(effects, ())
         self.draw()
-        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[0]), keep=True)])
+        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[0]), keep=True, calls=1)])
 
     def test_nothing_is_approved_behind_the_list_of_permissions(self) -> None:
         self.state, effects = enter(self.state, "/permissions")
@@ -162,8 +168,40 @@ class KeyTests(SynchronousTestCase):
         self.state, effects = enter(self.state, "/approve 1")
         self.assertEqual((effects, self.state.permitted), ((), False))
 
+    def long(self, text: str) -> list[Any]:
+        """:returns: what is sent when a long call is approved at once."""
+        self.views = [escalation(9, {"path": "/x", "content": text})]
+        self.state = self.state.news([session()], self.views, NOW)
+        self.draw()
+        return self.type("a", "y")
+
+    def test_a_long_one_is_read_to_its_end_before_it_is_approved(self) -> None:
+        self.assertEqual(self.long("line\nother\n" * 100), [])
+        self.assertEqual(self.state.message[0], "9 goes on below: read to its end with PgDn, then approve it")
+        self.assertEqual((enter(self.state, "/approve 9")[1], enter(self.state, "/approve all")[1]), ((), ()))
+        self.type("page down")
+        self.assertEqual(self.type("a", "y"), [])
+        self.type(*["page down"] * 40)
+        self.assertEqual(self.type("a", "y"), [Send(Outcome.APPROVED, key_of(self.views[0]), calls=1)])
+
+    def test_what_is_too_long_for_the_screen_is_not_approved_here(self) -> None:
+        self.assertEqual(self.long("line\nother\n" * 10_000), [])
+        self.type("G")
+        self.assertEqual(self.type("a", "y"), [])
+        self.assertIn("'ironcurtain escalations show 9' shows all of it", self.state.message[0])
+
+    def test_equal_calls_that_came_after_the_last_frame_are_not_approved_with_it(self) -> None:
+        more = msgspec.structs.replace(self.views[0], calls=5)
+        self.state, _ = press(self.state, "a")
+        self.draw()
+        self.state = self.state.news([session()], [more], NOW)
+        self.state, effects = press(self.state, "y")
+        self.assertEqual(effects, (Send(Outcome.APPROVED, key_of(more), calls=1),))
+        self.draw()
+        self.assertEqual(self.type("a", "y"), [Send(Outcome.APPROVED, key_of(more), calls=5)])
+
     def test_d_and_y_deny(self) -> None:
-        self.assertEqual(self.type("d", "y"), [Send(Outcome.DENIED, key_of(self.views[0]))])
+        self.assertEqual(self.type("d", "y"), [Send(Outcome.DENIED, key_of(self.views[0]), calls=1)])
 
     def test_anything_but_y_decides_nothing(self) -> None:
         self.assertEqual(self.type("a", "enter", "a", "n", "y", "d", "esc", "y"), [])
@@ -180,21 +218,28 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(effects, ())
         self.assertIn("no room", self.state.message[0])
 
-    def test_all_is_what_was_listed_when_it_was_asked(self) -> None:
+    def test_all_is_what_was_read_when_it_was_asked(self) -> None:
+        self.type("j")
         self.state, _ = enter(self.state, "/approve all")
         self.state = self.state.news([session()], [*self.views, escalation(4)], NOW)
         self.draw()
-        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, Key(n, f"{n:064x}")) for n in (1, 2, 3)])
+        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, Key(n, f"{n:064x}"), calls=1) for n in (1, 2)])
 
-    def test_what_is_listed_out_of_sight_is_not_part_of_all(self) -> None:
-        self.state = self.state.news([session()], [escalation(number) for number in range(1, 50)], NOW)
-        self.draw()
-        self.state, _ = enter(self.state, "/deny all")
-        self.draw()
-        self.assertEqual(len(self.type("y")), len(self.state.shown.rows))
-        self.assertLess(len(self.state.shown.rows), 20)
+    def test_all_are_denied_also_those_out_of_sight_but_not_those_behind_a_filter(self) -> None:
+        views = [escalation(number) for number in range(1, 50)]
+        for line, wanted in (("/filter", 49), ("/filter file4", 11)):
+            self.state = self.state.news([session()], views, NOW)
+            self.state, _ = enter(self.state, line)
+            self.state, _ = enter(self.state, "/deny all")
+            self.draw()
+            sent = self.type("y")
+            self.assertEqual((len(sent), {send.outcome for send in sent}), (wanted, {Outcome.DENIED}))
+
+    def test_a_session_is_ended(self) -> None:
+        self.assertEqual(enter(self.state, "/stop 1")[1], (End(1),))
 
     def test_what_somebody_else_decided_leaves_the_question(self) -> None:
+        self.type("j", "j")
         self.state, _ = enter(self.state, "/approve all")
         decided = msgspec.structs.replace(self.views[0], outcome="denied", by="grace", closed_at=NOW)
         self.state = self.state.news([session()], [decided, *self.views[1:]], NOW)
@@ -211,13 +256,13 @@ class KeyTests(SynchronousTestCase):
 
     def test_a_command_for_what_was_read_decides_at_once(self) -> None:
         _, effects = enter(self.state, "/approve 1")
-        self.assertEqual(effects, (Send(Outcome.APPROVED, key_of(self.views[0])),))
+        self.assertEqual(effects, (Send(Outcome.APPROVED, key_of(self.views[0]), calls=1),))
 
     def test_a_command_for_what_was_not_read_shows_it_and_asks(self) -> None:
         self.state, effects = enter(self.state, "/approve 3")
         self.assertEqual((effects, self.state.number(Section.WAITING)), ((), 3))
         self.draw()
-        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[2]))])
+        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, key_of(self.views[2]), calls=1)])
 
     def test_a_command_for_what_is_over_says_so(self) -> None:
         expired = msgspec.structs.replace(self.views[0], outcome="expired", closed_at=NOW)

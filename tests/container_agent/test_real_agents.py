@@ -151,7 +151,7 @@ class ToolTests(RealAgentCase):
         process.stdin.flush()
         (escalation,) = self.waiting("escalations")
         self.assertEqual((escalation["server"], escalation["tool"]), ("filesystem", "read_text_file"))
-        done = self.product.run("approve", str(escalation["number"]))
+        done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)
         out, err = process.communicate("/quit\n", timeout=PATIENCE)
         self.assertEqual((process.returncode, out), (0, "All done.\n"), err)

@@ -117,7 +117,7 @@ class AloneTests(ScreenCase):
         self.assertEqual(escalation["label"], "claude-code: interactive")
         first.wait("waiting for a person to decide")
         self.assertEqual(first.run("display-message", "-p", "#{window_bell_flag}").strip(), "1")
-        done = self.product.run("approve", str(escalation["number"]))
+        done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)
         first.wait("All done")
 
@@ -257,7 +257,7 @@ class OtherAgentsTests(ScreenCase):
         terminal = self.terminal()
         self.run_in(terminal, f"ironcurtain start --pty --agent {agent.id} 'Read the secret'", "first")
         (escalation,) = self.waiting("escalations")
-        done = self.product.run("approve", str(escalation["number"]))
+        done = self.product.run("approve", str(escalation["number"]), "--digest", escalation["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)
         terminal.wait("All done")
         done = self.product.run("stop", "1")

@@ -35,6 +35,8 @@ TRAVELLING = (
     wire.AttachBody,
     wire.MessageBody,
     wire.DecisionBody,
+    wire.ShownBody,
+    wire.DenyAllBody,
     wire._ErrorBody,
 )
 """What stands in bodies and events."""
@@ -122,6 +124,8 @@ class OpenApiTests(SynchronousTestCase):
             (server._terminal, wire.AttachBody),
             (server._send, wire.MessageBody),
             (server._decide, wire.DecisionBody),
+            (server._shown, wire.ShownBody),
+            (server._deny_all, wire.DenyAllBody),
         ):
             name = body.__name__
             self.assertIn(f"wire.{name}", inspect.getsource(handler))

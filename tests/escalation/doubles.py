@@ -13,6 +13,7 @@ from twisted.internet.task import Clock
 
 from ironcurtain.escalation import EscalationQueue, EscalationRequest, Scope, arguments_digest, closing_numbers
 from ironcurtain.escalation.permission import Place
+from ironcurtain.escalation.queue import LIMIT
 
 TIMEOUT = 300.0
 """Seconds that a person has."""
@@ -33,6 +34,7 @@ def make_queue(
     attended: Callable[[], bool] = lambda: True,
     now: float = 1.5e9,
     next_number: Callable[[], Deferred[int]] | None = None,
+    limit: int = LIMIT,
 ) -> EscalationQueue:
     """:returns: a queue with numbers from 1, unless told, and ids that count."""
     numbers, ids = itertools.count(1), itertools.count(1)
@@ -44,13 +46,14 @@ def make_queue(
         next_closing=closing_numbers(now),
         timeout=TIMEOUT,
         attended=attended,
+        limit=limit,
     )
 
 
 def make_scope(directory: str = "/srv/src", words: str = "git.push in /srv/src and below") -> Scope:
     """:returns: the scope of a push from a directory."""
     place = Place("read-path", directory, below=True)
-    return Scope("git", "push", "d", frozenset(("push",)), "v1", (), (place,), words)
+    return Scope("git", "push", "d", frozenset(("push",)), "v1", (), (), (place,), words)
 
 
 @contextmanager

@@ -38,6 +38,7 @@ class RequestTests(SynchronousTestCase):
                 "policyVersion": "v1",
                 "raisedAt": "2017-07-14T02:40:00.000Z",
                 "expiresAt": "2017-07-14T02:45:00.000Z",
+                "calls": 1,
             },
         )
 

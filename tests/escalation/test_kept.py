@@ -50,7 +50,7 @@ class PermissionTests(SynchronousTestCase):
         self.assertNoResult(self.queue.ask(self.request))
 
     def test_what_waits_already_goes_on_waiting(self) -> None:
-        second = self.queue.ask(self.request)
+        second = self.queue.ask(make_request({"remote": "mirror"}, scope=make_scope()))
         self.keep()
         self.assertNoResult(second)
 

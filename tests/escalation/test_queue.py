@@ -14,7 +14,8 @@ from ironcurtain.errors import NotFound, StaleDecision
 from ironcurtain.escalation import Answer, Closed, Escalation, Outcome, Raised, Revoked
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding
 from ironcurtain.escalation.model import Change
-from ironcurtain.escalation.queue import HISTORY, closing_numbers
+from ironcurtain.escalation.question import HISTORY
+from ironcurtain.escalation.queue import closing_numbers
 from tests.audit.doubles import scratch
 from tests.escalation.doubles import TIMEOUT, make_queue, make_request
 
@@ -44,8 +45,8 @@ class AnswerTests(QueueTestCase):
         self.assertIdle()
 
     def test_closings_are_numbered_in_their_order(self) -> None:
-        for _ in range(3):
-            self.queue.ask(make_request())
+        for number in range(3):
+            self.queue.ask(make_request({"n": number}))
         closings = [self.queue.decide(number, Outcome.DENIED, "ada").closing for number in (2, 3, 1)]
         self.assertEqual(closings, sorted(set(closings)))
         self.assertGreater(closing_numbers(1.5e9 + 1)(), closings[-1])  # a process that comes later
@@ -59,7 +60,7 @@ class AnswerTests(QueueTestCase):
         grant.spend(Binding("s1", make_request().digest, "v1"), self.clock.seconds())
 
     def test_only_an_approval_gives_a_grant(self) -> None:
-        denied, withdrawn, expired = (self.queue.ask(make_request()) for _ in range(3))
+        denied, withdrawn, expired = (self.queue.ask(make_request({"n": n})) for n in range(3))
         self.queue.decide(1, Outcome.DENIED, "ada")
         withdrawn.cancel()
         self.clock.advance(TIMEOUT)
@@ -97,7 +98,7 @@ class AnswerTests(QueueTestCase):
         self.assertRaises(NotFound, self.queue.decide, 1, Outcome.APPROVED, "ada")
 
     def test_a_late_answer_is_told_what_happened(self) -> None:
-        first, second, third = (self.queue.ask(make_request()) for _ in range(3))
+        first, second, third = (self.queue.ask(make_request({"n": n})) for n in range(3))
         self.queue.decide(1, Outcome.APPROVED, "ada")
         second.cancel()
         self.clock.advance(TIMEOUT)
@@ -108,7 +109,7 @@ class AnswerTests(QueueTestCase):
         self.assertEqual(self.successResultOf(third).outcome, Outcome.EXPIRED)
 
     def test_the_session_withdraws_everything(self) -> None:
-        asked = [self.queue.ask(make_request()) for _ in range(5)]
+        asked = [self.queue.ask(make_request({"n": n})) for n in range(5)]
         self.queue.withdraw_all()
         self.assertEqual({self.successResultOf(one).outcome for one in asked}, {Outcome.WITHDRAWN})
         self.assertIdle()
@@ -142,14 +143,14 @@ class AwaitedNumberTests(QueueTestCase):
     def test_questions_keep_their_order(self) -> None:
         """However threads are scheduled: one number is asked for at a time."""
         for name in "abc":
-            self.queue.ask(make_request(call_id=name))
+            self.queue.ask(make_request({"n": name}, name))
         for number in (4, 6, 7):
             self.assertEqual(len(self.asked_for), 1)
             self.asked_for.pop().callback(number)
         self.assertEqual(self.raised(), [(4, "a"), (6, "b"), (7, "c")])
 
     def test_what_is_withdrawn_before_is_never_seen(self) -> None:
-        first, second, third = (self.queue.ask(make_request(call_id=name)) for name in "abc")
+        first, second, third = (self.queue.ask(make_request({"n": name}, name)) for name in "abc")
         first.cancel()
         second.cancel()
         for asked in (first, second):
@@ -161,7 +162,7 @@ class AwaitedNumberTests(QueueTestCase):
         self.assertNoResult(third)
 
     def test_the_session_withdraws_those_too(self) -> None:
-        asked = [self.queue.ask(make_request()) for _ in range(3)]
+        asked = [self.queue.ask(make_request({"n": n})) for n in range(3)]
         self.asked_for.pop().callback(4)
         self.queue.withdraw_all()
         self.assertEqual([self.successResultOf(one).number for one in asked], [4, 0, 0])
@@ -169,7 +170,7 @@ class AwaitedNumberTests(QueueTestCase):
         self.assertIdle()
 
     def test_without_a_number_there_is_no_question(self) -> None:
-        first, second = self.queue.ask(make_request()), self.queue.ask(make_request(call_id="b"))
+        first, second = self.queue.ask(make_request()), self.queue.ask(make_request({"n": 2}, "b"))
         self.asked_for.pop().errback(OSError("the disk is full"))
         self.failureResultOf(first, OSError)
         self.asked_for.pop().callback(5)
@@ -260,6 +261,7 @@ class ObserverTests(QueueTestCase):
 
 class ManyTests(QueueTestCase):
     def test_a_thousand_are_raised_and_all_are_decided(self) -> None:
+        self.queue = make_queue(self.clock, limit=1001)
         asked = [self.queue.ask(make_request({"n": n}, f"c{n}")) for n in range(1000)]
         shown = self.queue.pending()
         self.assertEqual([escalation.number for escalation in shown], list(range(1, 1001)))
@@ -287,7 +289,7 @@ class ManyTests(QueueTestCase):
     )
     def test_whatever_happens_each_gets_one_outcome(self, steps: list[tuple[str, int, float]]) -> None:
         clock = Clock()
-        queue, asked, outcomes = make_queue(clock), list[Deferred[Answer]](), dict[int, Outcome]()
+        queue, asked, outcomes = make_queue(clock, limit=60), list[Deferred[Answer]](), dict[int, Outcome]()
 
         def heard(change: Change) -> None:
             if isinstance(change, Closed) and change.escalation.outcome is not None:
@@ -297,7 +299,7 @@ class ManyTests(QueueTestCase):
         queue.subscribe(heard)
         for action, index, seconds in steps:
             if action == "ask":
-                asked.append(queue.ask(make_request()))
+                asked.append(queue.ask(make_request({"n": len(asked)})))
             elif action == "wait":
                 clock.advance(seconds)
             elif index < len(asked):

@@ -33,7 +33,8 @@ class RendezvousTestCase(SynchronousTestCase):
         self.addCleanup(self.watcher.stop)
 
     def ask(self) -> tuple[Escalation, Deferred[Answer]]:
-        asked = self.queue.ask(make_request())
+        others = len(self.queue.pending())
+        asked = self.queue.ask(make_request({"n": others} if others else None))
         return self.queue.pending()[-1], asked
 
     def response(self, escalation: Escalation) -> Path:
@@ -186,8 +187,17 @@ class AnswerTests(RendezvousTestCase):
         self.clock.advance(0.1)
         self.assertTaken(asked, Outcome.DENIED, "file:unreadable answer file")
 
+    def test_it_lets_no_more_equal_calls_through_than_the_file_showed(self) -> None:
+        escalation, first = self.ask()
+        second = self.queue.ask(make_request())
+        self.answer(escalation)
+        self.look()
+        self.assertEqual(self.successResultOf(first).outcome, Outcome.APPROVED)
+        self.assertNoResult(second)
+        self.assertIn(b'"number":2', b"".join(path.read_bytes() for path in self.directory.glob("request-*")))
+
     def test_many_answers_in_one_look(self) -> None:
-        pairs = [self.ask() for _ in range(100)]
+        pairs = [self.ask() for _ in range(32)]
         for escalation, _ in pairs:
             self.answer(escalation)
         self.look()

@@ -46,7 +46,10 @@ def text(identifier: Any, value: str, **more: Any) -> None:
 
 
 def definition(name: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": True}
+    properties = {"path": {"type": "string"}}
+    if name == "file":
+        properties["text"] = {"type": "string"}
+    schema = {"type": "object", "properties": properties, "additionalProperties": True}
     return {"name": name, "description": description, "inputSchema": schema, "x-unknown": {"kept": [1.5, None, 2**70]}}
 
 

@@ -18,7 +18,8 @@ from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, the
 from tests.mcp_proxy.test_calls import code
 from tests.mcp_proxy.test_protocol import Base
 
-ANNOTATE = {"file": {"path": ("write-path",)}, "child": {"path": ("write-path",)}}
+PATH: dict[str, tuple[str, ...]] = {"path": ("write-path",)}
+ANNOTATE = {"file": {**PATH, "text": ("none",)}, "child": PATH}
 
 
 class KeptTests(Base):
@@ -51,7 +52,7 @@ class KeptTests(Base):
 
     async def test_the_same_kind_of_call_is_not_asked_again(self) -> None:
         agent = await self.begin()
-        self.assertNotIn("_meta", (await self.keep(agent, self.outside / "a"))["result"])
+        self.assertNotIn("_meta", (await self.keep(agent, self.outside / "a", text="first"))["result"])
         for name in ("a", "b", "deep/c"):
             answer = await agent.call("fake__file", {"path": str(self.outside / name), "text": name})
             self.assertNotIn("_meta", answer["result"], name)
@@ -65,13 +66,14 @@ class KeptTests(Base):
         for path in ("../a", "../outside2/a", "deep/../../a", "link/a", ".."):
             await self.asked(agent, "fake__file", path=f"{self.outside}/{path}", force=False)
         await self.asked(agent, "fake__file", path=str(self.outside / "a"), force=True)
+        await self.asked(agent, "fake__file", path=str(self.outside / "a"), force=False, also=1)
         await self.asked(agent, "fake__child", path=str(self.outside / "a"), force=False)
         self.assertEqual(self.made(), 1)
 
     async def test_what_is_recorded(self) -> None:
         agent = await self.begin()
-        await self.keep(agent, self.outside / "a")
-        await agent.call("fake__file", {"path": str(self.outside / "b")})
+        await self.keep(agent, self.outside / "a", mode=1, text="first")
+        await agent.call("fake__file", {"path": str(self.outside / "b"), "mode": 1, "text": "second"})
         self.top.escalations.revoke(1, "other")
         await self.asked(agent, "fake__file", path=str(self.outside / "b"))
         kinds = [r["kind"] for r in self.top.records() if r["kind"].startswith(("call", "decision", "permission"))]
@@ -81,6 +83,7 @@ class KeptTests(Base):
         (given,), (revoked,) = self.top.records("permission"), self.top.records("permission-revoked")
         self.assertEqual((given["number"], given["by"], given["tool"]), (1, "tester", "file"))
         self.assertEqual(given["places"], [{"role": "write-path", "value": str(self.outside), "below": True}])
+        self.assertEqual((given["ways"], given["bounds"]), ({"mode": "1"}, {"text": "any text"}))
         self.assertEqual((given["rules"], given["policyVersion"]), (["ask-file"], self.top.engine.policy_version))
         self.assertEqual((revoked["number"], revoked["by"], revoked["used"]), (1, "other", 1))
         first, second, third = self.top.records("decision")

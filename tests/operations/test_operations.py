@@ -39,7 +39,9 @@ NEEDED = {
     "events": Role.VIEW,
     "watch": Role.VIEW,
     "escalations": Role.VIEW,
+    "shown": Role.VIEW,
     "decide": Role.APPROVE,
+    "deny_all": Role.APPROVE,
     "permissions": Role.VIEW,
     "revoke": Role.APPROVE,
     "reload": Role.ADMIN,
@@ -52,6 +54,7 @@ class OperationsTestCase(SynchronousTestCase):
         self.world = World(scratch(self))
         self.operations = Operations(self.world.manager)
         self.session = self.create()
+        self.asked = 0
         self._screen: Session | None = None
 
     def create(self, terminal: tuple[int, int] | None = None) -> Session:
@@ -64,12 +67,18 @@ class OperationsTestCase(SynchronousTestCase):
         self._screen = self._screen or self.create((80, 24))
         return self._screen
 
-    def ask(self, scope: Scope | None = None, session: Session | None = None) -> int:
-        """:returns: the number of a new escalation."""
+    def ask(self, scope: Scope | None = None, session: Session | None = None, n: int | None = None) -> int:
+        """:returns: the number of an escalation; of a new one, unless it is equal by ``n`` to one that waits."""
         cores = [agent.core for agent in self.world.agents if agent.core is not None]
         core = next(core for core in cores if core.id == (session or self.session).id)
-        core.escalations.ask(make_request(core, scope=scope))
+        self.asked += 1
+        core.escalations.ask(make_request(core, {"n": self.asked if n is None else n}, scope=scope))
         return core.escalations.pending()[-1].number
+
+    def digest(self, number: int) -> str:
+        """:returns: that of an escalation that waits; of another one something that is none."""
+        found = [view.digest for view in self.operations.escalations(OWNER) if view.number == number]
+        return found[0] if found else "0" * 64
 
     def keep(self) -> int:
         """:returns: the number of a new escalation whose approval was kept."""
@@ -91,7 +100,9 @@ class OperationsTestCase(SynchronousTestCase):
             "watch": (target, lambda: None),
             "escalations": (True,),
             "reload": (),
+            "shown": (number, self.digest(number)),
             "decide": (number, Outcome.DENIED),
+            "deny_all": (),
             "permissions": (),
             "revoke": (self.keep(),) if name == "revoke" else (),
         }
@@ -170,11 +181,15 @@ class NotFoundTests(OperationsTestCase):
     def test_an_escalation(self) -> None:
         with self.assertRaisesRegex(NotFound, "no escalation 7"):
             self.operations.decide(OWNER, 7, Outcome.APPROVED)
+        with self.assertRaisesRegex(NotFound, "no escalation 7"):
+            self.operations.shown(OWNER, 7, "0" * 64)
 
 
 class DecideTests(OperationsTestCase):
     def test_who_decided_stands_with_the_decision(self) -> None:
-        decided = self.operations.decide(OWNER, self.ask(), Outcome.APPROVED)
+        number = self.ask()
+        (shown,) = self.operations.escalations(OWNER)
+        decided = self.operations.decide(OWNER, number, Outcome.APPROVED, shown.digest)
         self.assertEqual((decided.outcome, decided.by, decided.session), ("approved", "local:ada", 1))
 
     def test_the_second_is_told_who_was_first(self) -> None:
@@ -248,7 +263,7 @@ class PermissionTests(OperationsTestCase):
     def test_what_cannot_be_kept_waits(self) -> None:
         number = self.ask()
         with self.assertRaises(UsageError):
-            self.operations.decide(OWNER, number, Outcome.APPROVED, keep=True)
+            self.operations.decide(OWNER, number, Outcome.APPROVED, self.digest(number), keep=True)
         self.assertEqual([view.number for view in self.operations.escalations(OWNER)], [number])
 
     def test_it_ends_with_the_session(self) -> None:

@@ -1,12 +1,27 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.display import has_hidden_text, one_line
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.words import decided, escalation_lines, permission_lines, revoked
+from ironcurtain.operations.words import (
+    LIST_LIMIT,
+    LIST_ROWS,
+    WHOLE_LIMIT,
+    decided,
+    denied_all,
+    how_to_approve,
+    listing,
+    permission_lines,
+    revoked,
+    whole_lines,
+)
 
 VIEW = EscalationView(
     number=7,
@@ -27,7 +42,7 @@ VIEW = EscalationView(
 
 def shown(**changes: Any) -> list[str]:
     """:returns: an escalation in lines, 40 seconds after it was raised."""
-    return list(escalation_lines(msgspec.structs.replace(VIEW, **changes), 140.0))
+    return listing([msgspec.structs.replace(VIEW, **changes)], 140.0).lines
 
 
 class WordsTests(SynchronousTestCase):
@@ -56,7 +71,7 @@ class WordsTests(SynchronousTestCase):
         self.assertIn("   an approval can be kept for: git.push in /a\\x1b and below", shown(scope=scope))
         kept = msgspec.structs.replace(VIEW, outcome="approved", scope=scope, kept=True)
         self.assertTrue(decided(kept).endswith("From now on nobody is asked about: git.push in /a\\x1b and below."))
-        self.assertEqual([line for line in escalation_lines(kept, 140.0) if "can be kept" in line], [])
+        self.assertEqual([line for line in whole_lines(kept, 140.0) if "can be kept" in line], [])
 
     def test_what_is_permitted(self) -> None:
         view = PermissionView(
@@ -75,5 +90,82 @@ class WordsTests(SynchronousTestCase):
             revoked(view), "Revoked: people are asked again about git.push in /a\\x1b and below in session 3."
         )
 
-    def test_a_long_argument_is_cut_and_says_so(self) -> None:
-        self.assertIn("… (+3000 characters)", shown(arguments={"text": "x" * 5000})[1])
+    def test_equal_calls_are_counted(self) -> None:
+        self.assertEqual(shown(calls=3)[0], "7  git.push\\n  (4 min left, 3 equal calls)")
+        approved = msgspec.structs.replace(VIEW, outcome="approved", calls=3)
+        self.assertEqual(decided(approved), "Approved: git.push\\n in session 3, 3 equal calls.")
+
+    def test_what_denying_all_did(self) -> None:
+        self.assertEqual((denied_all([3, 4]), denied_all([])), ("Denied: 3, 4.", "Nothing waits for a decision."))
+
+
+TEXTS = st.text(max_size=30) | st.text("a\n\x1b\u202e", max_size=3000)
+
+
+class ListingTests(SynchronousTestCase):
+    """What a list shows whole, and what it says of the rest."""
+
+    def views(self, *texts: str, **changes: Any) -> list[EscalationView]:
+        """:returns: escalations from 1 on, each with a text as its argument."""
+        return [
+            msgspec.structs.replace(VIEW, number=number, arguments={"text": text}, **changes)
+            for number, text in enumerate(texts, 1)
+        ]
+
+    def test_a_long_one_is_cut_and_says_how_to_see_it(self) -> None:
+        listed = listing(self.views("x" * 5000, "short"), 140.0)
+        self.assertEqual([view.number for view in listed.whole], [2])
+        self.assertIn("… (+4800 characters)", listed.lines[1])
+        self.assertIn(
+            "   not shown whole, 5,038 characters: 'ironcurtain escalations show 1' shows it all", listed.lines
+        )
+
+    def test_whatever_makes_it_long(self) -> None:
+        for changes in (
+            {"reason": "x" * 5000},
+            {"scope": "x" * 5000},
+            {"tool": "x" * 5000},
+            {"arguments": {"x" * 5000: 1}},
+            {"arguments": {f"a{n}": n for n in range(1000)}},
+            {"arguments": {"text": "\u202e" * 1500}},
+        ):
+            view = msgspec.structs.replace(VIEW, **changes)
+            listed = listing([view], 140.0)
+            self.assertEqual(listed.whole, [], changes)
+            self.assertLess(sum(map(len, listed.lines)), WHOLE_LIMIT + 500)
+            self.assertIn("'ironcurtain escalations show 7'", listed.lines[-1])
+
+    def test_a_text_of_many_lines_is_a_block_that_cannot_look_like_more(self) -> None:
+        text = "first\n   force = true\n" + "x" * 200
+        lines = whole_lines(msgspec.structs.replace(VIEW, arguments={"text": text}), 140.0)
+        self.assertEqual(
+            lines[1:5],
+            ["   text = 222 characters in 3 lines:", "   | first", "   |    force = true", f"   | {'x' * 200}"],
+        )
+
+    def test_what_was_decided_is_not_to_be_approved(self) -> None:
+        self.assertEqual(listing(self.views("a", outcome="denied"), 140.0).whole, [])
+
+    def test_who_read_to_the_end_knows_the_digest(self) -> None:
+        self.assertEqual(how_to_approve(VIEW), f"to approve exactly this: ironcurtain approve 7 --digest {VIEW.digest}")
+
+    def test_a_thousand_are_bounded(self) -> None:
+        views = self.views(*["x" * 3000] * 1000)
+        listed = listing(views, 140.0)
+        self.assertLess(sum(map(len, listed.lines)), 2 * LIST_LIMIT)
+        self.assertEqual(listed.lines[-1], f"and {1000 - LIST_ROWS} more: --json shows them all")
+        self.assertLess(len(listed.whole), 30)
+
+    @given(st.lists(TEXTS, max_size=5), TEXTS, TEXTS)
+    def test_what_counts_as_whole_is_whole_and_safe(self, texts: list[str], reason: str, tool: str) -> None:
+        views = self.views(*texts, reason=reason, tool=tool)
+        listed = listing(views, 140.0)
+        text = "\n".join(listed.lines)
+        self.assertFalse(has_hidden_text(text))
+        for view in listed.whole:
+            self.assertIn("\n".join(whole_lines(view, 140.0)), text)
+            value = view.arguments["text"]
+            for row in value.split("\n") if len(value) > 200 else [value]:
+                self.assertIn(one_line(row), text)
+        missing = [str(view.number) for view in views if view not in listed.whole]
+        self.assertEqual(re.findall("escalations show ([0-9]+)' shows", text), missing)

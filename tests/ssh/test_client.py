@@ -37,11 +37,11 @@ class SshTestCase(TestCase):
         self.addCleanup(self.run_it, lambda: self.server.world.manager.close(session, "over"))
         return session
 
-    def ask(self, scope: Scope | None = None) -> int:
+    def ask(self, scope: Scope | None = None, **arguments: str) -> int:
         """:returns: the number of a new escalation."""
         core = self.server.world.agents[-1].core
         assert core is not None
-        core.escalations.ask(make_request(core, scope=scope)).addErrback(lambda _: None)
+        core.escalations.ask(make_request(core, arguments or None, scope=scope)).addErrback(lambda _: None)
         return core.escalations.pending()[-1].number
 
     async def said(self, holder: Any, *words: str) -> tuple[int | None, str, str]:
@@ -65,7 +65,7 @@ class CommandTests(SshTestCase):
     async def test_escalations_are_decided_in_the_name_of_the_key(self) -> None:
         ada = self.server.listed("ada@laptop", Role.VIEW, Role.APPROVE)
         session = await self.session()
-        first, second = self.ask(), self.ask()
+        first, second = self.ask(), self.ask(remote="mirror")
         status, out, _ = await self.said(ada, "escalations")
         self.assertEqual(status, 0)
         self.assertIn(f"{first}  git.push", out)
@@ -91,6 +91,10 @@ class CommandTests(SshTestCase):
         _, out, _ = await self.said(viewer, "escalations")
         self.assertIn("an approval can be kept for: git.push in /srv/src and below", out)
         self.assertEqual((await self.said(viewer, "approve", str(number), "--keep"))[0], 77)
+        status, _, err = await self.said(ada, "approve", str(number), "--keep")
+        self.assertEqual(status, 1)
+        self.assertIn(f"escalation {number} was not shown to you whole", err)  # but to somebody else
+        await self.said(ada, "escalations")
         status, out, _ = await self.said(ada, "approve", str(number), "--keep")
         self.assertEqual(status, 0)
         self.assertIn("From now on nobody is asked about: git.push in /srv/src and below.", out)

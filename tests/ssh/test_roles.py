@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -30,16 +31,23 @@ class OtherProcessTests(SynchronousTestCase):
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
         while "1" not in self.ssh("view", "escalations").stdout:
             self.assertIsNone(process.poll())
+        (waiting,) = json.loads(self.ssh("view", "escalations --json").stdout)
         for needed, commands in (
-            ("view", ("sessions", "escalations", "permissions", "logs 1", "audit 1")),
-            ("approve", ("approve 1", "deny 1", "revoke 1", "approve 99")),
+            ("view", ("sessions", "escalations", "escalations show 1", "permissions", "logs 1", "audit 1")),
+            ("approve", ("approve 1", "deny 1", "deny all", "revoke 1", "approve 99")),
+            ("attach", ("stop 1",)),
         ):
             for role in {"view", "approve", "attach"} - {needed}:
                 for command in commands:
                     done = self.ssh(role, command)
                     said = f"ironcurtain: {role} may not do this: it needs the role {needed}\n"
                     self.assertEqual((done.returncode, done.stdout, done.stderr), (77, "", said), command)
-        for command, status in (("approve 99", 69), ("revoke 99", 69), ("approve 1", 0)):
+        for command, status in (
+            ("approve 99", 69),
+            ("revoke 99", 69),
+            ("approve 1", 1),
+            (f"approve 1 --digest {waiting['digest']}", 0),
+        ):
             done = self.ssh("approve", command)
             self.assertEqual(done.returncode, status, f"{command}: {done.stderr}")
         self.assertEqual(process.communicate()[0], "All done.\n")

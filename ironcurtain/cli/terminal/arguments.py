@@ -78,16 +78,29 @@ def full(arguments: Mapping[str, Any], width: int, limit: int = LINES) -> list[L
     """
     if not arguments:
         return [(Span("no arguments", "dim"),)]
+    shown, column, share, hidden = _laid_out(arguments, width, limit)
+    lines = [line for argument in shown for line in _render(argument, share, column, width)]
+    if hidden:
+        lines.append((Span(f"and {hidden} more", "warn"),))
+    return lines
+
+
+def is_whole(arguments: Mapping[str, Any], width: int, limit: int = LINES) -> bool:
+    """Whether :func:`full` shows everything."""
+    shown, _, share, hidden = _laid_out(arguments, width, limit)
+    names = all(len(one_line(name)) <= NAME_LIMIT for name in arguments)
+    return names and not hidden and not any(each.cut_off or _height(each) > share for each in shown)
+
+
+def _laid_out(arguments: Mapping[str, Any], width: int, limit: int) -> tuple[list[_Shown], int, int, int]:
+    """:returns: the arguments made ready, the columns for names, the most lines of each, and how many are hidden."""
     items = [(one_line(name, NAME_LIMIT), value) for name, value in arguments.items()]
     hidden = len(items) - limit + 1 if len(items) > limit else 0
     least, most = NAME_COLUMNS
     column = max([least, *(cells(name) for name, _ in items if cells(name) <= most)])
     shown = [_prepare(name, value, column, width) for name, value in items[: len(items) - hidden]]
     share = _share([_height(argument) for argument in shown], limit - bool(hidden))
-    lines = [line for argument in shown for line in _render(argument, share, column, width)]
-    if hidden:
-        lines.append((Span(f"and {hidden} more: 'ironcurtain escalations' shows them all", "warn"),))
-    return lines
+    return shown, column, share, hidden
 
 
 def _prepare(name: str, value: Any, column: int, width: int) -> _Shown:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.cli.terminal.arguments import full
-from ironcurtain.cli.terminal.lines import Glyphs, cut, wrap
+from ironcurtain.cli.terminal.arguments import full, is_whole
+from ironcurtain.cli.terminal.lines import Glyphs, cells, cut, wrap
 from ironcurtain.columns import Line, Span
 from ironcurtain.display import one_line
 from ironcurtain.session.events import EscalationRaised
@@ -27,6 +27,8 @@ class Pending:
     :param digest: of the arguments; a decision is for exactly these.
     :param expires_at: seconds since the epoch.
     :param scope: the calls for which an approval can be kept; empty if it cannot.
+    :param omitted: how many bytes the arguments have, where they are too long to be told of.
+    :param calls: how many equal calls wait for the decision.
     """
 
     number: int
@@ -38,6 +40,8 @@ class Pending:
     reason: str
     expires_at: float
     scope: str = ""
+    omitted: int = 0
+    calls: int = 1
 
     @classmethod
     def of(cls, raised: EscalationRaised) -> Pending:
@@ -52,6 +56,8 @@ class Pending:
             raised.reason,
             raised.expires_at,
             raised.scope,
+            raised.omitted,
+            raised.calls,
         )
 
     @property
@@ -70,14 +76,21 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     side = Span(glyphs.side, "warn")
     heading = cut(f" asks: {pending.name}", max(room - len(f"Escalation {pending.number}"), 10), glyphs)
     lines: list[Line] = [(Span(f"{glyphs.top}Escalation {pending.number}", "warn"), Span(heading, "bold"))]
-    lines += [(side, *line) for line in full(pending.arguments, room)]
+    if pending.omitted:
+        lines.append((side, Span(f"arguments of {pending.omitted:,} bytes, which have no room here", "warn")))
+    else:
+        lines += [(side, *line) for line in full(pending.arguments, room)]
+    if pending.calls > 1:
+        lines.append((side, Span(f"{pending.calls} equal calls", "warn")))
     lines.append((side,))
     lines += [(side, Span(text, "dim")) for text in _reason(pending, room, glyphs)]
     if pending.scope:
         lines += [(side, Span(text, "dim")) for text in _keeping(pending, room)]
+    look = () if is_shown(pending, width) else (Span(f"/show {pending.number}", "key"), Span(", then ", "warn"))
     lines.append(
         (
             Span(f"{glyphs.bottom}Type ", "warn"),
+            *look,
             Span(f"/approve {pending.number}", "key"),
             Span(" or ", "warn"),
             Span(f"/deny {pending.number}", "key"),
@@ -87,9 +100,33 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     return lines
 
 
+def is_shown(pending: Pending, width: int, keep: bool = False) -> bool:
+    """
+    Whether :func:`banner` shows all that is decided.
+
+    :param keep: also for which calls the approval would be kept.
+    """
+    room = max(width - 3, 20)
+    return (
+        pending.name == f"{one_line(pending.server)}.{one_line(pending.tool)}"
+        and cells(f"Escalation {pending.number} asks: {pending.name}") <= room
+        and not pending.omitted
+        and is_whole(pending.arguments, room)
+        and len(list(wrap(_why(pending), room))) <= REASON_LINES
+        and (not keep or len(_kept_for(pending, room)) <= SCOPE_LINES)
+    )
+
+
+def _why(pending: Pending) -> str:
+    return f"why: {one_line(pending.reason)} (rule {one_line(pending.rule)})"
+
+
+def _kept_for(pending: Pending, room: int) -> list[str]:
+    return list(wrap(f"/approve {pending.number} keep: ask no more about {one_line(pending.scope)}", room))
+
+
 def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
-    text = f"why: {one_line(pending.reason, 400)} (rule {one_line(pending.rule, 64)})"
-    lines = list(wrap(text, room))
+    lines = list(wrap(_why(pending), room))
     if len(lines) > REASON_LINES:
         last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs)
         lines = [*lines[: REASON_LINES - 1], last]
@@ -98,11 +135,10 @@ def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
 
 def _keeping(pending: Pending, room: int) -> list[str]:
     """:returns: for which calls the approval could be kept: all of it, or where to read it."""
-    command = f"/approve {pending.number} keep:"
-    lines = list(wrap(f"{command} ask no more about {one_line(pending.scope)}", room))
+    lines = _kept_for(pending, room)
     if len(lines) <= SCOPE_LINES:
         return lines
-    return list(wrap(f"{command} 'ironcurtain escalations' says for what", room))
+    return list(wrap(f"/approve {pending.number} keep: /show {pending.number} says for what", room))
 
 
 def left(seconds: float) -> str:

@@ -22,6 +22,7 @@ _UNDECIDED = {
     "expired": "nobody decided in time",
     "unattended": "nobody was there to ask",
     "withdrawn": "withdrawn",
+    "too-many": "refused: too many questions wait already",
 }
 
 

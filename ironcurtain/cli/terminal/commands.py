@@ -34,6 +34,18 @@ class Decide:
 
 
 @dataclass(frozen=True, slots=True)
+class Show:
+    """Show all of an escalation; without a number of the only one there is."""
+
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DenyAll:
+    """Refuse all that waits in this session."""
+
+
+@dataclass(frozen=True, slots=True)
 class Revoke:
     """Take back an approval that was kept."""
 
@@ -55,12 +67,13 @@ class Simple(Enum):
     PERMISSIONS = "the approvals that were kept; /revoke N takes one back"
     LOGS = "where the log and the audit log are, and the log's last lines"
     HELP = "this list"
+    STOP = "end this session; its calls that wait are withdrawn"
     DETACH = "leave; the session goes on, and 'ironcurtain attach' joins it"
     QUIT = "leave; Ctrl-D on an empty line does the same"
     EXIT = "leave"
 
 
-Input = Message | Decide | Revoke | Wrong | Simple
+Input = Message | Decide | Show | DenyAll | Revoke | Wrong | Simple
 
 DECISIONS = {
     "approve": (Outcome.APPROVED, "let a waiting call happen, once, exactly as it was shown"),
@@ -79,8 +92,14 @@ def parse(line: str) -> Input | None:
         return Message(line.strip())
     word, *rest = line[1:].split() or [""]
     name = word.lower()
+    if name == "deny" and [word.lower() for word in rest] == ["all"]:
+        return DenyAll()
     if name in DECISIONS:
         return _decide(name, rest)
+    if name == "show":
+        if len(rest) > 1 or not all(map(_is_number, rest)):
+            return Wrong("/show takes the number of one escalation, like: /show 3")
+        return Show(int(rest[0]) if rest else None)
     if name == "revoke":
         return Revoke(int(rest[0])) if len(rest) == 1 and _is_number(rest[0]) else Wrong(REVOKE_HELP)
     if name.upper() not in Simple.__members__:
@@ -104,10 +123,14 @@ def _is_number(word: str) -> bool:
 
 
 def choose(
-    asked: Decide, waiting: Collection[int], shown: Mapping[int, float], typed_at: float, outcomes: Mapping[int, str]
+    asked: Decide | Show,
+    waiting: Collection[int],
+    shown: Mapping[int, float],
+    typed_at: float,
+    outcomes: Mapping[int, str],
 ) -> int:
     """
-    Find out which escalation a decision is for. Only one that the person saw can be meant.
+    Find out which escalation a command is for. Only one that the person saw can be meant.
 
     :param waiting: the numbers of those that wait.
     :param shown: when each of them was shown.
@@ -116,7 +139,7 @@ def choose(
     :returns: its number.
     :raises UsageError: there is none, or the person must say which.
     """
-    word = "approve" if asked.outcome is Outcome.APPROVED else "deny"
+    word = "show" if isinstance(asked, Show) else "approve" if asked.outcome is Outcome.APPROVED else "deny"
     if asked.number is None:
         return _only_one(word, sorted(waiting), shown, typed_at)
     if asked.number in waiting and asked.number in shown:

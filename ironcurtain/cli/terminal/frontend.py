@@ -18,7 +18,8 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.commands import Decide, Input, Message, Revoke, Simple, Wrong, choose, parse
+from ironcurtain.cli.terminal.commands import Input, Message, Simple, Wrong, parse
+from ironcurtain.cli.terminal.deciding import Deciding, Work
 from ironcurtain.cli.terminal.inspection import inspect
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.cli.terminal.printer import Printer
@@ -27,7 +28,7 @@ from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.view import Answers, Item, View
 from ironcurtain.display import one_line
-from ironcurtain.errors import IronCurtainError, SessionError, UsageError
+from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import EscalationView
@@ -79,8 +80,6 @@ class FrontEnd:
         self.detached = False
         """Whether it was left so that the session goes on."""
         self._show_as(Answers.ELSEWHERE)
-        self._decided: set[int] = set()
-        self._deciding = 0
         self._last_interrupt = float("-inf")
         self._end: Deferred[int] = Deferred()
         self._leaving: IDelayedCall | None = None
@@ -163,11 +162,12 @@ class FrontEnd:
 
     @property
     def _waiting(self) -> set[int]:
-        return self._view.pending.keys() - self._decided
+        return self._deciding.waiting
 
     def _show_as(self, answers: Answers) -> None:
         self._view = View(answers, airy=self._surface.live, glyphs=self._surface.glyphs)
         self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
+        self._deciding = Deciding(self._api, self._session.number, self._view, self._printer, self._now)
 
     async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
@@ -267,7 +267,7 @@ class FrontEnd:
     def _next(self) -> None:
         """Act on the lines from a pipe whose turn has come: none before we know how the session is."""
         known = self._view.state != "initializing"
-        while self._open and known and not self._surface.live and not self._single and not self._deciding:
+        while self._open and known and not self._surface.live and not self._single and not self._deciding.busy:
             line = self._queue.next(self._working, bool(self._waiting))
             if line is None or self._leaving is not None:
                 return
@@ -278,13 +278,12 @@ class FrontEnd:
                 self._act(line, float("inf"))
 
     def _act(self, what: Input | None, began: float) -> None:
+        if what is not None and (work := self._deciding.act(what, began)) is not None:
+            self._spawn(self._decide(work))
+            return
         match what:
             case Message(text):
                 self._message(text)
-            case Decide():
-                self._spawn(self._decide(what, began))
-            case Revoke(number):
-                self._spawn(self._revoke(number))
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
             case Simple.DETACH:
@@ -304,31 +303,9 @@ class FrontEnd:
         else:
             self._spawn(self._talk(text))
 
-    async def _decide(self, asked: Decide, began: float) -> None:
-        try:
-            number = choose(asked, self._waiting, self._printer.shown, began, self._view.outcomes)
-        except UsageError as e:
-            self._add(self._view.note(str(e), "warn"))
-            return
-        self._decided.add(number)
-        self._deciding += 1
-        try:
-            await self._api.decide(number, asked.outcome, self._view.pending[number].digest, asked.keep)
-        except IronCurtainError as e:
-            self._decided.discard(number)
-            self._add(self._view.note(str(e), "warn"))
-        finally:
-            self._deciding -= 1
+    async def _decide(self, work: Work) -> None:
+        await work
         self._next()
-
-    async def _revoke(self, number: int) -> None:
-        try:
-            known = await self._api.permissions()
-            if not any((each.number, each.session) == (number, self._session.number) for each in known):
-                raise UsageError(f"there is no permission {number} in this session: see /permissions")
-            await self._api.revoke(number)
-        except IronCurtainError as e:
-            self._add(self._view.note(str(e), "warn"))
 
     async def _inspect(self, command: Simple) -> None:
         width, glyphs = self._surface.width(), self._surface.glyphs
@@ -367,4 +344,5 @@ def _raised(view: EscalationView) -> events.EscalationRaised:
         raised_at=view.raised_at,
         expires_at=view.expires_at,
         scope=view.scope,
+        calls=view.calls,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
-from ironcurtain.cli.terminal.commands import Decide, Input, parse
+from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Show, parse
 
 
 class Over(Enum):
@@ -42,6 +42,6 @@ class LineQueue:
         """
         if not self._lines:
             return Over.OVER if self._ended and not working else None
-        if working and not (waiting and isinstance(self._lines[0], Decide)):
+        if working and not (waiting and isinstance(self._lines[0], Decide | Show | DenyAll)):
             return None
         return self._lines.popleft()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
-from ironcurtain.cli.terminal.banner import banner
+from ironcurtain.cli.terminal.banner import banner, is_shown
 from ironcurtain.cli.terminal.lines import fold
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.view import Answer, Ask, Item, Say, View
@@ -31,6 +31,8 @@ class Printer:
     ) -> None:
         self.shown: dict[int, float] = {}
         """When each escalation was put before the person, in seconds since the epoch."""
+        self._whole: dict[int, bool] = {}
+        """The escalations of which all was shown, and whether also for which calls an approval would be kept."""
         self._view, self._surface, self._clock, self._now, self._lost = view, surface, clock, now, lost
         self._items: list[Item] = []
         self._ticking = LoopingCall(self._redraw)
@@ -47,6 +49,16 @@ class Printer:
         if self._ticking.running:
             self._ticking.stop()
         self.draw()
+
+    def is_whole(self, number: int, keep: bool) -> bool:
+        """Whether all of an escalation was shown; with ``keep`` also for which calls its approval would be kept."""
+        return self._whole.get(number, False) or (not keep and number in self._whole)
+
+    def show_whole(self, number: int, items: Iterable[Item]) -> None:
+        """Show now all of an escalation."""
+        self.add(items)
+        self.draw()
+        self._whole[number] = True
 
     def add(self, items: Iterable[Item]) -> None:
         """Show these in a moment."""
@@ -81,7 +93,10 @@ class Printer:
                     lines += fold(line, self._surface.width()) if self._surface.live else [line]
                 case Ask(pending) if pending.number in self._view.pending:
                     self.shown[pending.number] = self._now()
-                    lines += banner(pending, self._now(), self._surface.width(), self._surface.glyphs)
+                    width = self._surface.width()
+                    lines += banner(pending, self._now(), width, self._surface.glyphs)
+                    if is_shown(pending, width):
+                        self._whole[pending.number] = is_shown(pending, width, keep=True)
                 case Answer(text):
                     yield lines, False
                     yield [(Span(line),) for line in text.split("\n")], True

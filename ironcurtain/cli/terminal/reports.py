@@ -22,6 +22,8 @@ SHORT = 400
 def help_lines() -> list[Line]:
     """:returns: the commands, and what each does."""
     entries = [(f"/{name} [N]", text) for name, (_, text) in DECISIONS.items()]
+    entries.append(("/show [N]", "show all of a waiting call, before you approve it"))
+    entries.append(("/deny all", "refuse all calls of this session that wait"))
     entries.append(("/approve N keep", "approve, and ask no more about such calls; see /permissions"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
     lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]

@@ -8,6 +8,7 @@ for a decision) is the *live* part, drawn anew whenever it changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -156,6 +157,9 @@ class View:
             case events.EscalationRaised():
                 yield from self._text(self._speech.finish())
                 yield from self._ask(event)
+            case events.EscalationCounted() if event.number in self.pending:
+                self.pending[event.number] = replace(self.pending[event.number], calls=event.calls)
+                yield from self._warn(f"escalation {event.number}: {event.calls} equal calls wait for it")
             case events.EscalationClosed():
                 yield from self._closed(event)
             case events.StateChanged() | events.TurnStarted() | events.TurnFinished():

@@ -11,7 +11,7 @@ from ironcurtain.cli.terminal.lines import ASCII
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
 from ironcurtain.columns import Line, plain
-from ironcurtain.errors import NotFound, SessionError, StaleDecision
+from ironcurtain.errors import NotFound, NotShown, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
@@ -40,6 +40,10 @@ class PlayedSession:
         self.pending: dict[int, EscalationView] = {}
         self.kept: dict[int, PermissionView] = {}
         self.closed: dict[int, str] = {}
+        self.calls: list[int | None] = []
+        """How many equal calls each decision was for."""
+        self.seen_elsewhere: set[int] = set()
+        """Escalations that were shown whole by other means."""
         self.lagging = False
         """Whether events are kept from the followers for now, as they may be on their way from another process."""
         self._followers: list[Callable[[], None]] = []
@@ -72,12 +76,13 @@ class PlayedSession:
             expires_at=self._now() + seconds,
             scope="filesystem.write_file in /etc and below",
         )
+        known = [name for name in events.EscalationRaised.__struct_fields__ if name not in ("call_id", "omitted")]
         self.pending[number] = EscalationView(
             session=INFO.number,
             session_id=INFO.id,
             label=INFO.label,
             policy_version="v",
-            **{name: getattr(raised, name) for name in events.EscalationRaised.__struct_fields__ if name != "call_id"},
+            **{name: getattr(raised, name) for name in known},
         )
         self.emit(raised)
 
@@ -142,10 +147,27 @@ class PlayedSession:
         self.emit(events.PermissionRevoked(number=number, scope=permission.scope, by="me"))
         return permission
 
+    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
+        self.seen_elsewhere.add(number)
+
+    async def deny_all(self, name: int | str | None = None) -> list[int]:
+        numbers = list(self.pending)
+        for number in numbers:
+            self.close_escalation(number, "denied", "me")
+        return numbers
+
     async def decide(
-        self, number: int, outcome: Outcome, digest: str | None = None, keep: bool = False
+        self,
+        number: int,
+        outcome: Outcome,
+        digest: str | None = None,
+        keep: bool = False,
+        calls: int | None = None,
     ) -> EscalationView:
         self.decisions.append((number, outcome, digest))
+        self.calls.append(calls)
+        if number in self.pending and outcome is Outcome.APPROVED and not digest and number not in self.seen_elsewhere:
+            raise NotShown("not shown")
         if number in self.closed:
             raise StaleDecision(f"too late: escalation {number} was {self.closed[number]} before")
         if number not in self.pending:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.arguments import LINES, brief, full
-from ironcurtain.cli.terminal.banner import SCOPE_LINES, Pending, banner, elapsed, ending, left, took
+from ironcurtain.cli.terminal.banner import SCOPE_LINES, Pending, banner, elapsed, ending, is_shown, left, took
 from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells
 from ironcurtain.columns import plain
+from ironcurtain.display import one_line, paragraphs
 from tests.cli.terminal.strategies import arguments, harmful, nasty
 
 
@@ -100,6 +101,19 @@ def pending(**changes: Any) -> Pending:
     return Pending(**{**fields, **changes})
 
 
+LOOK_FIRST = "+ Type /show 3, then /approve 3 or /deny 3 within 4:59"
+
+
+def lines_of(width: int = 79, **changes: Any) -> list[str]:
+    """:returns: the banner of an escalation."""
+    return [plain(line) for line in banner(pending(**changes), 1001.0, width, ASCII)]
+
+
+def is_in(row: str, text: str) -> bool:
+    """Whether a line of a value is in a text without blanks, escaped in one way or the other."""
+    return any("".join(way(row).split()) in text for way in (one_line, paragraphs))
+
+
 class BannerTests(SynchronousTestCase):
     def test_it_says_what_and_why_and_what_to_type(self) -> None:
         self.assertEqual(
@@ -117,7 +131,38 @@ class BannerTests(SynchronousTestCase):
         lines = [plain(line) for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII)]
         self.assertEqual(lines[-2], "| /approve 3 keep: ask no more about filesystem.write_file in /etc\\x1b")
         lines = [plain(line) for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII)]
-        self.assertEqual(lines[-2], "| /approve 3 keep: 'ironcurtain escalations' says for what")
+        self.assertEqual(lines[-2], "| /approve 3 keep: /show 3 says for what")
+
+    def test_what_it_has_no_room_for_is_to_be_looked_at_first(self) -> None:
+        for changes in (
+            {"arguments": {"content": "x\n" * 100}},
+            {"arguments": {f"a{n}": n for n in range(20)}},
+            {"arguments": {"a" * 50: 1}},
+            {"arguments": {"a": "x" * 9000}},
+            {"arguments": {}, "omitted": 20_000},
+            {"reason": "because " * 60},
+            {"rule": "r" * 300},
+            {"tool": "t" * 80},
+        ):
+            asked = pending(**changes)
+            self.assertFalse(is_shown(asked, 79), changes)
+            self.assertEqual(plain(banner(asked, 1001.0, 79, ASCII)[-1]), LOOK_FIRST)
+        self.assertIn("| arguments of 20,000 bytes, which have no room here", lines_of(omitted=20_000))
+        self.assertTrue(is_shown(pending(), 79))
+        long = pending(scope="filesystem.write_file in /" + "x/" * 900)
+        self.assertEqual((is_shown(long, 79), is_shown(long, 79, keep=True)), (True, False))
+
+    def test_equal_calls_are_counted(self) -> None:
+        self.assertIn("| 4 equal calls", lines_of(calls=4))
+
+    @given(arguments, nasty, st.integers(30, 200))
+    def test_what_counts_as_shown_is_there(self, values: dict[str, Any], reason: str, width: int) -> None:
+        asked = pending(arguments=values, reason=reason)
+        if is_shown(asked, width):
+            text = "".join("".join(line[1:].split()) for line in lines_of(width, arguments=values, reason=reason))
+            for value in [*values.values(), *values]:
+                for row in value.split("\n") if isinstance(value, str) else ():
+                    self.assertTrue(is_in(row, text), (row, text))
 
     def test_what_to_type_stands_out(self) -> None:
         keys = [span.text for line in banner(pending(), 0, 79, UNICODE) for span in line if span.style == "key"]

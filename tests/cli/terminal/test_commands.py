@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.commands import Decide, Message, Revoke, Simple, Wrong, choose, parse
+from ironcurtain.cli.terminal.commands import (
+    Decide,
+    DenyAll,
+    Message,
+    Revoke,
+    Show,
+    Simple,
+    Wrong,
+    choose,
+    parse,
+)
 from ironcurtain.cli.terminal.line_queue import LineQueue, Over
 from ironcurtain.errors import UsageError
 from ironcurtain.escalation import Outcome
@@ -23,6 +33,10 @@ class ParseTests(SynchronousTestCase):
         self.assertEqual(parse("/approve"), Decide(Outcome.APPROVED, None))
         self.assertEqual(parse("/deny 12"), Decide(Outcome.DENIED, 12))
         self.assertEqual(parse("/approve 12 keep"), Decide(Outcome.APPROVED, 12, keep=True))
+        self.assertEqual((parse("/show"), parse("/show 12")), (Show(None), Show(12)))
+        self.assertEqual((parse("/deny all"), parse("/stop")), (DenyAll(), Simple.STOP))
+        for line in ("/show x", "/show 1 2", "/approve all", "/deny all 1", "/stop 1"):
+            self.assertIsInstance(parse(line), Wrong, line)
         self.assertEqual(parse("/revoke 12"), Revoke(12))
 
     def test_wrong_numbers_are_said(self) -> None:

@@ -58,6 +58,13 @@ class PlainConversationTests(FrontEndCase):
         self.assertEqual(self.session.decisions[1:], [(4, Outcome.DENIED, "digest-4")])
         self.assertEqual(self.session.messages, ["one"])
 
+    def test_what_is_shown_first_is_approved_then(self) -> None:
+        self.type("one", "/show", "/approve")
+        self.session.raise_escalation(3, {"content": "".join(f"line {n}\n" for n in range(100))})
+        self.draw()
+        self.assertIn("   | line 60", self.surface.printed)
+        self.assertEqual(self.session.decisions, [(3, Outcome.APPROVED, "digest-3")])
+
     def test_a_decision_for_nothing_is_said_after_the_answer(self) -> None:
         self.type("one", "/approve")
         self.draw()

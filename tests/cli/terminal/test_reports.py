@@ -20,7 +20,7 @@ def turn(message: str = "hi", answer: str = "hello", cost: float | None = None, 
 class ReportTests(SynchronousTestCase):
     def test_help_names_every_command(self) -> None:
         text = "\n".join(map(plain, help_lines()))
-        for name in [*DECISIONS, *(command.name.lower() for command in Simple)]:
+        for name in [*DECISIONS, "show [N]", "deny all", *(command.name.lower() for command in Simple)]:
             self.assertIn(f"/{name}", text)
         self.assertTrue(all(cells(plain(line)) < 80 for line in help_lines()))
 

@@ -1,0 +1,98 @@
+"""What the person decides in a session: each answer goes with what was shown, and with no more."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Show, Simple, choose
+from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.view import View
+from ironcurtain.columns import Span
+from ironcurtain.errors import IronCurtainError, NotShown, UsageError
+from ironcurtain.escalation.model import Outcome
+from ironcurtain.operations.api import SessionApi
+from ironcurtain.operations.operations import LOOK
+from ironcurtain.operations.words import LIST_LIMIT, whole_lines
+
+Work = Coroutine[Any, Any, None]
+
+
+class Deciding:
+    """
+    Answers the escalations of one session.
+
+    :param number: the session's.
+    :param view: what is known of the session.
+    :param printer: knows what was shown, and shows.
+    :param now: seconds since the epoch.
+    """
+
+    def __init__(self, api: SessionApi, number: int, view: View, printer: Printer, now: Callable[[], float]) -> None:
+        self._api, self._number, self._view, self._printer, self._now = api, number, view, printer, now
+        self._decided: set[int] = set()
+        self.busy = 0
+        """How many answers, or texts to be read before one, are on their way."""
+
+    @property
+    def waiting(self) -> set[int]:
+        """The escalations that wait, and were not answered here."""
+        return self._view.pending.keys() - self._decided
+
+    def act(self, what: Input, began: float) -> Work | None:
+        """
+        :param began: when the person began to type.
+        :returns: what is to be done about a command; ``None`` if it is none of these.
+        """
+        match what:
+            case Decide():
+                return self._told(self._decide(what, began))
+            case Show():
+                return self._told(self._show(what, began))
+            case DenyAll():
+                return self._told(self._api.deny_all(self._number))
+            case Revoke(number):
+                return self._told(self._revoke(number))
+            case Simple.STOP:
+                return self._told(self._api.stop(self._number))
+            case _:
+                return None
+
+    async def _told(self, work: Awaitable[object]) -> None:
+        self.busy += 1  # a line that follows, such as an approval, is about what is shown by then
+        try:
+            await work
+        except IronCurtainError as e:
+            self._printer.add(self._view.note(str(e), "warn"))
+        finally:
+            self.busy -= 1
+
+    async def _decide(self, asked: Decide, began: float) -> None:
+        number = choose(asked, self.waiting, self._printer.shown, began, self._view.outcomes)
+        pending = self._view.pending[number]
+        self._decided.add(number)
+        try:
+            if asked.outcome is Outcome.DENIED or self._printer.is_whole(number, asked.keep):
+                await self._api.decide(number, asked.outcome, pending.digest, asked.keep, pending.calls)
+            else:  # it may have been shown to the same person elsewhere
+                await self._api.decide(number, asked.outcome, None, asked.keep)
+        except IronCurtainError as e:
+            self._decided.discard(number)
+            if e.code != NotShown.code:
+                raise
+            text = f"not all of escalation {number} was shown to you: type /show {number}, then /approve {number}"
+            raise NotShown(text) from None
+
+    async def _show(self, asked: Show, began: float) -> None:
+        number = choose(asked, self.waiting, self._printer.shown, began, self._view.outcomes)
+        for view in [view for view in await self._api.escalations() if view.number == number]:
+            lines = whole_lines(view, self._now())
+            if sum(map(len, lines)) > LIST_LIMIT:
+                raise UsageError(f"escalation {number} is too long to be shown here: {LOOK.format(number)}")
+            self._printer.show_whole(number, self._view.report((Span(line),) for line in lines))
+
+    async def _revoke(self, number: int) -> None:
+        known = await self._api.permissions()
+        if not any((each.number, each.session) == (number, self._number) for each in known):
+            raise UsageError(f"there is no permission {number} in this session: see /permissions")
+        await self._api.revoke(number)

@@ -1,0 +1,39 @@
+"""What is decided over SSH: only what was shown, and all at once where there is too much."""
+
+from __future__ import annotations
+
+from ironcurtain.operations import Role
+from tests.ssh.test_client import SshTestCase
+
+LOOKS = {1: (True, False), 2: (False, True)}
+"""Whether a list says how to look at a long escalation, and whether its end is there: as text, and as JSON."""
+
+
+class DecidingTests(SshTestCase):
+    async def test_a_long_one_is_looked_at_before_it_is_approved(self) -> None:
+        ada = self.server.listed("ada", Role.VIEW, Role.APPROVE)
+        await self.session()
+        number = self.ask(text="x" * 5000 + "the end")
+        for words in (("escalations",), ("escalations", "--json")):
+            status, out, _ = await self.said(ada, *words)
+            self.assertEqual((status, f"escalations show {number}" in out, "the end" in out), (0, *LOOKS[len(words)]))
+            status, _, err = await self.said(ada, "approve", str(number))
+            self.assertEqual(status, 1)
+            self.assertIn(f"(over SSH: escalations show {number})", err)
+        status, out, _ = await self.said(ada, "escalations", "show", str(number))
+        self.assertEqual((status, "the end\n" in out), (0, True))
+        self.assertIn(f"to approve exactly this: approve {number} --digest ", out.splitlines()[-1])
+        self.assertEqual((await self.said(ada, "approve", str(number)))[0], 0)
+        self.assertEqual((await self.said(ada, "escalations", "show", "99"))[0], 69)
+
+    async def test_all_are_denied_and_the_session_is_ended(self) -> None:
+        ada = self.server.listed("ada", Role.VIEW, Role.APPROVE, Role.ATTACH)
+        session = await self.session()
+        numbers = [self.ask(), self.ask(remote="mirror")]
+        said = await self.said(ada, "deny", "all", "--session", str(session.number))
+        self.assertEqual(said, (0, f"Denied: {numbers[0]}, {numbers[1]}.\n", ""))
+        self.assertEqual((await self.said(ada, "deny", "all", "--json"))[1], "[]\n")
+        self.assertEqual((await self.said(ada, "deny", "all", "--session", "99"))[0], 69)
+        said = await self.said(ada, "stop", str(session.number))
+        self.assertEqual(said, (0, f"Session {session.number} has ended.\n", ""))
+        self.assertEqual(session.state, "closed")
