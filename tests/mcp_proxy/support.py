@@ -204,7 +204,11 @@ class Bench:
             redactor=self.redactor,
             surroundings=Surroundings(
                 reactor=the_reactor,
-                ground=Ground(dict(os.environ if environ is None else environ), str(self.workspace)),
+                ground=Ground(
+                    dict(os.environ if environ is None else environ),
+                    str(self.workspace),
+                    writers=frozenset(server.name for server in servers),
+                ),
                 secret_command=lambda command: succeed(Secret(f"secret of {command}")),
                 new_id=lambda: f"call-{next(calls)}",
                 log_line=lambda server, line: self.errors.append((server, line)),
