@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import write_atomically
 from ironcurtain.locks import locked
+from ironcurtain.publication import write_atomically
 
 MOST_DIGITS = 15
 """More in the file means that it is damaged."""

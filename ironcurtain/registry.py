@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from ironcurtain.display import shorten
-from ironcurtain.home import publish_once
 from ironcurtain.identity import ProcessIdentity, started_at
+from ironcurtain.publication import publish_once
 
 FILE_LIMIT = 64 * 1024
 """Most bytes of an entry that are read."""

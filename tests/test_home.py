@@ -16,11 +16,10 @@ from ironcurtain.home import (
     Home,
     find_home,
     private_directory,
-    publish_once,
     read_configuration,
     socket_path,
-    write_atomically,
 )
+from ironcurtain.publication import publish_once, write_atomically
 
 
 class FindTests(SynchronousTestCase):

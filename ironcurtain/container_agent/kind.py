@@ -36,11 +36,12 @@ from ironcurtain.container_agent.tools import Proxies
 from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
 from ironcurtain.credentials import DEFAULT_VARIABLES, real_key
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
+from ironcurtain.home import SessionPaths, account_directory, private_directory
 from ironcurtain.identity import identify
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
 from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+from ironcurtain.publication import write_atomically
 from ironcurtain.secrets import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns

@@ -14,7 +14,7 @@ from ironcurtain.escalation import files
 from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Raised
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import publish_once
+from ironcurtain.publication import publish_once
 from ironcurtain.registry import read_small_file
 
 PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))

@@ -7,9 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
@@ -69,6 +69,7 @@ class Ground:
     :param account: as whom servers run, if not as we; we are root then.
     :param settings: content of ``.gitconfig`` in the home of sandboxed servers.
     :param writers: the servers whose tools change files, which may write the workspace.
+    :param downloads: an existing directory for programs that ``npx`` and ``uvx`` bring; ``None``: they bring them anew.
     """
 
     environ: Mapping[str, str]
@@ -77,6 +78,7 @@ class Ground:
     account: Account | None = None
     settings: bytes = b""
     writers: frozenset[str] = frozenset()
+    downloads: Path | None = None
 
 
 def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -84,9 +86,12 @@ def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name in INHERITED or name.startswith("LC_")}
 
 
-def prepare(server: CommandServer, secrets: Mapping[str, str], ground: Ground) -> Launch:
+def prepare(
+    server: CommandServer, secrets: Mapping[str, str], ground: Ground, installed: Sequence[str] | None = None
+) -> Launch:
     """
     :param secrets: the values that the server's ``env_command`` gave.
+    :param installed: what its program needs, if that is known; else it is looked for.
     :raises Unavailable: its command, or what its sandbox needs, is not there, or not for this account.
     """
     environment = {**_inherited(ground), **CAUTIOUS, **server.environment, **secrets}
@@ -111,7 +116,7 @@ def prepare(server: CommandServer, secrets: Mapping[str, str], ground: Ground) -
             f"MCP server {server.name} runs in a sandbox, and {problem}; 'ironcurtain doctor' says more. To run it "
             'outside, where it may do all that its account may, write "sandbox": "none" in mcp-servers.json'
         )
-    sandbox = _sandbox(server.name, server.sandbox, argv, environment, cwd, ground)
+    sandbox = _sandbox(server.name, server.sandbox, argv, environment, cwd, ground, installed)
     environment = {name: value for name, value in environment.items() if name != "TMPDIR"}
     line = [shutil.which("bwrap") or "bwrap", *bubblewrap.command(sandbox, argv)[1:]]
     environment["HOME"] = sandbox.home or "/tmp"
@@ -189,13 +194,16 @@ def _sandbox(
     environment: Mapping[str, str],
     cwd: str,
     ground: Ground,
+    installed: Sequence[str] | None,
 ) -> Sandbox:
     for path in (*config.read, *config.write):
         if not os.path.exists(path):
             raise Unavailable(f"MCP server {name}: its sandbox names {path}, which does not exist")
     workspace, account = ground.workspace, ground.account
     homes = (ground.environ.get("HOME", "/"), *((account.home,) if account is not None else ()))
-    found = Installation(homes, environment.get("PATH", os.defpath), workspace).of(argv[0], argv[1:], cwd)
+    found = installed
+    if found is None:
+        found = Installation(homes, environment.get("PATH", os.defpath), workspace).of(argv[0], argv[1:], cwd)
     # What lies in the workspace is there already, and a link in it must not bring anything else along.
     read, write = _outside(workspace, (*found, *config.read)), _outside(workspace, config.write)
     read, write = (read, (*write, workspace)) if name in ground.writers else ((*read, workspace), write)

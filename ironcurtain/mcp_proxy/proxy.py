@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
@@ -20,6 +21,7 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.child import Child, ChildReactor
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.connections import Connections
+from ironcurtain.mcp_proxy.downloads import Download, download_of, installed
 from ironcurtain.mcp_proxy.gate import Gate, Limits
 from ironcurtain.mcp_proxy.launch import Ground, Missing, prepare
 from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
@@ -33,6 +35,12 @@ from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.secrets import Redactor, Secret
 from ironcurtain.unix_socket import UnixListener
+
+
+def _download(server: CommandServer, ground: Ground) -> Download | None:
+    """:returns: what has to be downloaded before a server starts, as it has no network."""
+    confined = server.sandbox is not None and not server.sandbox.domains and ground.downloads is not None
+    return download_of(server) if confined else None
 
 
 class ProxyReactor(ChildReactor, ListenerReactor):
@@ -166,7 +174,12 @@ class McpProxy:
 
     async def _run(self, server: CommandServer) -> MakeChannel:
         secrets = await self._secrets(server.environment_commands)
-        launch = prepare(server, {name: secret.reveal() for name, secret in secrets.items()}, self._around.ground)
+        revealed, ground = {name: secret.reveal() for name, secret in secrets.items()}, self._around.ground
+        download, needed = _download(server, ground), None
+        if download is not None and ground.downloads is not None:
+            place = (ground.downloads, ground.environ, ground.account)
+            server, needed = await deferToThread(installed, download, server, *place)
+        launch = prepare(server, revealed, ground, needed)
         self._missing.pop(server.name, None)
         if launch.sandbox is not None:
             self._missing[server.name] = Missing(server.name, launch.sandbox)

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import NotFound
-from ironcurtain.home import Home, SessionPaths, write_atomically
+from ironcurtain.home import Home, SessionPaths
+from ironcurtain.publication import write_atomically
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):

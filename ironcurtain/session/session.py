@@ -17,10 +17,11 @@ from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
-from ironcurtain.home import SessionPaths, account_directory, private_directory, write_atomically
+from ironcurtain.home import SessionPaths, account_directory, private_directory
 from ironcurtain.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.locks import FileLock
 from ironcurtain.numbers import Counter
+from ironcurtain.publication import write_atomically
 from ironcurtain.registry import label
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
@@ -94,7 +95,6 @@ class Session:
     @property
     def info(self) -> SessionInfo:
         """The session as others see it."""
-        over = self.terminal.over if self.terminal is not None else None
         return SessionInfo(
             id=self.id,
             number=self.number,
@@ -108,7 +108,7 @@ class Session:
             reason=self.reason,
             options=dict(self._options),
             terminal=self._has_terminal,
-            status=over.status if over is not None else None,
+            status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,
         )
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import Home, account_home, person_home, read_configuration
+from ironcurtain.home import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
@@ -177,6 +177,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
             account=core.switched,
             settings=git_identity(environ, core.switched),
             writers=annotations.merged(policy.annotations).writers(),
+            downloads=private_directory(services.home.downloads),
         ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,

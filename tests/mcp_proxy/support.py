@@ -174,6 +174,7 @@ class Bench:
         rest: bool = True,
         timeout: float = 300.0,
         clock: Any = None,
+        ground: Callable[[Ground], Ground] = lambda ground: ground,
     ) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.workspace = self.top / "sandbox"
@@ -204,10 +205,12 @@ class Bench:
             redactor=self.redactor,
             surroundings=Surroundings(
                 reactor=the_reactor,
-                ground=Ground(
-                    dict(os.environ if environ is None else environ),
-                    str(self.workspace),
-                    writers=frozenset(server.name for server in servers),
+                ground=ground(
+                    Ground(
+                        dict(os.environ if environ is None else environ),
+                        str(self.workspace),
+                        writers=frozenset(server.name for server in servers),
+                    )
                 ),
                 secret_command=lambda command: succeed(Secret(f"secret of {command}")),
                 new_id=lambda: f"call-{next(calls)}",

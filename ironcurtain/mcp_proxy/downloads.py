@@ -1,0 +1,173 @@
+"""
+Programs that ``npx`` and ``uvx`` would download when they start, while a sandbox has no network.
+
+They are installed once, into a directory of the home, in a sandbox that has the network and that directory, but neither
+the workspace nor any credential; from then on they run from there, without the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ironcurtain.accounts import Account
+from ironcurtain.display import one_line
+from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox.installation import Installation
+from ironcurtain.sandbox.spec import Sandbox
+
+DOWNLOAD_SECONDS = 300.0
+"""How long an installation may take (our choice; a server with many packages takes some ten seconds)."""
+
+DONE = "installed"
+"""Name of the file that says that an installation is complete."""
+
+_SILENT = frozenset(("-y", "--yes", "-q", "--quiet"))
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_PACKAGE = re.compile(
+    r"(?:@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[a-z0-9,_-]+\])?(?:(?:@|==)[A-Za-z0-9.^~+-]+)?\Z"
+)
+_CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """
+    :param tool: "npx" or "uvx".
+    :param package: what to install, with its version if one is named.
+    :param program: the command of the package; empty: the one that it has.
+    :param arguments: of the program.
+    """
+
+    tool: str
+    package: str
+    program: str
+    arguments: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of its directory."""
+        return f"{self.tool}-{hashlib.sha256(self.package.encode()).hexdigest()[:16]}"
+
+
+def download_of(server: CommandServer) -> Download | None:
+    """:returns: what a server would download at its start; ``None`` for nothing, or nothing that is understood here."""
+    tool, words = os.path.basename(server.command), list(server.args)
+    if tool == "uv" and words[:2] == ["tool", "run"]:
+        tool, words = "uvx", words[2:]
+    option = {"npx": ("-p", "--package"), "uvx": ("--from",)}.get(tool)
+    if option is None:
+        return None
+    package = ""
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name in option:
+            package = value if equals else words.pop(0) if words else ""
+        elif word not in _SILENT and word != "--":
+            return None
+    if not words:
+        return None
+    first, *arguments = words
+    program = first if package or tool == "uvx" else ""
+    found = Download(tool, package or first, re.split("@|==", program)[0], tuple(arguments))
+    fits = _PACKAGE.match(found.package) and (not found.program or _NAME.match(found.program))
+    return found if fits else None
+
+
+def installed(
+    download: Download, server: CommandServer, top: Path, environ: Mapping[str, str], account: Account | None
+) -> tuple[CommandServer, tuple[str, ...]]:
+    """
+    Install a program, unless it is there. Blocks for as long as that takes.
+
+    :param top: an existing directory of the home, for all such programs.
+    :param environ: our environment.
+    :param account: as whom servers run, if not as we; we are root then.
+    :returns: the server with the program's path in the place of ``npx`` or ``uvx``, and what its sandbox has to have.
+    :raises Unavailable: it could not be installed.
+    """
+    path = environ.get("PATH", os.defpath)
+    if (tool := shutil.which("npm" if download.tool == "npx" else "uv", path=path)) is None:
+        raise Unavailable(f"MCP server {server.name}: {server.command} needs npm or uv, which is not in the PATH")
+    directory = top / download.key
+    needed = Installation([environ.get("HOME", "/")], path, str(directory)).of(tool, (), "/usr")
+    if not (directory / DONE).exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(mode=0o700)
+        if account is not None:
+            os.chown(directory, account.uid, account.gid)
+        _install(download, server.name, tool, directory, needed, environ, account)
+        (top / f".{download.key}").write_text(download.package)
+        os.replace(top / f".{download.key}", directory / DONE)
+    return replace(server, command=str(_program(download, directory)), args=download.arguments), (
+        *needed,
+        str(directory),
+    )
+
+
+def _install(
+    download: Download,
+    name: str,
+    tool: str,
+    directory: Path,
+    needed: Sequence[str],
+    environ: Mapping[str, str],
+    account: Account | None,
+) -> None:
+    if (problem := bubblewrap.available(account)) is not None:
+        raise Unavailable(f"MCP server {name} runs in a sandbox, and {problem}")
+    place = str(directory)
+    if download.tool == "npx":
+        line = [tool, "install", "--prefix", place, "--no-audit", "--no-fund", "--no-save", download.package]
+    else:
+        line = [tool, "tool", "install", download.package.replace("@", "==")]
+    names = {"UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin", "UV_CACHE_DIR": "cache", "npm_config_cache": "cache"}
+    environment = {
+        "PATH": environ.get("PATH", os.defpath),
+        "HOME": "/tmp",
+        **{variable: f"{place}/{below}" for variable, below in names.items()},
+        **{variable: environ[variable] for variable in _CERTIFICATES if variable in environ},
+    }
+    sandbox = Sandbox(tuple(needed), (place,), network=True, cwd=place, account=account)
+    try:
+        done = bubblewrap.run(sandbox, line, environment, DOWNLOAD_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(
+            f"MCP server {name}: {download.package} was not installed within {DOWNLOAD_SECONDS:.0f} s"
+        ) from None
+    if done.returncode:
+        said = one_line((done.stdout + done.stderr).decode(errors="replace")[-600:], 600)
+        raise Unavailable(f"MCP server {name}: {download.package} could not be installed: {said}")
+
+
+def _program(download: Download, directory: Path) -> Path:
+    if download.tool == "uvx":
+        return directory / "bin" / download.program
+    return directory / "node_modules" / ".bin" / (download.program or _only_command(download.package, directory))
+
+
+def _only_command(package: str, directory: Path) -> str:
+    """:returns: the command that a package of npm has; the name is all that is taken from what it brought."""
+    plain = package[: package.index("@", 1)] if "@" in package[1:] else package
+    last = plain.rpartition("/")[2]
+    try:
+        file = os.open(directory / "node_modules" / plain / "package.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(file, "rb") as opened:
+            commands = json.loads(opened.read(1 << 20)).get("bin")
+    except (OSError, ValueError, AttributeError) as e:
+        raise Unavailable(f"{package} is no package with a command: {e}") from None
+    names = [last] if isinstance(commands, str) else list(commands) if isinstance(commands, dict) else []
+    chosen = last if last in names or not names else str(names[0])
+    if not _NAME.match(chosen):
+        raise Unavailable(f"{package} has no command that can be run")
+    return chosen

@@ -1,0 +1,50 @@
+"""Put files in place so that they appear complete or not at all, for their owner only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put a file in place, replacing an older one: readers see the old one or the whole new one."""
+    temporary = _temporary(path, data, durable=True)
+    try:
+        os.rename(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def publish_once(path: Path, data: bytes, *, durable: bool = True) -> bool:
+    """
+    Put a file in place if none is there.
+
+    :param durable: whether it is on disk when this returns. If not, it is as complete for every process, but may be
+        lost, or empty, after a crash of the machine.
+    :returns: whether it was published; ``False`` if a file of this name exists, which then stays as it is.
+    """
+    temporary = _temporary(path, data, durable=durable)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(temporary)
+    return True
+
+
+def _temporary(path: Path, data: bytes, *, durable: bool) -> str:
+    name = str(path.parent / f".{path.name}.{secrets.token_hex(6)}")
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+    except OSError:
+        os.unlink(name)
+        raise
+    return name

@@ -1,0 +1,80 @@
+"""Servers that npx and uvx bring: downloaded once with the network, and run without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from twisted.trial.unittest import SkipTest, SynchronousTestCase
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.mcp_proxy.downloads import DONE, Download, download_of, installed
+from ironcurtain.mcp_proxy.launch import Ground
+from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.sandbox import bubblewrap
+from tests.mcp_proxy.test_protocol import Base
+
+EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
+
+
+def server(*words: str) -> CommandServer:
+    return CommandServer("mine", words[0], words[1:])
+
+
+class WordsTests(SynchronousTestCase):
+    def test_what_is_downloaded(self) -> None:
+        for words, expected in (
+            (("npx", "-y", "@a/b@1.2", "x", "-y"), Download("npx", "@a/b@1.2", "", ("x", "-y"))),
+            (("/opt/bin/npx", "pkg"), Download("npx", "pkg", "", ())),
+            (("npx", "-y", "--package=pkg", "cmd", "1"), Download("npx", "pkg", "cmd", ("1",))),
+            (("npx", "-p", "pkg", "--", "cmd"), Download("npx", "pkg", "cmd", ())),
+            (("uvx", "mcp-server-time", "--x"), Download("uvx", "mcp-server-time", "mcp-server-time", ("--x",))),
+            (("uvx", "tool@1.0"), Download("uvx", "tool@1.0", "tool", ())),
+            (("uvx", "--from", "pkg==2", "cmd"), Download("uvx", "pkg==2", "cmd", ())),
+            (("uv", "tool", "run", "tool"), Download("uvx", "tool", "tool", ())),
+        ):
+            self.assertEqual(download_of(server(*words)), expected, words)
+
+    def test_what_is_not_understood_is_run_as_it_is(self) -> None:
+        for words in (
+            ("node", "x.js"), ("npx",), ("npx", "-y"), ("npx", "--prefix", "/", "x"), ("npx", "./here"),
+            ("uvx", "../x"),
+            ("npx", "git+https://example.org/x"), ("npx", "-c", "id"), ("uvx", "--with", "x", "y"), ("uv", "run", "x"),
+            ("npx", "-p", "pkg", "../cmd"), ("npx", "file:/etc"),
+        ):  # fmt: skip
+            self.assertIsNone(download_of(server(*words)), words)
+
+
+class InstallTests(Base):
+    def setUp(self) -> None:
+        if (problem := bubblewrap.available()) is not None:
+            raise SkipTest(problem)
+        if shutil.which("npm") is None:
+            raise SkipTest("needs npm")
+        self.place = Path(tempfile.mkdtemp(prefix="ic")).resolve()
+        self.addCleanup(shutil.rmtree, self.place)
+
+    async def test_a_server_of_npm_runs_without_the_network(self) -> None:
+        environ = {**os.environ, "HOME": "/nonexistent"}
+        bench = await self.bench(
+            server("npx", "-y", EVERYTHING, "stdio"),
+            annotate={"echo": {"message": ("none",)}},
+            ground=lambda ground: Ground(environ, ground.workspace, downloads=self.place),
+        )
+        await bench.proxy.gate.settled(250)
+        agent = await bench.agent()
+        answer = await agent.call("mine__echo", {"message": "from npm"})
+        self.assertEqual(answer["result"]["content"][0]["text"], "Echo: from npm")
+        (directory,) = self.place.iterdir()
+        self.assertTrue((directory / DONE).exists())
+
+    def test_what_cannot_be_had_is_said(self) -> None:
+        wanted = download_of(server("npx", "-y", "no-such-package-of-anybody-at-all"))
+        assert wanted is not None
+        error = self.assertRaises(
+            Unavailable, installed, wanted, server("npx"), self.place, {"PATH": os.environ["PATH"]}, None
+        )
+        self.assertIn("no-such-package-of-anybody-at-all could not be installed", str(error))
+        self.assertEqual([path.name for path in self.place.glob(f"*/{DONE}")], [])
