@@ -91,14 +91,15 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
     from ironcurtain.prove.report import Report
     from ironcurtain.prove.sandboxes import prove as prove_sandbox
 
+    subject = f"MCP server {server.name}"
+    if server.sandbox is None:
+        yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
+        return
     with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
         other = account if account.uid != os.geteuid() else None
         writers = default_annotations().writers() | {server.name}  # the program needs a place for its links
         launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers))
-        subject = f"MCP server {server.name}"
-        if launch.sandbox is None:
-            yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
-        else:
+        if launch.sandbox is not None:
             yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)
 
 

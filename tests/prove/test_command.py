@@ -38,7 +38,7 @@ class CommandTests(ProductCase):
     def test_a_server_outside_any_sandbox_does_not_hold(self) -> None:
         self.servers(sandbox="none")
         done = self.product.run("prove", "--server", "git", "--json")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertFalse(json.loads(done.stdout)[0]["held"])
 
     def test_an_unknown_server(self) -> None:
