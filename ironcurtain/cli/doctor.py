@@ -120,17 +120,20 @@ def _servers(where: Home) -> Iterator[Finding]:
 
 
 def _sandbox(_: Home) -> Iterator[Finding]:
-    from ironcurtain.sandbox import bubblewrap
+    from ironcurtain.sandbox import bubblewrap, programs
 
     problem = bubblewrap.available()
     if problem is None:
         yield Finding("sandbox", OK, "bubblewrap works: MCP servers, git and the interpreter's worker run inside it")
+    elif programs.unavailable() is None:
+        mend = "Install bubblewrap: servers start faster then, and the interpreter's worker has a second wall too."
+        yield Finding("sandbox", HINT, f"{problem}: MCP servers and git run in containers of the Docker Engine", mend)
     else:
         mend = (
             "MCP servers other than our own do not start, and the interpreter's worker has no second wall. Install "
-            "what is missing; in a container, allow user namespaces, or run as root."
+            "bubblewrap, or let a Docker Engine run; in a container, allow user namespaces, or run as root."
         )
-        yield Finding("sandbox", HINT, problem, mend)
+        yield Finding("sandbox", HINT, programs.unavailable() or "", mend)
 
 
 def _key(where: Home) -> Iterator[Finding]:

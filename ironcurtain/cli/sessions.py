@@ -19,6 +19,7 @@ def sessions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
+    from ironcurtain.session.words import outside_sandboxes
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).sessions())
@@ -34,6 +35,8 @@ def sessions(json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
+    for line in outside_sandboxes(found):
+        click.echo(line)
 
 
 @click.command()

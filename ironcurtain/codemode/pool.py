@@ -209,7 +209,6 @@ def wrapper(interpreter: str, account: Account | None = None) -> str:
     real = os.path.realpath(interpreter)
     if account is None or confinement(account).bubblewrap:
         command = bubblewrap.command(replace(sandbox(account), read=(real,)), [real])
-        command[0] = shutil.which("bwrap") or "bwrap"
         opened = f' {bubblewrap.FILTER_DESCRIPTOR}<"${{0%/*}}/{FILTER}"'
     else:
         command, opened = account.command([real]), ""

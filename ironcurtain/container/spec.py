@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.container.seccomp import profile
 from ironcurtain.errors import UsageError
+from ironcurtain.sandbox.container_calls import profile
 
 MIB = 1024 * 1024
 

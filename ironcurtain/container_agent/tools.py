@@ -58,6 +58,11 @@ class Proxies:
         self._looking = LoopingCall(self._look)
         self._looking.clock = clock
 
+    @property
+    def unsandboxed(self) -> tuple[str, ...]:
+        """Names of the MCP servers that run outside any sandbox."""
+        return self.mcp.unsandboxed
+
     async def start(self) -> None:
         """Start both, and let the agent in."""
         account = self._core.account

@@ -18,7 +18,8 @@ from twisted.python.failure import Failure
 
 from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.terminal.pty import find_program
 
@@ -52,7 +53,7 @@ class Checkpoints:
         :raises UsageError: the workspace is no repository in which checkpoints can be made.
         """
         find_program("git", self._environ, self._directory)
-        if problem := bubblewrap.available():
+        if problem := programs.unavailable():
             raise UsageError(f"--git-checkpoint runs git in a sandbox, and {problem}")
         top = self._top()
         if not top:
@@ -83,8 +84,8 @@ class Checkpoints:
         command = _Git()
         files = ((f"{self._home}/.gitconfig", self._settings),)
         sandbox = Sandbox(write=(self._top(),), home=self._home, cwd=self._directory, files=files)
-        with bubblewrap.opened(bubblewrap.inputs(sandbox)) as inputs:
-            line = bubblewrap.command(sandbox, [git, *_SAFE, *words])
+        with opened(programs.inputs(sandbox)) as inputs:
+            line = programs.command(sandbox, [git, *_SAFE, *words])
             program = find_program(line[0], self._environ, self._directory)
             process = self._reactor.spawnProcess(
                 command, program, line, self._environ, "/", childFDs={0: "w", 1: "r", 2: "r", **inputs}

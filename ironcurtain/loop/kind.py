@@ -44,6 +44,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class NoTools:
     """A loop's own programs bring their tools along."""
 
+    unsandboxed: tuple[str, ...] = ()
+
     async def start(self) -> None:
         """Nothing has to be started."""
 

@@ -21,7 +21,7 @@ from ironcurtain.accounts import Account
 from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -124,7 +124,7 @@ def _install(
     environ: Mapping[str, str],
     account: Account | None,
 ) -> None:
-    if (problem := bubblewrap.available(account)) is not None:
+    if (problem := programs.unavailable(account)) is not None:
         raise Unavailable(f"MCP server {name} runs in a sandbox, and {problem}")
     place = str(directory)
     if download.tool == "npx":
@@ -140,7 +140,7 @@ def _install(
     }
     sandbox = Sandbox(tuple(needed), (place,), network=True, cwd=place, account=account)
     try:
-        done = bubblewrap.run(sandbox, line, environment, DOWNLOAD_SECONDS)
+        done = programs.run(sandbox, line, environment, DOWNLOAD_SECONDS)
     except subprocess.TimeoutExpired:
         raise Unavailable(
             f"MCP server {name}: {download.package} was not installed within {DOWNLOAD_SECONDS:.0f} s"

@@ -14,7 +14,8 @@ from pathlib import Path, PurePath
 from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
+from ironcurtain.sandbox.bubblewrap import is_system
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -111,16 +112,16 @@ def prepare(
     if server.sandbox is None:
         line = argv if account is None else _as_somebody(server, argv, cwd, account)
         return Launch((setsid, *line), environment, cwd)
-    if (problem := bubblewrap.available(account)) is not None:
+    if (problem := programs.unavailable(account)) is not None:
         raise Unavailable(
             f"MCP server {server.name} runs in a sandbox, and {problem}; 'ironcurtain doctor' says more. To run it "
             'outside, where it may do all that its account may, write "sandbox": "none" in mcp-servers.json'
         )
     sandbox = _sandbox(server.name, server.sandbox, argv, environment, cwd, ground, installed)
     environment = {name: value for name, value in environment.items() if name != "TMPDIR"}
-    line = [shutil.which("bwrap") or "bwrap", *bubblewrap.command(sandbox, argv)[1:]]
     environment["HOME"] = sandbox.home or "/tmp"
-    return Launch((setsid, *line), environment, "/", bubblewrap.inputs(sandbox), sandbox)
+    line = programs.command(sandbox, argv)
+    return Launch((setsid, *line), environment, "/", programs.inputs(sandbox), sandbox)
 
 
 def is_own(server: CommandServer) -> bool:
@@ -249,7 +250,7 @@ class Missing:
     def told(self, line: str) -> str | None:
         """:returns: what to write in ``mcp-servers.json`` for a file that a line names, once for each."""
         for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
-            if path in self._told or bubblewrap.is_system(path) or self._sandbox.reaches(path):
+            if path in self._told or is_system(path) or self._sandbox.reaches(path):
                 continue
             if os.path.exists(path) and len(self._told) < MISSING_LIMIT:
                 self._told.add(path)

@@ -94,6 +94,9 @@ class McpProxy:
     ) -> None:
         self._around, self._paths, self._redactor = surroundings, paths, redactor
         self._missing: dict[str, Missing] = {}
+        commands = (server for server in servers if isinstance(server, CommandServer))
+        self.unsandboxed = tuple(server.name for server in commands if server.sandbox is None)
+        """Names of the servers that run outside any sandbox."""
         reactor, outward = surroundings.reactor, Outward(paths)
         questions = Questions(
             root=f"file://{quote(paths.host)}",

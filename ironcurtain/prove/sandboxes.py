@@ -10,7 +10,7 @@ from importlib import resources
 
 from ironcurtain.prove.outside import Outside
 from ironcurtain.prove.report import Report, parse
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -42,7 +42,7 @@ def prove(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> R
     words = [python, "-I", "-c", hostile_program(), outside.targets(workspace or "/tmp", may_be_root)]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": sandbox.home or "/tmp", "LC_ALL": "C.UTF-8"}
     try:
-        output = bubblewrap.run(trial, words, environment, SECONDS).stdout
+        output = programs.run(trial, words, environment, SECONDS).stdout
     except subprocess.TimeoutExpired as e:
         output = e.stdout or b""
     attempts, complete = parse(output)

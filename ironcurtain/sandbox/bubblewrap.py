@@ -11,7 +11,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePath
 
@@ -62,42 +62,19 @@ def available(account: Account | None = None) -> str | None:
             return f"the program {program} is not installed (Debian: apt-get install {package})"
     if filter_program() is None:
         return f"the system calls of this kind of machine ({os.uname().machine}) are not known"
+    trial = Sandbox(account=account)
     try:
-        done = run(Sandbox(account=account), ["/bin/true"], {}, seconds=PROBE_SECONDS)
+        with opened(inputs(trial)) as descriptors:
+            line, given = command(trial, ["/bin/true"], descriptors), list(descriptors.values())
+            done = subprocess.run(
+                line, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=given, timeout=PROBE_SECONDS, check=False
+            )
     except (OSError, subprocess.TimeoutExpired) as e:
         return f"bubblewrap does not start: {e}"
     if done.returncode == 0:
         return None
     said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
     return f"bubblewrap cannot make a sandbox here: {said}"
-
-
-def run(
-    sandbox: Sandbox,
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    seconds: float | None = None,
-    out: Path | None = None,
-) -> subprocess.CompletedProcess[bytes]:
-    """
-    Run a program to its end, without input.
-
-    :param out: a file that takes its standard output.
-    :raises subprocess.TimeoutExpired: it took longer than ``seconds``; it is ended.
-    """
-    with ExitStack() as stack:
-        descriptors = stack.enter_context(opened(inputs(sandbox)))
-        output = subprocess.PIPE if out is None else stack.enter_context(out.open("wb"))
-        return subprocess.run(
-            [shutil.which("bwrap") or "bwrap", *command(sandbox, argv, descriptors)[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            timeout=seconds,
-            env=dict(environment),
-            pass_fds=list(descriptors.values()),
-            check=False,
-        )
 
 
 @contextmanager
@@ -133,7 +110,15 @@ def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int
     :returns: the command line that runs ``argv`` in a sandbox.
     """
     account, limits = sandbox.account, sandbox.limits
-    line = ["bwrap", "--die-with-parent", *_separated(sandbox), "--proc", "/proc", "--dev", "/dev"]
+    line = [
+        shutil.which("bwrap") or "bwrap",
+        "--die-with-parent",
+        *_separated(sandbox),
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    ]
     for path in _KERNEL_SETTINGS:
         line += ["--ro-bind-try", path, path]
     line += [*_temporary("/tmp", sandbox), "--perms", "0755", "--dir", "/etc"]

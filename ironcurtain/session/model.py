@@ -53,6 +53,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param turns: messages so far; of a loop, iterations.
     :param pending: escalations that wait for a person.
     :param options: what was asked for; what is given when it goes on counts once it is ready.
+    :param unsandboxed: names of its MCP servers that run outside any sandbox.
     :param terminal: whether its agent shows a screen of its own, to be attached to, and takes no messages.
     :param status: the exit status of the program in that terminal, once it has ended and as far as it is known.
     """
@@ -69,6 +70,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
     reason: str = ""
     options: dict[str, Any] = {}
+    unsandboxed: tuple[str, ...] = ()
     terminal: bool = False
     status: int | None = None
 

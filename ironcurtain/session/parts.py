@@ -123,17 +123,25 @@ class Agent(Protocol):
         """:returns: what the message that is being worked on, or was last, used so far."""
 
 
-class Tools(Protocol):
-    """The tools of a session: the MCP proxy."""
+class Part(Protocol):
+    """What starts and stops with a session."""
 
     async def start(self) -> None:
-        """Start backends and listeners."""
+        """Start it; on failure leave nothing behind."""
 
     async def stop(self) -> None:
-        """End them all."""
+        """End it."""
 
 
-class Project(Tools, Protocol):
+class Tools(Part, Protocol):
+    """The tools of a session: the MCP proxy, and what else an agent needs."""
+
+    @property
+    def unsandboxed(self) -> tuple[str, ...]:
+        """Names of the MCP servers that run outside any sandbox, as somebody said."""
+
+
+class Project(Part, Protocol):
     """What comes into the workspace before the agent starts, and what is looked at when it has ended."""
 
     async def settled(self) -> None:

@@ -90,6 +90,7 @@ class Session:
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
         self._closing, self._is_down, self._turns = False, False, len(self.history.turns)
+        self._unsandboxed: tuple[str, ...] = ()
         self._waiting: list[Deferred[None]] = []
 
     @property
@@ -107,6 +108,7 @@ class Session:
             pending=len(self.escalations.pending()),
             reason=self.reason,
             options=dict(self._options),
+            unsandboxed=self._unsandboxed,
             terminal=self._has_terminal,
             status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,
         )
@@ -228,6 +230,7 @@ class Session:
         core = self._core(account, self._audit)
         project = await self._start_project(core)
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
+        self._unsandboxed = tools.unsandboxed
         if self.request.terminal is not None:  # its program may work as soon as it has started
             await self._settle(project)
         self._agent = await start("the agent", lambda: started(kind.make_agent(core, tools)), lambda part: part.stop())
@@ -326,18 +329,10 @@ class Session:
         finally:
             self._message = None
             self.escalations.withdraw_all()
-            self._finish(
-                Turn(
-                    number=number,
-                    message=redactor.text(message),
-                    answer=redactor.text(text),
-                    usage=agent.usage(),
-                    timestamp=began,
-                    error=redactor.text(error),
-                ),
-                text,
-                code,
-            )
+            asked, told, failed = map(redactor.text, (message, text, error))
+            used = agent.usage()
+            turn = Turn(number=number, message=asked, answer=told, usage=used, timestamp=began, error=failed)
+            self._finish(turn, text, code)
 
     def _finish(self, turn: Turn, answer: str, code: str) -> None:
         try:

@@ -162,10 +162,6 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         servers=server_bounds(servers, paths.host),
     )
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
-    for name in (server.name for server in servers if isinstance(server, CommandServer) and server.sandbox is None):
-        told = f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked"
-        core.log_line("session", told)
-        core.emit(events.Progress(text=told))
     if os.geteuid() == 0:
         core.log_line("session", told_to_root(core.switched, paths.host))
     around = Surroundings(
@@ -183,7 +179,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         new_id=lambda: uuid.uuid4().hex,
         log_line=core.log_line,
     )
-    return McpProxy(
+    proxy = McpProxy(
         session_id=core.id,
         servers=servers,
         engine=engine,
@@ -195,6 +191,11 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         events=teller(core.emit, services.redactor, paths),
         limits=Limits(durable=services.settings.audit.durability == "every-call"),
     )
+    for name in proxy.unsandboxed:
+        told = f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked"
+        core.log_line("session", told)
+        core.emit(events.Progress(text=told))
+    return proxy
 
 
 def brief(arguments: Mapping[str, Any]) -> str:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ironcurtain.session import events
+from ironcurtain.session.model import SessionInfo
+
+
+def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
+    """:returns: a line for each session with MCP servers that run outside any sandbox."""
+    for info in found:
+        if info.unsandboxed:
+            yield f"Session {info.number}: outside any sandbox run the MCP servers {', '.join(info.unsandboxed)}."
 
 
 def describe(event: events.SessionEvent) -> str:

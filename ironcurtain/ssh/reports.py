@@ -11,13 +11,15 @@ from ironcurtain.display import ago, one_line, paragraphs, table
 from ironcurtain.operations.model import PermissionView
 from ironcurtain.operations.words import permission_lines
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.words import outside_sandboxes
 
 
 def sessions(found: Sequence[SessionInfo], now: float) -> Sequence[str]:
     """:returns: the lines of a table."""
     if not found:
         return ("No sessions.",)
-    return table(("N", "STATE", "AGE", "WAITING", "SESSION"), [_row(info, now) for info in found])
+    rows = [_row(info, now) for info in found]
+    return (*table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows), *outside_sandboxes(found))
 
 
 def permissions(found: Sequence[PermissionView], now: float) -> Iterator[str]:

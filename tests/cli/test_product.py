@@ -63,6 +63,19 @@ class SingleShotTests(ProductCase):
         self.assertIn("the MCP server absent is not up", done.stderr)
         self.assertIn("no-such-program", self.product.run("logs").stdout)
 
+    def test_a_server_outside_any_sandbox_is_told(self) -> None:
+        self.product.home.mkdir(mode=0o700)
+        servers = {"mcpServers": {"free": {"command": "cat", "sandbox": "none"}}}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
+        process = self.product.start("start", "--backend", self.product.script(DONE))
+        until(process.stderr, "runs outside any sandbox")
+        while not (found := self.product.json("sessions")):
+            pass
+        self.assertEqual(found[0]["unsandboxed"], ["free"])
+        self.assertIn("outside any sandbox run the MCP servers free.", self.product.run("sessions").stdout)
+        process.kill()
+        process.communicate()
+
     def test_a_missing_key_is_named_with_what_to_do(self) -> None:
         done = self.product.run("start", "do it")
         self.assertEqual(done.returncode, 78)

@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.seccomp import profile
+from ironcurtain.sandbox.container_calls import profile
 
 LEFT_OUT = """
 _sysctl acct add_key afs_syscall bpf chroot clock_settime create_module delete_module fanotify_init finit_module

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.layout import group_text, mounts, passwd_text
-from ironcurtain.container.seccomp import profile
 from ironcurtain.container.spec import ContainerSpec, Mount
 from ironcurtain.errors import UsageError
+from ironcurtain.sandbox.container_calls import profile
 from tests.container.support import SPEC
 
 texts = st.text(max_size=20)

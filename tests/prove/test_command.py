@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest
 
 from ironcurtain.sandbox import bubblewrap
+from tests import engine
 from tests.cli.cases import ProductCase
 
 SERVERS = ("mcp-server-fetch", "mcp-server-git", "mcp-server-time")
@@ -34,6 +36,21 @@ class CommandTests(ProductCase):
         done = self.product.run("prove")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("5 places were tried; all held.", done.stdout)
+
+    def test_without_bubblewrap_by_the_engine(self) -> None:
+        others = Path(self.mktemp())
+        others.mkdir()
+        for program in (found for place in ("/usr/bin", "/usr/sbin") for found in Path(place).iterdir()):
+            if program.name != "bwrap" and not os.path.lexists(others / program.name):
+                (others / program.name).symlink_to(program)
+        path = f"{Path(sys.executable).parent}:{others.resolve()}"
+        self.servers()
+        self.product.environ |= {**engine.environment(), "PATH": path}
+        done = self.product.run("prove", "--server", "git")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("1 places were tried; all held.", done.stdout)
+        told = self.product.run("doctor")
+        self.assertIn("MCP servers and git run in containers of the Docker Engine", told.stdout)
 
     def test_a_server_outside_any_sandbox_does_not_hold(self) -> None:
         self.servers(sandbox="none")

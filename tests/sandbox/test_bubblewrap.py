@@ -6,12 +6,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.accounts import Account
-from ironcurtain.sandbox.bubblewrap import available, command, inputs, opened, run
+from ironcurtain.sandbox.bubblewrap import available, command, inputs, opened
 from ironcurtain.sandbox.spec import Sandbox
 
 
@@ -20,9 +22,20 @@ class SandboxTests(SynchronousTestCase):
 
     account: Account | None = None
 
-    def setUp(self) -> None:
+    def prepare(self) -> None:
         if reason := available(self.account):
             raise SkipTest(reason)
+
+    def command(self, sandbox: Sandbox, words: Sequence[str], descriptors: Mapping[int, int]) -> list[str]:
+        """:returns: the command line under test."""
+        return command(sandbox, words, descriptors)
+
+    def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
+        """:returns: what it reads."""
+        return inputs(sandbox)
+
+    def setUp(self) -> None:
+        self.prepare()
         self.directory = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.directory)
         for name in ("read", "write", "secret"):
@@ -35,9 +48,20 @@ class SandboxTests(SynchronousTestCase):
             account=self.account,
         )
 
+    def run_words(self, sandbox: Sandbox, *words: str) -> subprocess.CompletedProcess[bytes]:
+        with opened(self.inputs(sandbox)) as descriptors:
+            return subprocess.run(
+                self.command(sandbox, words, descriptors),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env={"PATH": os.environ["PATH"], "HOME": sandbox.home or "/"},
+                pass_fds=list(descriptors.values()),
+                timeout=60,
+                check=False,
+            )
+
     def run_inside(self, script: str, sandbox: Sandbox | None = None) -> tuple[int, str]:
-        environment = {"PATH": os.environ["PATH"], "HOME": (sandbox or self.sandbox).home}
-        done = run(sandbox or self.sandbox, ["sh", "-c", script, "sh", str(self.directory)], environment, 60)
+        done = self.run_words(sandbox or self.sandbox, "sh", "-c", script, "sh", str(self.directory))
         return done.returncode, (done.stdout + done.stderr).decode()
 
     def test_what_it_was_given(self) -> None:
@@ -73,23 +97,42 @@ class SandboxTests(SynchronousTestCase):
         self.assertIn("CapEff:\t0000000000000000", self.run_inside("cat /proc/self/status")[1])
         self.assertNotEqual(self.run_inside("mount -t tmpfs none /tmp")[0], 0)
 
+    def test_files_of_its_own_and_hidden_ones(self) -> None:
+        (self.directory / "write" / "keys").mkdir()
+        (self.directory / "write" / "keys" / "key").write_text("secret")
+        (self.directory / "write" / "token").write_text("secret")
+        (self.directory / "home").mkdir()
+        (self.directory / "home" / "letter").write_text("private")
+        home = str(self.directory / "home")
+        sandbox = replace(
+            self.sandbox,
+            home=home,
+            hidden=(str(self.directory / "write" / "keys"), str(self.directory / "write" / "token")),
+            files=((f"{home}/.gitconfig", b"mine"),),
+        )
+        self.assertEqual(
+            self.run_inside("cat token 2>&-; ls -A keys; ls -A ~; cat ~/.gitconfig", sandbox)[1], ".gitconfig\nmine"
+        )
+        self.assertNotEqual(self.run_inside("echo x >keys/made", sandbox)[0], 0)
+        self.assertEqual((self.directory / "write" / "token").read_text(), "secret")
+
     def test_the_network_only_when_given(self) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
         script = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}"
         for network, connected in ((False, False), (True, True)):
-            done = run(Sandbox(network=network, account=self.account), ["bash", "-c", script], {}, 60)
+            done = self.run_words(Sandbox(network=network, account=self.account), "bash", "-c", script)
             self.assertEqual(done.returncode == 0, connected, done.stderr)
 
     def test_status_and_words_pass_unchanged(self) -> None:
-        words = ["sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME"]
-        done = run(Sandbox(account=self.account), words, {})
+        words = ("sh", "-c", 'printf "%s|" "$@"; exit 7', "x", "--", "-a b", "$HOME")
+        done = self.run_words(Sandbox(account=self.account), *words)
         self.assertEqual((done.returncode, done.stdout), (7, b"--|-a b|$HOME|"))
 
     def test_it_ends_with_the_one_who_started_it(self) -> None:
         start = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); input()"
-        with opened(inputs(self.sandbox)) as descriptors:
-            line = command(self.sandbox, ["sh", "-c", "echo up; exec sleep 600"], descriptors)
+        with opened(self.inputs(self.sandbox)) as descriptors:
+            line = self.command(self.sandbox, ["sh", "-c", "echo up; exec sleep 600"], descriptors)
             starter = subprocess.Popen(
                 [sys.executable, "-c", start.replace("argv[1:]", "argv[1:], close_fds=False"), *line],
                 stdin=subprocess.PIPE,

@@ -67,6 +67,8 @@ class Part:
 class PlainTools(Part):
     """Tools that are none."""
 
+    unsandboxed: tuple[str, ...] = ()
+
 
 @dataclass
 class PlainAgent(Part):

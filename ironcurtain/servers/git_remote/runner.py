@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ironcurtain.display import one_line
-from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.servers.files.failures import FileError
 
@@ -138,7 +138,7 @@ class Runner:
     def _git(
         self, words: Sequence[str], sandbox: Sandbox, out: Path | None = None, extra: Mapping[str, str] = {}
     ) -> str:
-        if (problem := bubblewrap.available()) is not None:
+        if (problem := programs.unavailable()) is not None:
             raise GitFailed(f"git runs in a sandbox, and {problem}")
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         environment = {
@@ -153,7 +153,7 @@ class Runner:
             **extra,
         }
         try:
-            done = bubblewrap.run(sandbox, [self._program(), *settings, *words], environment, GIT_SECONDS, out)
+            done = programs.run(sandbox, [self._program(), *settings, *words], environment, GIT_SECONDS, out)
         except subprocess.TimeoutExpired:
             raise GitFailed(f"git {words[0]} took longer than {GIT_SECONDS:.0f} s and was ended") from None
         said = (done.stderr if out is not None else done.stdout + done.stderr).decode(errors="replace")

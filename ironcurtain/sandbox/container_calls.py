@@ -21,5 +21,5 @@ import msgspec
 @cache
 def profile() -> str:
     """:returns: the profile as the Engine takes it: JSON, without blanks."""
-    text = resources.files("ironcurtain.container").joinpath("data/seccomp.json").read_bytes()
+    text = resources.files("ironcurtain.sandbox").joinpath("data/seccomp.json").read_bytes()
     return msgspec.json.format(text, indent=-1).decode()

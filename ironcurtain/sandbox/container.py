@@ -1,0 +1,186 @@
+"""
+Make a :class:`~ironcurtain.sandbox.spec.Sandbox` as a container of the Docker Engine, where there is no bubblewrap.
+
+The container has the host's own ``/usr`` and what the sandbox names, each mounted from the host. A process that stands
+for the program makes it: it passes standard streams and exit status on, and the container ends with it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ironcurtain.sandbox.bubblewrap import NETWORK_SETTINGS, SETTINGS, SYSTEM
+from ironcurtain.sandbox.container_calls import profile
+from ironcurtain.sandbox.spec import Access, Sandbox
+
+USUAL_SOCKET = "/var/run/docker.sock"
+
+PROBE_SECONDS = 5
+"""How long the Engine may take to answer (ours; it answers within milliseconds)."""
+
+CANNOT_START = 125
+"""Exit status of the process that stands for a program if the Engine refuses the container (as ``docker run``)."""
+
+IMAGE = "ironcurtain/sandbox"
+"""Of the image, which holds nothing but the directories that are mounted on; its tag is a digest of these."""
+
+_DIRECTORIES = ("dev", "etc", "proc", "sys", "tmp")
+
+
+def engine(environ: Mapping[str, str]) -> str:
+    """:returns: the address of the Engine, a UNIX socket's, unless ``DOCKER_HOST`` names something else."""
+    return environ.get("DOCKER_HOST") or f"unix://{USUAL_SOCKET}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """
+    What the process that stands for a program is told, as JSON.
+
+    :param argv: the program's command line.
+    :param engine: address of the Engine.
+    """
+
+    sandbox: Sandbox
+    argv: tuple[str, ...]
+    engine: str
+
+
+@cache
+def available() -> str | None:
+    """
+    Find out whether the Engine can make sandboxes, by asking it once in this process's life.
+
+    :returns: ``None`` if it can, else the reason in words.
+    """
+    address = engine(os.environ)
+    if not address.startswith("unix:///"):
+        return f"the Docker Engine at {address} is not reached by a UNIX socket"
+    if not os.access(address.removeprefix("unix://"), os.R_OK | os.W_OK):
+        return f"there is no Docker Engine at {address} that may be used"
+    if shutil.which("setpriv") is None:
+        return "the program setpriv is not installed (Debian: apt-get install util-linux)"
+    import docker
+
+    try:
+        found = docker.APIClient(address, timeout=PROBE_SECONDS, version="auto").info()
+    except Exception as e:  # the package passes on what requests and urllib3 raise
+        return f"the Docker Engine at {address} does not answer: {type(e).__name__}"
+    if any(option in ("name=rootless", "name=userns") for option in found.get("SecurityOptions") or ()):
+        return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
+    return None
+
+
+def command(sandbox: Sandbox, argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """
+    :param environ: of our own process, which tells where the Engine is.
+    :returns: the command line that runs ``argv``, with the environment that it is given itself, in a sandbox.
+    """
+    order = msgspec.json.encode(Order(sandbox, tuple(argv), engine(environ))).decode()
+    runner = [sys.executable, "-I", "-m", "ironcurtain.sandbox.run_container", order]
+    return [shutil.which("setpriv") or "setpriv", "--pdeathsig", "KILL", "--", *runner]
+
+
+def links() -> dict[str, str]:
+    """:returns: the system directories that are symbolic links here, and so in the image, with their targets."""
+    return {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
+
+
+def image() -> bytes:
+    """:returns: the image's files, as a tar archive that is the same each time."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in _DIRECTORIES:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            archive.addfile(entry)
+        for path, target in sorted(links().items()):
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            archive.addfile(entry)
+    return packed.getvalue()
+
+
+def request(
+    sandbox: Sandbox, argv: Sequence[str], environment: Mapping[str, str], image_name: str, own: str
+) -> dict[str, Any]:
+    """
+    :param environment: the program's.
+    :param own: a directory of the host that holds ``file`` and ``directory``, both empty, and the sandbox's files by
+        their place in :attr:`Sandbox.files`.
+    :returns: the body of ``POST /containers/create``.
+    """
+    limits, account = sandbox.limits, sandbox.account
+    ids = f"{os.getuid()}:{os.getgid()}" if account is None else account.ids
+    return {
+        "Image": image_name,
+        "Entrypoint": list(argv[:1]),
+        "Cmd": list(argv[1:]),
+        "User": ids,
+        "Env": [f"{name}={value}" for name, value in environment.items()],
+        "WorkingDir": sandbox.cwd,
+        "Hostname": "ironcurtain",
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "HostConfig": {
+            "NetworkMode": "host" if sandbox.network else "none",
+            "IpcMode": "private",
+            "CgroupnsMode": "private",
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges", f"seccomp={profile()}"],
+            "ReadonlyRootfs": True,
+            "Memory": limits.memory,
+            "MemorySwap": limits.memory,  # memory and swap together: so no swap
+            "PidsLimit": limits.processes,
+            "Ulimits": [
+                {"Name": name, "Soft": value, "Hard": value}
+                for name, value in (("core", 0), ("nofile", limits.files), ("fsize", limits.file_size))
+            ],
+            "Tmpfs": dict(_temporary(sandbox)),
+            "Mounts": list(_binds(sandbox, own)),
+            "LogConfig": {"Type": "none"},
+        },
+    }
+
+
+def _temporary(sandbox: Sandbox) -> list[tuple[str, str]]:
+    options = f"rw,exec,nosuid,nodev,mode=1777,size={sandbox.limits.temporary}"
+    places = ["/tmp", *(path for path, access in sandbox.mounts() if access is Access.EMPTY)]
+    return [(place, options) for place in places]
+
+
+def _binds(sandbox: Sandbox, own: str) -> list[dict[str, Any]]:
+    system = [path for path in SYSTEM if os.path.isdir(path) and path not in links()]
+    settings = [path for path in (*SETTINGS, *(NETWORK_SETTINGS if sandbox.network else ())) if os.path.exists(path)]
+    found = {path: (os.path.realpath(path), True) for path in (*system, *settings)}
+    found["/sys"] = (f"{own}/directory", True)
+    for path, access in sandbox.mounts():
+        if access is Access.HIDDEN:
+            found[path] = (f"{own}/{'directory' if os.path.isdir(path) else 'file'}", True)
+        elif access is not Access.EMPTY:
+            found[path] = (path, access is Access.READ)
+    for number, (path, _) in enumerate(sandbox.files):
+        found[path] = (f"{own}/{number}", True)
+    return [
+        {
+            "Type": "bind",
+            "Source": source,
+            "Target": target,
+            "ReadOnly": read_only,
+            "BindOptions": {"Propagation": "rprivate"},
+        }
+        for target, (source, read_only) in found.items()
+    ]

@@ -1,0 +1,60 @@
+"""Sandboxes that the Docker Engine makes: what is true of those of bubblewrap is true of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.sandbox import container
+from ironcurtain.sandbox.spec import Sandbox
+from tests import engine
+from tests.sandbox import test_bubblewrap
+
+
+class ByTheEngine(SynchronousTestCase):
+    """How the tests of sandboxes get theirs."""
+
+    def prepare(self) -> None:
+        engine.engine()
+
+    def command(self, sandbox: Sandbox, words: Sequence[str], descriptors: Mapping[int, int]) -> list[str]:
+        return container.command(sandbox, words, engine.environment())
+
+    def inputs(self, sandbox: Sandbox) -> dict[int, bytes]:
+        return {}
+
+
+class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
+    def test_nothing_is_left(self) -> None:
+        before = set(Path("/tmp").glob("ironcurtain-sandbox-*"))
+        self.assertEqual(self.run_inside("cat read 2>&1; exit 3")[0], 3)
+        while set(Path("/tmp").glob("ironcurtain-sandbox-*")) - before:
+            pass
+        names = [name for made in containers() for name in made["Names"] if "ironcurtain-sandbox" in name]
+        self.assertEqual(names, [])
+
+    def test_input_and_its_end(self) -> None:
+        line = self.command(self.sandbox, ["cat"], {})
+        done = subprocess.run(line, input=b"line\n" * 50_000, capture_output=True, env=os.environ, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"line\n" * 50_000, b""))
+
+    def test_what_the_engine_refuses_is_said(self) -> None:
+        done = self.run_words(self.sandbox, "/nowhere/program")
+        self.assertEqual(done.returncode, container.CANNOT_START)
+        self.assertIn(b"the Docker Engine made no sandbox", done.stderr)
+
+
+class OtherAccountTests(ByTheEngine, test_bubblewrap.OtherAccountTests):
+    pass
+
+
+def containers() -> list[dict[str, Any]]:
+    """:returns: what the Engine says of each."""
+    found: list[dict[str, Any]]
+    (found,) = engine.call("GET", "/containers/json?all=1")
+    return found
