@@ -19,6 +19,9 @@ from ironcurtain.errors import ConfigurationError
 USUAL_UID = 1000
 """The first person's on most systems; taken where nothing else tells (our choice)."""
 
+READ, WRITE, SEARCH = 4, 2, 1
+"""Permissions, as they stand in a mode; files are made in a directory by who may write and search it."""
+
 HIGHEST_ID = 2**32 - 2
 """The highest uid and gid; one more means "unchanged" to the system (chown(2))."""
 
@@ -53,11 +56,14 @@ class Account:
     def __str__(self) -> str:
         return self.name or f"uid {self.uid}"
 
-    def may_write(self, status: os.stat_result) -> bool:
-        """:returns: whether it may make files in a directory, as far as owner, group and mode tell."""
+    def may(self, wanted: int, status: os.stat_result) -> bool:
+        """
+        :param wanted: :data:`READ`, :data:`WRITE`, :data:`SEARCH`, or several of them.
+        :returns: whether it may do that with a file or directory, as far as owner, group and mode tell.
+        """
         mode = stat.S_IMODE(status.st_mode)
         shift = 6 if status.st_uid == self.uid else 3 if status.st_gid == self.gid else 0
-        return self.is_root or (mode >> shift) & 0o3 == 0o3
+        return self.is_root or (mode >> shift) & wanted == wanted
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import HIGHEST_ID, Account, session_account
+from ironcurtain.accounts import HIGHEST_ID, SEARCH, WRITE, Account, session_account
 from ironcurtain.errors import ConfigurationError
 
 ABSENT = HIGHEST_ID - 7
@@ -86,8 +86,8 @@ class AccountTests(SynchronousTestCase):
             (0, 0, 0o755, False),
         ):
             status = os.stat_result((mode, 0, 0, 0, uid, gid, 0, 0, 0, 0))
-            self.assertEqual(account.may_write(status), wanted, (uid, gid, oct(mode)))
-            self.assertTrue(Account(0, 0).may_write(status))
+            self.assertEqual(account.may(WRITE | SEARCH, status), wanted, (uid, gid, oct(mode)))
+            self.assertTrue(Account(0, 0).may(WRITE | SEARCH, status))
 
     def test_what_root_runs_as_it_is_nobody_else(self) -> None:
         if os.geteuid():

@@ -82,6 +82,7 @@ def explain(
 
     The tool is taken to exist, with the arguments that its annotations name.
     """
+    from ironcurtain.accounts import session_account
     from ironcurtain.display import paragraphs
     from ironcurtain.home import person_home
     from ironcurtain.pathmap import PathMap
@@ -95,13 +96,16 @@ def explain(
     if not dot or not name:
         raise click.UsageError(f"{tool} must be server.tool, such as filesystem.read_text_file")
     loaded, paths = files.load_policy(), PathMap(str((workspace or Path()).resolve()))
+    values = settings(home()).settings
+    account = session_account(values.run_as, os.environ, Path(paths.host), os.geteuid())
+    other = account if account.uid != os.geteuid() else None
     engine = PolicyEngine(
         loaded,
         default_annotations(),
         paths=paths,
         home=user_home,
-        protected=protected_paths(home(), user_home, files, settings(home()).settings),
-        servers=server_bounds(files.load_servers(paths.host, user_home), paths.host),
+        protected=protected_paths(home(), user_home, files, values),
+        servers=server_bounds(files.load_servers(paths.host, user_home), paths.host, other),
     )
     annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
     names = annotation.args if annotation is not None else {}

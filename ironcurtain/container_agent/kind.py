@@ -10,7 +10,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.accounts import Account
+from ironcurtain.accounts import SEARCH, WRITE, Account
 from ironcurtain.agents import surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import orientation
@@ -249,7 +249,7 @@ def check_account(account: Account, request: SessionRequest) -> None:
             "config.toml", "agents in containers never run as root: name another account", field="run_as"
         )
     workspace = request.workspace
-    if workspace is not None and not account.may_write(workspace.stat()):
+    if workspace is not None and not account.may(WRITE | SEARCH, workspace.stat()):
         raise UsageError(
             f"{account}, as whom the agent runs, cannot write to {workspace}: chown it, or set run_as in config.toml"
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from ironcurtain.accounts import Account
+from ironcurtain.accounts import SEARCH, WRITE, Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.sandbox import programs
@@ -103,7 +103,7 @@ def prepare(
         if server.args[:3] == OWN_SERVERS[0]:
             roots = [word for word in server.args if word.startswith("/")]
             argv += [f"--hide={path}" for path in _inside(roots, ground.protected)]
-        if account is not None and not _is_for_root(ground.workspace, account):
+        if account is not None and not is_for_root(ground.workspace, account):
             # It opens its directories as root, wherever they lie, and becomes the account before its first call.
             argv[len(OWN_SERVERS[0]) + 1 : len(OWN_SERVERS[0]) + 1] = [f"--account={account.ids}"]
         elif server.args[:3] == OWN_SERVERS[1]:
@@ -139,7 +139,7 @@ def told_to_root(account: Account | None, workspace: str) -> str:
     """
     if account is None:
         return "WARNING: run_as is root, so MCP servers run as root: those outside a sandbox may do everything"
-    if _is_for_root(workspace, account):
+    if is_for_root(workspace, account):
         return f"MCP servers run as {account}, but our file server as root: the workspace {workspace} is root's alone"
     return f"MCP servers run as {account}"
 
@@ -175,10 +175,10 @@ def _as_somebody(server: CommandServer, argv: list[str], cwd: str, account: Acco
     return account.command(argv)
 
 
-def _is_for_root(workspace: str, account: Account) -> bool:
+def is_for_root(workspace: str, account: Account) -> bool:
     """:returns: whether root gave a directory of root's, where nobody but root can write."""
     status = os.stat(workspace)
-    return not account.named and status.st_uid == 0 and not account.may_write(status)
+    return not account.named and status.st_uid == 0 and not account.may(WRITE | SEARCH, status)
 
 
 def _program(server: CommandServer, environment: Mapping[str, str], cwd: str) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.pathmap import PathMap, file_path
 from ironcurtain.policy import remotes
@@ -57,12 +58,14 @@ class ServerBounds(msgspec.Struct, frozen=True, order=True):
 
     :param domains: the hosts of its own network configuration; empty: there is no such list.
     :param reach: the absolute paths that it has; a path elsewhere is denied at once. ``None``: not known.
+    :param account: as whom it uses what it has, if not as we.
     :param sandboxed: ``False`` for a server that runs on this machine outside any sandbox: a person is asked before
         each of its calls, since what it does with what an agent wrote nobody can tell.
     """
 
     domains: tuple[str, ...] = ()
     reach: tuple[str, ...] | None = None
+    account: Account | None = None
     sandboxed: bool = True
 
 
@@ -103,6 +106,7 @@ class PolicyEngine:
             for name, bound in bounds.items()
             if bound.reach is not None
         }
+        self._accounts = {name: bound.account for name, bound in bounds.items() if bound.account is not None}
         self._rules = tuple(self._ready(rule, index, policy) for index, rule in enumerate(policy.rules))
         self._listed = frozenset(
             role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
@@ -228,8 +232,14 @@ class PolicyEngine:
         free = () if call.server in self._unsandboxed else judgement.free_in_workspace()
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
-            return outside
-        return judgement.by_rules(free)
+            return self._possible(judgement, outside)
+        return self._possible(judgement, judgement.by_rules(free))
+
+    def _possible(self, judgement: Judgement, ruling: Ruling) -> Ruling:
+        server = judgement.call.server
+        if ruling.decision is Decision.ESCALATE and (account := self._accounts.get(server)) is not None:
+            judgement.within_rights(account, self._reach.get(server, ()))
+        return ruling
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:

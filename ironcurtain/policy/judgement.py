@@ -8,9 +8,11 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from ironcurtain.accounts import Account
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.matching import ReadyRule, Value
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
+from ironcurtain.policy.permissions import closed_at
 from ironcurtain.policy.plans import ArgumentPlan, Plan
 from ironcurtain.policy.protected import Protection
 from ironcurtain.policy.roles import PATH_ROLES, URL_ROLES
@@ -174,6 +176,20 @@ class Judgement:
                     reach = ", ".join(root.path for root in roots)
                     self.note("reach of the server", "deny", f"{value.path} is not in {reach}", role)
                     reason = f"{value.path} is out of reach for the server {self.call.server}, which has only {reach}"
+                    raise Refusal("structural-out-of-reach", reason)
+
+    def within_rights(self, account: Account, roots: Sequence[Root]) -> None:
+        """
+        :param account: as whom the server uses what it has.
+        :param roots: all that the server can reach.
+        :raises Refusal: the account may not use a path in this way, so that the call would fail whoever approved it.
+        """
+        for role in self.plan.path_roles:
+            for value in self.values.get(role, ()):
+                around = next((root.path for root in roots if root.holds(value.path)), "/")
+                if closed := closed_at(account, around, value.path, role):
+                    self.note("rights of the account", "deny", f"{closed} is closed to {account}", role)
+                    reason = f"{account}, as whom the server {self.call.server} runs, may not use {closed} in this way"
                     raise Refusal("structural-out-of-reach", reason)
 
     def free_in_workspace(self) -> Sequence[str]:

@@ -12,12 +12,13 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
-from ironcurtain.mcp_proxy.launch import Ground, is_own, told_to_root
+from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_root
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.pathmap import PathMap
@@ -125,20 +126,24 @@ def session_protected(core: Core, environ: Mapping[str, str]) -> tuple[str, ...]
     )
 
 
-def server_bounds(servers: Sequence[ServerConfig], workspace: str) -> dict[str, ServerBounds]:
+def server_bounds(
+    servers: Sequence[ServerConfig], workspace: str, account: Account | None = None
+) -> dict[str, ServerBounds]:
     """
     :param workspace: real path of the session's workspace.
-    :returns: for each server that runs on this machine, what its sandbox gives it.
+    :param account: as whom servers run, if not as we.
+    :returns: for each server that runs on this machine, what it has and as whom it uses that.
     """
-    return {server.name: _bounds(server, workspace) for server in servers if isinstance(server, CommandServer)}
+    return {server.name: _bounds(server, workspace, account) for server in servers if isinstance(server, CommandServer)}
 
 
-def _bounds(server: CommandServer, workspace: str) -> ServerBounds:
+def _bounds(server: CommandServer, workspace: str, account: Account | None) -> ServerBounds:
     if is_own(server):
-        return ServerBounds(reach=tuple(word for word in server.args if word.startswith("/")))
+        account = account if account is not None and not is_for_root(workspace, account) else None
+        return ServerBounds(reach=tuple(word for word in server.args if word.startswith("/")), account=account)
     if (sandbox := server.sandbox) is None:
-        return ServerBounds(sandboxed=False)
-    return ServerBounds(sandbox.domains, (workspace, *sandbox.read, *sandbox.write))
+        return ServerBounds(account=account, sandboxed=False)
+    return ServerBounds(sandbox.domains, (workspace, *sandbox.read, *sandbox.write), account)
 
 
 def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
@@ -159,7 +164,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         paths=paths,
         home=user_home,
         protected=protected,
-        servers=server_bounds(servers, paths.host),
+        servers=server_bounds(servers, paths.host, core.switched),
     )
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
     if os.geteuid() == 0:

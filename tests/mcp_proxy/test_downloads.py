@@ -71,10 +71,10 @@ class InstallTests(Base):
         self.assertTrue((directory / DONE).exists())
 
     def test_what_cannot_be_had_is_said(self) -> None:
-        wanted = download_of(server("npx", "-y", "no-such-package-of-anybody-at-all"))
+        wanted = download_of(server("npx", "-y", "is-number@99.0.0"))
         assert wanted is not None
         error = self.assertRaises(
             Unavailable, installed, wanted, server("npx"), self.place, {"PATH": os.environ["PATH"]}, None
         )
-        self.assertIn("no-such-package-of-anybody-at-all could not be installed", str(error))
+        self.assertIn("is-number@99.0.0 could not be installed", str(error))
         self.assertEqual([path.name for path in self.place.glob(f"*/{DONE}")], [])

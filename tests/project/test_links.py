@@ -77,7 +77,7 @@ class LinkTests(WorkspaceTestCase):
         return "".join(printed)
 
     def each_as_a_link(self, place: Callable[[Path], Path]) -> None:
-        """Replace each file and each directory in turn by a link outside, before and after the list of files is taken."""
+        """Replace each file and directory in turn by a link outside, before and after the list of files is taken."""
         names = sorted(path for path in self.workspace.rglob("*") if not path.is_symlink())
         self.assertGreater(len(names), 30)
         for name in names:
