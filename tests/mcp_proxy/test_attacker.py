@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,38 @@ SERVERS: Mapping[str, Callable[[], CommandServer]] = {
     "time": lambda: installed("time"),
     "fetch": lambda: installed("fetch"),
 }
+
+
+PROGRAMS = """
+[core]
+\tfsmonitor = RUN
+\teditor = RUN
+\tpager = RUN
+\tsshCommand = RUN
+[filter "lfs"]
+\tprocess = git-lfs filter-process
+\tclean = git-lfs clean -- %f
+\tsmudge = git-lfs smudge -- %f
+\trequired = true
+[lfs "extension.x"]
+\tclean = sh -c 'RUN'
+\tsmudge = sh -c 'RUN'
+\tpriority = 0
+[diff "x"]
+\ttextconv = RUN
+\tcommand = RUN
+[merge "x"]
+\tdriver = RUN
+[gpg]
+\tprogram = RUN
+[commit]
+\tgpgSign = false
+[credential]
+\thelper = !RUN
+[alias]
+\tstatus = !RUN
+"""
+"""Settings of a repository by which git, or git-lfs, runs programs."""
 
 
 class AttackerTests(Base):
@@ -148,17 +180,30 @@ class AttackerTests(Base):
         kind = schema.get("type")
         return {"integer": 1, "number": 1, "boolean": False, "array": ["file"], "object": {}}.get(str(kind), "main")
 
-    async def test_the_file_server(self) -> None:
-        await self.every_argument("filesystem")
-
-    async def test_git(self) -> None:
-        await self.every_argument("git")
-
-    async def test_the_server_for_remotes(self) -> None:
-        await self.every_argument("git-remote")
-
-    async def test_the_time(self) -> None:
-        await self.every_argument("time")
+    async def test_every_program_that_git_would_run(self) -> None:
+        bench, agent = await self.attacker("git")
+        run = f"cat {self.canary} >{self.outside}/copy; cat {self.canary}"
+        (self.repository / ".git" / "config").write_text(PROGRAMS.replace("RUN", run))
+        (self.repository / ".gitattributes").write_text("* filter=lfs diff=x merge=x\n")
+        for hook in (
+            "pre-commit",
+            "prepare-commit-msg",
+            "commit-msg",
+            "post-commit",
+            "post-checkout",
+            "post-index-change",
+        ):
+            place = self.repository / ".git" / "hooks" / hook
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(f"#!/bin/sh\n{run}\n")
+            place.chmod(0o755)
+        for tool in bench.proxy.gate.tools():
+            (self.repository / "file").write_text(tool.name)
+            properties = tool.schema.get("properties", {})
+            await self.quietly(
+                agent, "git", tool.name, {name: self.plain(name, properties[name]) for name in properties}
+            )
+        self.assertEqual(os.listdir(self.outside), ["id_rsa"])
 
     async def test_every_file_of_git_as_a_link(self) -> None:
         bench, agent = await self.attacker("git")
@@ -191,3 +236,11 @@ class AttackerTests(Base):
 
     def test_every_server_with_annotations_is_listed(self) -> None:
         self.assertEqual(SERVERS.keys(), default_annotations().servers.keys())
+
+
+def _of(name: str) -> Callable[[AttackerTests], Coroutine[Any, Any, None]]:
+    return lambda test: test.every_argument(name)
+
+
+for _name in SERVERS:
+    setattr(AttackerTests, f"test_every_argument_of_{_name.replace('-', '_')}", _of(_name))
