@@ -89,6 +89,12 @@ class AuditTests(Base):
         self.assertEqual(self.top.records("call")[-1]["arguments"], {"text": "the [redacted] leaks"})
         self.assertNotIn(Secret("secret of show").reveal(), self.top.audit.path.read_text())
 
+    async def test_what_a_server_has_in_its_environment_is_not_recorded(self) -> None:
+        agent = await self.agent(fake_server(ACCOUNT="blue-whale-42", STAGE="production", SHOP_TOKEN="wonderful"))
+        await agent.call("fake__echo", {"text": "blue-whale-42 is wonderful in production"})
+        recorded = self.top.records("call")[-1]["arguments"]
+        self.assertEqual(recorded, {"text": "[redacted] is [redacted] in production"})
+
     def break_audit(self) -> None:
         """From now on, nothing can be recorded."""
         self.top.audit._broken = AuditUnavailable("the disk is full")
