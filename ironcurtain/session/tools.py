@@ -193,7 +193,10 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         redactor=services.redactor,
         surroundings=around,
         events=teller(core.emit, services.redactor, paths),
-        limits=Limits(durable=services.settings.audit.durability == "every-call"),
+        limits=Limits(
+            repeats=services.settings.limits.repeated_calls,
+            durable=services.settings.audit.durability == "every-call",
+        ),
     )
 
 
