@@ -99,6 +99,8 @@ class TomlTests(_FileTests):
             ('path = ["read-path"]', 'path = ["reads"]', "tools.files.read.args.path[0]", 6),
             ("[approval.shell]", "[aproval.shell]", "aproval", 23),
             ('protected = ["~/.ssh"]', "protected = [1]", "protected[0]", 2),
+            ('protected = ["~/.ssh"]', 'protected = ["~/.ssh", "/srv/\\u0000x"]', "protected[1]", 2),
+            ('within = "~/Documents"', 'within = "~/Doc\\u0000"', "rules[0].if.paths", 11),
             ("version = 1", "version = 2", "version", 1),
             ('name = "two"', 'name = "two" "', "", 15),
         ):
