@@ -20,6 +20,12 @@ from ironcurtain.structured import check_version, convert, parse_toml
 FORMAT_VERSION = 1
 """Of ``config.toml``; newer ones are refused."""
 
+REPEATED_CALLS = 20
+"""
+How often one client may make the same call within a minute (our choice): whoever waits for something asks every few
+seconds, and a loop is over that at once.
+"""
+
 BASE_URL = (
     "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
     "http://127.0.0.1:11434"
@@ -152,9 +158,13 @@ class Resources(_Section, frozen=True):
 
 
 class Limits(_Section, frozen=True):
-    """:param max_concurrent_sessions: of container sessions in this home."""
+    """
+    :param max_concurrent_sessions: of container sessions in this home.
+    :param repeated_calls: how often one client may make the same call within a minute.
+    """
 
     max_concurrent_sessions: Count = 5
+    repeated_calls: Count = REPEATED_CALLS
 
 
 class Ssh(_Section, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -215,16 +216,38 @@ async def connect(path: str, protocol: IProtocol) -> None:
     await from_asyncio(connected())
 
 
-async def serve(listening: socket.socket, factory: IProtocolFactory) -> asyncio.Server:
+def _everybody(connection: socket.socket) -> bool:
+    return True
+
+
+class _Door(asyncio.Protocol):
+    """Decides about one client before a protocol is made for it."""
+
+    def __init__(self, factory: IProtocolFactory, admits: Callable[[socket.socket], bool]) -> None:
+        self._factory, self._admits = factory, admits
+
+    def connection_made(self, transport: Any) -> None:
+        """For asyncio."""
+        if not self._admits(transport.get_extra_info("socket")):
+            transport.abort()
+        elif (protocol := self._factory.buildProtocol(UNIXAddress(None))) is not None:
+            stream = Stream(protocol)
+            transport.set_protocol(stream)
+            stream.connection_made(transport)
+
+
+async def serve(
+    listening: socket.socket, factory: IProtocolFactory, admits: Callable[[socket.socket], bool] = _everybody
+) -> asyncio.Server:
     """
     Let clients in.
 
     :param listening: a stream socket that is bound; belongs to the server from now on, and is closed if this fails.
+    :param admits: says whether a client may stay; is given its socket.
     """
 
     def build() -> asyncio.BaseProtocol:
-        protocol = factory.buildProtocol(UNIXAddress(None))
-        return asyncio.Protocol() if protocol is None else Stream(protocol)
+        return _Door(factory, admits)
 
     async def served() -> asyncio.Server:
         server = await asyncio.get_running_loop().create_server(build, sock=listening, start_serving=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Sequence
@@ -36,12 +37,23 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
 def parse_json(source: str, data: bytes) -> Any:
     """
     :param source: the file's name, for messages.
-    :raises ConfigurationError: the bytes are no JSON.
+    :raises ConfigurationError: the bytes are no JSON, or a key stands twice in one object: readers of JSON take the
+        first or the last of them, and who checks the file may see the other one.
     """
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+            raise ConfigurationError(source, f"{json.dumps(twice)} stands twice in one object: leave one of them")
+        return found
+
     try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        value = msgspec.json.decode(data)
+        json.loads(data, object_pairs_hook=members)  # msgspec takes the last and says nothing
+    except (ValueError, msgspec.DecodeError, RecursionError) as e:
         raise ConfigurationError(source, f"not JSON: {e}") from None
+    return value
 
 
 def convert(source: str, value: Any, type_: type[T] | Any, text: str = "", place: Place = ()) -> T:

@@ -6,10 +6,13 @@ import asyncio
 import os
 import socket
 import stat
+import struct
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from twisted.internet.interfaces import IProtocolFactory
+from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home import SOCKET_PATH_LIMIT
@@ -17,6 +20,12 @@ from ironcurtain.stream import serve
 
 PROBE_SECONDS = 1.0
 """How long a socket that is there may take to accept, before it counts as in use."""
+
+
+PEER_CREDENTIALS = struct.Struct("3i")
+"""pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
+
+log = Logger()
 
 
 class UnixListener:
@@ -38,9 +47,32 @@ class UnixListener:
                 self._path.unlink()
 
 
+def peer_uid(connection: socket.socket) -> int:
+    """:returns: the uid that whoever connected to a UNIX socket had when it did."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
+    _, uid, _ = PEER_CREDENTIALS.unpack(raw)
+    return int(uid)
+
+
+def admitting(owner: tuple[int, int] | None) -> Callable[[socket.socket], bool]:
+    """
+    :returns: what says whether a client may use a socket of ours: its mode says the same, but others can change that.
+    """
+    may = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
+
+    def admits(connection: socket.socket) -> bool:
+        uid = peer_uid(connection)
+        if uid not in may:
+            log.warn("user {uid} was not let in at {path}", uid=uid, path=connection.getsockname())
+        return uid in may
+
+    return admits
+
+
 async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
     """
-    Listen, with mode 0600; clients' transports are :class:`~ironcurtain.stream.Stream`. The reactor must run.
+    Listen, with mode 0600, and whatever becomes of that, for the owner, root and us alone. Clients' transports are
+    :class:`~ironcurtain.stream.Stream`. The reactor must run.
 
     :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
     :param owner: uid and gid of who may use it, if not we.
@@ -58,7 +90,7 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
         undo.callback(path.unlink, missing_ok=True)
         if owner is not None:
             os.chown(path, *owner, follow_symlinks=False)
-        server = await serve(listening, factory)
+        server = await serve(listening, factory, admitting(owner))
         undo.pop_all()
     return UnixListener(server, path)
 

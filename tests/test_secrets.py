@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.secrets import REMEMBERED, REMEMBERED_LENGTH, SHORTEST_EXACT, Redactor, Secret
+from ironcurtain.secrets import SHORTEST_EXACT, Redactor, Secret, may_be_secret
 
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=SHORTEST_EXACT + 4, max_size=40).map(
     lambda text: f"Zq{text}"
@@ -117,22 +117,6 @@ class ExactValueTests(SynchronousTestCase):
         self.assertNotIn(value, shown)
         self.assertNotIn(tail, shown)
 
-    def test_a_text_that_was_plain_is_looked_at_again_once_a_secret_is_added(self) -> None:
-        redactor = Redactor()
-        self.assertTrue(redactor.is_plain("correct horse"))
-        redactor.add(Secret("correct horse"))
-        self.assertFalse(redactor.is_plain("correct horse"))
-
-    def test_only_short_texts_without_secrets_are_plain(self) -> None:
-        for value in ("x" * (REMEMBERED_LENGTH + 1), 1, None, ["a"], "sk-ant-api03-abcdefghijklmnop"):
-            self.assertFalse(Redactor().is_plain(value), value)
-
-    def test_what_is_remembered_is_bounded(self) -> None:
-        redactor = Redactor()
-        for number in range(3 * REMEMBERED):
-            redactor.is_plain(f"text {number}")
-        self.assertLessEqual(len(redactor.plain), REMEMBERED)
-
     def test_secrets_added_later_count(self) -> None:
         redactor = Redactor()
         self.assertEqual(redactor.text("correct horse"), "correct horse")
@@ -144,19 +128,32 @@ class ExactValueTests(SynchronousTestCase):
         base = Redactor([shared])
         redactor = Redactor(base=base)
         text = " ".join(secret.reveal() for secret in (shared, own, later))
-        self.assertTrue(redactor.is_plain(own.reveal()))
+        self.assertEqual(redactor.text(own.reveal()), own.reveal())
         redactor.add_own(own)
         redactor.add(later)
         for one, words in ((redactor, ["[redacted]"] * 3), (base, ["[redacted]", own.reveal(), "[redacted]"])):
             self.assertEqual(one.live(text).split(), words)
             self.assertEqual(one.text(text).split(), words)
             self.assertEqual(one.value({"a": [text]})["a"][0].split(), words)
-            self.assertEqual(
-                [one.is_plain(secret.reveal()) for secret in (shared, own, later)], [False, one is base, False]
-            )
 
     def test_a_short_one_does_not_blank_out_words(self) -> None:
         self.assertEqual(Redactor([Secret("the")]).text("the other"), "the other")
+
+
+class VariableTests(SynchronousTestCase):
+    def test_what_of_an_environment_is_kept_out_of_records(self) -> None:
+        for name, value in (
+            *(
+                ("ACCOUNT", "blue-whale-42"),
+                ("SHOP_TOKEN", "wonderful"),
+                ("DB_PASSWORD", "/not/a/path"),
+                ("X", "a" * 12),
+            ),
+            *(("DB", "postgres://me:pw@db/shop"), ("URL", "https://example.org/x?key=1"), ("X", "/x7f" + "aB3" * 12)),
+        ):
+            self.assertTrue(may_be_secret(name, value), value)
+        for value in ("production", "/usr/bin:/bin", "~/notes", "$HOME/x", "https://example.org:8443/api/v1", "./a b"):
+            self.assertFalse(may_be_secret("SETTING", value), value)
 
 
 class PatternTests(SynchronousTestCase):

@@ -59,6 +59,12 @@ class MessageTests(SynchronousTestCase):
         for data in (b"{", b"\xff", b'"\\ud800"', b"[" * 5000, b""):
             self.assertRaises(ConfigurationError, parse_json, "f.json", data)
 
+    def test_a_key_that_stands_twice_in_json_is_named(self) -> None:
+        for data in (b'{"then": 1, "then": 1}', b'[{"a": {"then": 1, "b": 2, "the\\u006e": {}}}]'):
+            with self.assertRaisesRegex(ConfigurationError, 'f.json: "then" stands twice in one object'):
+                parse_json("f.json", data)
+        self.assertEqual(parse_json("f.json", b'[{"a": {"a": 1}}, {"a": 2}]'), [{"a": {"a": 1}}, {"a": 2}])
+
     def test_versions(self) -> None:
         fine: tuple[Any, ...] = ({}, {"version": 1}, {"version": 2}, [])
         for value in fine:

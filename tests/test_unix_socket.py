@@ -7,13 +7,16 @@ import shutil
 import socket
 import stat
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import skipIf
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import ConfigurationError, Unavailable
@@ -21,6 +24,18 @@ from ironcurtain.home import SOCKET_PATH_LIMIT
 from ironcurtain.unix_socket import UnixListener, listen
 
 reactor: Any = _reactor
+
+
+STRANGER = 64_000
+"""A uid that nobody has here."""
+
+
+def said_to(client: socket.socket) -> bytes:
+    """:returns: what a client hears first; nothing if it is turned away."""
+    try:
+        return client.recv(99)
+    except ConnectionResetError:
+        return b""
 
 
 class ListenTests(TestCase):
@@ -44,6 +59,38 @@ class ListenTests(TestCase):
         self.assertTrue(listener.alive)
         client = await connectProtocol(UNIXClientEndpoint(reactor, str(self.path)), Protocol())
         client.transport.loseConnection()
+
+    @skipIf(os.geteuid() != 0, "only root can connect as another user")
+    async def test_a_changed_mode_lets_nobody_else_in(self) -> None:
+        made: list[Any] = []
+
+        class Greeting(Protocol):
+            def connectionMade(self) -> None:
+                made.append(self)
+                self.transport.write(b"hello")  # type: ignore[union-attr]
+
+        for owner, welcome in ((None, {0}), ((STRANGER + 1, STRANGER + 1), {0, STRANGER + 1})):
+            listener = await listen(self.path, Factory.forProtocol(Greeting), owner)
+            for place, mode in ((self.top, 0o755), (self.path.parent, 0o755), (self.path, 0o666)):
+                place.chmod(mode)
+            for uid in (0, STRANGER, STRANGER + 1):
+                made.clear()
+                said = await deferToThread(partial(said_to, self.connected(uid)))
+                self.assertEqual((said, len(made)), (b"hello", 1) if uid in welcome else (b"", 0), (owner, uid))
+                for each in made:
+                    each.transport.abortConnection()
+            await listener.stop()
+
+    def connected(self, uid: int) -> socket.socket:
+        """:returns: a connection to the socket, as another user."""
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        os.seteuid(uid)
+        try:
+            client.connect(str(self.path))
+        finally:
+            os.seteuid(0)
+        return client
 
     async def test_cancelled_it_leaves_no_file(self) -> None:
         listening = Deferred.fromCoroutine(listen(self.path, Factory.forProtocol(Protocol)))

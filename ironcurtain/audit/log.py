@@ -120,12 +120,7 @@ class AuditLog:
         return self._append(b"\n".join(lines), lines[-1], sequence)
 
     def _redacted(self, fields: dict[str, Any]) -> dict[str, Any]:
-        plain, is_plain = self._redactor.plain, self._redactor.is_plain
-        foreign = {
-            name: value
-            for name, value in fields.items()
-            if name not in OURS and (type(value) is not str or (value not in plain and not is_plain(value)))
-        }
+        foreign = {name: value for name, value in fields.items() if name not in OURS}
         return fields | self._redactor.value(foreign, TEXT_LIMIT) if foreign else fields
 
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:

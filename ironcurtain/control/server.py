@@ -6,7 +6,6 @@ import os
 import pwd
 import re
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -30,9 +29,7 @@ from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
-
-PEER_CREDENTIALS = struct.Struct("3i")
-"""pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
+from ironcurtain.unix_socket import peer_uid
 
 NAME_LIMIT = 100
 """Most characters of a name that stands in the audit."""
@@ -274,9 +271,7 @@ def local_principal(request: Request) -> Principal:
     :raises NotAllowed: it has not, or names a role that there is not.
     """
     connection: socket.socket = request.channel.transport.socket  # type: ignore[union-attr]
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
-    _, uid, _ = PEER_CREDENTIALS.unpack(raw)
-    if uid != os.geteuid():
+    if (uid := peer_uid(connection)) != os.geteuid():
         raise NotAllowed(f"the control socket serves user {os.geteuid()} only, not {uid}")
     name, roles = request.getHeader(wire.NAME_HEADER), request.getHeader(wire.ROLES_HEADER)
     if not name:

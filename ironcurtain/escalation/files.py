@@ -16,6 +16,7 @@ import msgspec
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.display import one_line
 from ironcurtain.escalation.model import Escalation, Outcome
+from ironcurtain.structured import convert, parse_json
 
 RESPONSE_LIMIT = 64 * 1024
 """Most bytes of an answer that are read."""
@@ -84,12 +85,13 @@ def request_file(escalation: Escalation) -> bytes:
     )
 
 
-def read_response(data: bytes) -> Response | None:
-    """:returns: the answer in a file, or ``None`` if the file holds none (yet)."""
-    try:
-        response = msgspec.json.decode(data, type=_Response)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+def read_response(source: str, data: bytes) -> Response:
+    """
+    :param source: the file's name, for messages.
+    :returns: the answer in a file.
+    :raises ConfigurationError: the file holds none (yet).
+    """
+    response: _Response = convert(source, parse_json(source, data), _Response)
     approved = response.decision == Outcome.APPROVED
     by = one_line(response.by, BY_LIMIT)
     return Response(Outcome.APPROVED if approved else Outcome.DENIED, response.arguments_digest, by)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from twisted.logger import Logger
 
-from ironcurtain.errors import NotFound, StaleDecision
+from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision
 from ironcurtain.escalation import files
 from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Raised
 from ironcurtain.escalation.queue import EscalationQueue
@@ -57,15 +58,19 @@ class Rendezvous:
         self._unsubscribe()
 
     def scan(self) -> None:
-        """Take every answer that lies in the directory."""
+        """Take every answer that lies in the directory, and remove those that came too late."""
         try:
             names = {name for name in os.listdir(self._directory) if files.response_id(name)}
         except FileNotFoundError:  # somebody removed the directory: people can still answer elsewhere
             return
-        if names:
-            for escalation in self._queue.pending():
-                if files.response_name(escalation.id) in names:
-                    self._take(escalation, self._now() - PATIENCE)
+        if not names:
+            return
+        asked = {files.response_name(escalation.id): escalation for escalation in self._queue.pending()}
+        for name in names:
+            if name in asked:
+                self._take(asked[name], self._now() - PATIENCE)
+            else:
+                self._remove(name)
 
     def _look_once_more(self, escalation: Escalation) -> None:
         if (self._directory / files.response_name(escalation.id)).exists():
@@ -73,19 +78,17 @@ class Rendezvous:
 
     def _take(self, escalation: Escalation, patient_until: float) -> None:
         path = self._directory / files.response_name(escalation.id)
+        written = 0.0
         try:
             written = path.lstat().st_mtime
-            response = files.read_response(read_small_file(path, files.RESPONSE_LIMIT))
+            response = files.read_response(path.name, read_small_file(path, files.RESPONSE_LIMIT))
         except FileNotFoundError:
             return
-        except OSError as e:
-            if e.errno in PASSING:
+        except (ConfigurationError, OSError) as e:
+            if e.errno in PASSING if isinstance(e, OSError) else written > patient_until:
                 return
-            response, written = None, 0.0
-        if response is None:
-            if written <= patient_until:
-                self._decide(escalation, files.Response(Outcome.DENIED, None, "unreadable answer file"))
-            return
+            self.log.warn("refused an answer file: {error}", error=e)
+            response = files.Response(Outcome.DENIED, None, "unreadable answer file")
         self._decide(escalation, response)
 
     def _decide(self, escalation: Escalation, response: files.Response) -> None:
@@ -95,9 +98,13 @@ class Rendezvous:
             self._queue.decide(escalation.number, response.outcome, by, response.digest, calls=calls)
         except StaleDecision as e:
             self.log.warn("ignored an answer file: {error}", error=e)
-            (self._directory / files.response_name(escalation.id)).unlink(missing_ok=True)
+            self._remove(files.response_name(escalation.id))
         except NotFound:
             pass
+
+    def _remove(self, name: str) -> None:
+        with suppress(OSError):  # it is gone, or somebody made a directory of this name
+            (self._directory / name).unlink()
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, Closed):

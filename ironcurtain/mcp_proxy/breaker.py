@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-REPEATS = 20
-"""How often the same call may be made within the window."""
+from ironcurtain.settings import REPEATED_CALLS
 
 WINDOW = 60.0
 """Seconds."""
@@ -24,7 +23,7 @@ class CircuitBreaker:
     :param window: in seconds.
     """
 
-    repeats: int = REPEATS
+    repeats: int = REPEATED_CALLS
     window: float = WINDOW
     _seen: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError
@@ -23,12 +24,13 @@ from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE, Admission, OpenCall, Refused
 from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
-from ironcurtain.mcp_proxy.breaker import REPEATS, WINDOW, CircuitBreaker
+from ironcurtain.mcp_proxy.breaker import WINDOW, CircuitBreaker
 from ironcurtain.mcp_proxy.calls import CallResult, refusal
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.inspection import ERROR_TEXT, clean, failure_text
 from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+from ironcurtain.settings import REPEATED_CALLS
 
 REFUSED = -32001
 """Error code of requests other than tool calls that were refused (our choice, in the range left to servers)."""
@@ -45,12 +47,12 @@ __all__ = ["CallResult", "Gate", "Limits", "ToolDefinition"]
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    :param repeats: how often the same call may be made within ``window`` seconds.
+    :param repeats: how often one client may make the same call within ``window`` seconds.
     :param result_bytes: most bytes of a result that an agent is given.
     :param durable: whether every call waits until its record is on disk, not only those that a person approved.
     """
 
-    repeats: int = REPEATS
+    repeats: int = REPEATED_CALLS
     window: float = WINDOW
     result_bytes: int = OUTBOUND_LIMIT
     durable: bool = False
@@ -73,7 +75,7 @@ class Gate:
     ) -> None:
         self._engine, self._admission, self._backends, self._outward = engine, admission, backends, outward
         self._clock, self._limits = clock, limits
-        self._breaker = CircuitBreaker(limits.repeats, limits.window)
+        self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
         self._git_directories: dict[str, str] = {}
 
     def tools(self) -> list[ToolDefinition]:
@@ -97,6 +99,7 @@ class Gate:
         extra: Mapping[str, Any] = {},
         progress: Progress | None = None,
         on_progress: OnProgress | None = None,
+        client: object | None = None,
     ) -> CallResult:
         """
         Make a call, if the policy and, where it asks for one, a person agree. Cancelling it withdraws it.
@@ -106,12 +109,13 @@ class Gate:
         :param extra: other parameters of the request, which are passed on.
         :param progress: hears every few seconds that a person still decides.
         :param on_progress: hears the server's own reports.
+        :param client: who calls, where there are several: repetitions are counted for each of them.
         :returns: the result; a refusal is one as well.
         """
         call = self._admission.open(server, tool)
         definition = self._backends.catalogue.tool(server, tool)
         try:
-            verdict = self._judge(call, arguments, definition)
+            verdict = self._judge(call, arguments, definition, self if client is None else client)
             sequence = self._admission.record(call, verdict)
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress, definition)
@@ -163,7 +167,7 @@ class Gate:
             raise _as_error(self._too_large(raw))
         return mapped, sent
 
-    def _judge(self, call: OpenCall, arguments: dict[str, Any], tool: ToolDefinition | None) -> Verdict:
+    def _judge(self, call: OpenCall, arguments: dict[str, Any], tool: ToolDefinition | None, client: object) -> Verdict:
         try:
             digest = arguments_digest(call.server, call.tool, arguments)
         except (TypeError, ValueError, RecursionError, OverflowError):
@@ -176,8 +180,9 @@ class Gate:
             return verdict
         if tool is None:
             return replace(verdict, decision=Decision.DENY, rule="unknown-tool", reason="there is no such tool")
-        if self._breaker.trips(digest, self._clock.seconds()):
-            repeated = f"the same call more than {self._limits.repeats} times within {self._limits.window:.0f} s"
+        repeats, window = self._limits.repeats, self._limits.window
+        if self._breakers.setdefault(client, CircuitBreaker(repeats, window)).trips(digest, self._clock.seconds()):
+            repeated = f"this client made the same call more than {repeats} times within {window:.0f} s"
             return replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=repeated)
         return verdict if tool.held is None else _held(verdict, tool.held)
 
@@ -255,9 +260,11 @@ class Gate:
         if isinstance(error, RpcError):
             result = refusal(self._outward.text(_words(error)), "backend-error")
             return replace(result, error=self._outward.raw(error.raw))
-        if not isinstance(error, (BackendFailed, codec.InvalidMessage)):
-            self.log.failure("a call to {server} {tool} failed", server=call.server, tool=call.tool)
-        return refusal(f"FAILED: {self._outward.text(_words(error))}", "backend-failed")
+        if isinstance(error, (BackendFailed, codec.InvalidMessage)):
+            return refusal(f"FAILED: {self._outward.text(_words(error))}", "backend-failed")
+        self.log.failure("a call to {server} {tool} failed", server=call.server, tool=call.tool)
+        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""  # and no file of ours
+        return refusal(f"FAILED: IronCurtain itself could not do this{why}; its log says more", "backend-failed")
 
 
 def _held(verdict: Verdict, why: str) -> Verdict:

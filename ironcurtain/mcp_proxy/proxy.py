@@ -33,7 +33,7 @@ from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets import Redactor, Secret, may_be_secret
 from ironcurtain.unix_socket import UnixListener
 
 
@@ -172,6 +172,9 @@ class McpProxy:
         return AgentConnection(self._router, self._connections, self._around.reactor, gone)
 
     def _backend(self, server: ServerConfig) -> RestartingBackend:
+        for name, value in server.environment.items() if isinstance(server, CommandServer) else ():
+            if may_be_secret(name, value):
+                self._redactor.add(Secret(value, f"variable {name} of the server {server.name}"))
         prepare = partial(self._by_http, server) if isinstance(server, HttpServer) else partial(self._run, server)
         return RestartingBackend(server.name, self._around.reactor, prepare, self._log_line)
 

@@ -143,7 +143,13 @@ class Router:
         server, own_name = ("", name) if tool is None else (tool.server, tool.name)
         self._backends.calling(server, agent)
         result = await self._gate.call(
-            server, own_name, arguments, extra=params, progress=hearer.waiting, on_progress=hearer.relay
+            server,
+            own_name,
+            arguments,
+            extra=params,
+            progress=hearer.waiting,
+            on_progress=hearer.relay,
+            client=agent,
         )
         if tool is None:
             _refuse(codec.INVALID_PARAMS, f"Unknown tool: {name[:200]}")

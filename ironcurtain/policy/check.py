@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Literal
 
 from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
+from ironcurtain.policy.domains import flaw
 from ironcurtain.policy.engine import RESOURCE_TOOL
-from ironcurtain.policy.hosts import parse_host
 from ironcurtain.policy.lists import expand
 from ironcurtain.policy.matching import irrelevance
 from ironcurtain.policy.roles import RESOURCE_ROLES
@@ -43,7 +43,7 @@ def check(policy: Policy, annotations: Annotations) -> list[Finding]:
     known = annotations.merged(policy.annotations)
     checker = _Checker(policy, known)
     each = (finding for index, rule in enumerate(policy.rules) for finding in checker.rule(index, rule))
-    return [*checker.names(), *checker.lists(), *each]
+    return [*checker.names(), *checker.lists(), *checker.protected(), *each]
 
 
 def _roles(tool: ToolAnnotation) -> frozenset[str]:
@@ -76,6 +76,12 @@ class _Checker:
         named = {entry[1:] for rule in self._policy.rules for entry in _allowed(rule.conditions) if entry[:1] == "@"}
         for name in self._policy.lists.keys() - named:
             yield Finding("warning", "unused-list", name, "no rule names this list")
+
+    def protected(self) -> Iterator[Finding]:
+        """Paths that protect nothing, since nobody knows from where they go."""
+        for path in self._policy.protected:
+            if path.partition("/")[0] not in ("", "~") or not path:
+                yield Finding("error", "no-path", "protected", f"{path!r} must begin with /, ~/ or /workspace")
 
     def rule(self, index: int, rule: Rule) -> Iterator[Finding]:
         """Everything about one rule."""
@@ -122,10 +128,14 @@ class _Checker:
         for each in (*((conditions.domains,) if conditions.domains else ()), *conditions.lists):
             if not expand(each.allowed, self._policy.lists):
                 yield Finding("error", "empty-list", rule.name, "a list has no values, so the rule never holds")
-        domains = expand(conditions.domains.allowed, self._policy.lists) if conditions.domains else ()
-        for pattern in domains:
-            if not _is_pattern(pattern):
-                yield Finding("error", "no-domain", rule.name, f"{pattern} is no host, and matches nothing")
+        of_hosts = [each for each in conditions.lists if each.match_type == "domains"]
+        for each in (*((conditions.domains,) if conditions.domains else ()), *of_hosts):
+            for pattern in expand(each.allowed, self._policy.lists):
+                why = flaw(pattern)
+                if not why and "/" in pattern and "git-remote-url" not in each.roles:
+                    why = "only git remotes (git-remote-url) are compared with a repository"
+                if why:
+                    yield Finding("error", "no-domain", rule.name, f"{pattern!r} matches nothing: {why}")
 
     def _broad(self, rule: Rule) -> Iterator[Finding]:
         conditions = rule.conditions
@@ -144,11 +154,6 @@ class _Checker:
 def _allowed(conditions: Conditions) -> list[str]:
     domains = conditions.domains.allowed if conditions.domains else ()
     return [*domains, *(entry for condition in conditions.lists for entry in condition.allowed)]
-
-
-def _is_pattern(pattern: str) -> bool:
-    host = pattern.partition("/")[0].removeprefix("*.")
-    return pattern == "*" or parse_host(f"[{host}]" if host.count(":") > 1 else host) is not None
 
 
 def _covers(before: Rule, after: Rule) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ironcurtain.policy.hosts import parse_host
+from ironcurtain.policy.hosts import Host, parse_host
 from ironcurtain.policy.targets import Target
 
 
@@ -56,7 +56,31 @@ class DomainPatterns:
         return self._any or (bool(self._suffixes) and f".{name}".endswith(self._suffixes))
 
 
+def flaw(pattern: str) -> str:
+    """:returns: why a pattern matches nothing, in words; empty if it can match."""
+    if pattern == "*":
+        return ""
+    if "://" in pattern:
+        return "a host is written without a scheme"
+    host, slash, path = pattern.partition("/")
+    name = host.removeprefix("*.")
+    if slash and "*" in host:
+        return "a repository is of one host"
+    if slash and (not path or path.endswith(("/", ".git"))):
+        return "a repository is written as host/owner/name, without .git"
+    if "*" in name:
+        return "* stands alone, or as *. before a host"
+    found = _host(name)
+    if found is None:
+        return f"{name!r} is no host; no port, user name or blank belongs to it"
+    return "*. stands before a name, and this is an address" if name != host and found.is_address else ""
+
+
+def _host(pattern: str) -> Host | None:
+    return parse_host(f"[{pattern}]" if pattern.count(":") > 1 and not pattern.startswith("[") else pattern)
+
+
 def _canonical(pattern: str) -> str:
     """:returns: the pattern as :func:`parse_host` would write it; one that is no host stays and matches nothing."""
-    host = parse_host(f"[{pattern}]" if pattern.count(":") > 1 and not pattern.startswith("[") else pattern)
+    host = _host(pattern)
     return pattern if host is None else host.name

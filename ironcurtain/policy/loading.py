@@ -21,7 +21,7 @@ from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnot
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.roles import Role
 from ironcurtain.policy.rules import Policy, Rule
-from ironcurtain.structured import check_version, convert, parse_json, parse_toml
+from ironcurtain.structured import check_version, convert, parse_json, parse_toml, wrong
 from ironcurtain.toml_lines import Place
 
 FORMAT_VERSION = 1
@@ -156,7 +156,7 @@ def compiled_policy(data: Mapping[str, Any], name: str = "policy") -> Policy:
     document: _CompiledDocument = source.convert(dict(data), _CompiledDocument)
     return Policy(
         rules=_rules(source, document.rules),
-        protected=document.protected,
+        protected=_protected(source, document.protected),
         lists=_lists(source, document.lists, DynamicList),
         source=name,
     )
@@ -196,7 +196,7 @@ def _load_toml(path: Path) -> Policy:
         found = found.merged(load_annotations(path.parent / name))
     return Policy(
         rules=_rules(source, document.rules),
-        protected=document.protected,
+        protected=_protected(source, document.protected),
         lists=_lists(source, document.lists, _List),
         annotations=found.merged(_inline_annotations(source, document.tools)),
         approval=document.approval,
@@ -206,6 +206,13 @@ def _load_toml(path: Path) -> Policy:
 
 def _rules(source: _Source, rules: Sequence[Any]) -> tuple[Rule, ...]:
     return tuple(source.convert(rule, Rule, ("rules", index)) for index, rule in enumerate(rules))
+
+
+def _protected(source: _Source, paths: tuple[str, ...]) -> tuple[str, ...]:
+    for index, path in enumerate(paths):
+        if "\0" in path:
+            raise wrong(source.name, "a path has no NUL character", source.text, ("protected", index))
+    return paths
 
 
 def _lists(source: _Source, lists: Mapping[str, Any], kind: type[DynamicList]) -> dict[str, DynamicList]:

@@ -27,6 +27,8 @@ class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"{', '.join(wrong)} is no role of paths")
         if not self.within:
             raise ValueError("within needs a directory")
+        if "\0" in self.within:
+            raise ValueError("a path has no NUL character")
 
 
 class DomainsCondition(Struct, frozen=True, forbid_unknown_fields=True):

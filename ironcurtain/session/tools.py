@@ -194,7 +194,10 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         redactor=services.redactor,
         surroundings=around,
         events=teller(core.emit, services.redactor, paths),
-        limits=Limits(durable=services.settings.audit.durability == "every-call"),
+        limits=Limits(
+            repeats=services.settings.limits.repeated_calls,
+            durable=services.settings.audit.durability == "every-call",
+        ),
     )
     for name in proxy.unsandboxed:
         told = f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked"

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.files import (
     BY_LIMIT,
@@ -58,23 +59,21 @@ class RequestTests(SynchronousTestCase):
 
 class ResponseTests(SynchronousTestCase):
     def test_the_smallest_answers(self) -> None:
-        self.assertEqual(read_response(b'{"decision":"approved"}'), Response(Outcome.APPROVED, None, ""))
-        self.assertEqual(read_response(b'{"decision":"denied"}'), Response(Outcome.DENIED, None, ""))
+        self.assertEqual(read_response("f", b'{"decision":"approved"}'), Response(Outcome.APPROVED, None, ""))
+        self.assertEqual(read_response("f", b'{"decision":"denied"}'), Response(Outcome.DENIED, None, ""))
 
     def test_all_members_and_unknown_ones(self) -> None:
         data = b'{"decision":"approved","argumentsDigest":"d1","by":"ada","note":{"x":1}}\n'
-        self.assertEqual(read_response(data), Response(Outcome.APPROVED, "d1", "ada"))
+        self.assertEqual(read_response("f", data), Response(Outcome.APPROVED, "d1", "ada"))
 
     def test_only_the_exact_word_approves(self) -> None:
         for word in ("Approved", "approve", "yes", "approved ", "APPROVED", "expired", ""):
-            response = read_response(json.dumps({"decision": word}).encode())
-            assert response is not None
+            response = read_response("f", json.dumps({"decision": word}).encode())
             self.assertEqual(response.outcome, Outcome.DENIED, word)
 
     def test_who_answered_is_safe_to_show(self) -> None:
         evil = "ada\x1b[2J\n\u202e" + "x" * 50_000
-        response = read_response(json.dumps({"decision": "approved", "by": evil}).encode())
-        assert response is not None
+        response = read_response("f", json.dumps({"decision": "approved", "by": evil}).encode())
         self.assertLess(len(response.by), BY_LIMIT + 40)
         self.assertTrue(response.by.isprintable())
 
@@ -90,15 +89,22 @@ class ResponseTests(SynchronousTestCase):
             b"\xff" * 9,
             b"[" * 10**5,
         ):
-            self.assertIsNone(read_response(data), data[:20])
+            self.assertRaises(ConfigurationError, read_response, "f", data)
+
+    def test_a_member_that_stands_twice_is_named(self) -> None:
+        with self.assertRaisesRegex(ConfigurationError, '"decision" stands twice'):
+            read_response("f", b'{"decision":"denied","decision":"approved"}')
 
     def test_no_part_of_an_answer_approves(self) -> None:
         whole = b'{"by":"ada","decision":"approved","argumentsDigest":"0123"}'
         for length in range(len(whole)):
-            self.assertIsNone(read_response(whole[:length]), length)
+            self.assertRaises(ConfigurationError, read_response, "f", whole[:length])
 
     @settings(deadline=None)
     @given(st.binary(max_size=60))
     def test_no_accident_approves(self, data: bytes) -> None:
-        response = read_response(data)
-        self.assertTrue(response is None or response.outcome is Outcome.DENIED or b"approved" in data)
+        try:
+            response = read_response("f", data)
+        except ConfigurationError:
+            return
+        self.assertTrue(response.outcome is Outcome.DENIED or b"approved" in data)

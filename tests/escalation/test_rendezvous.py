@@ -6,6 +6,7 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation import Answer, Escalation, Outcome
@@ -149,6 +150,28 @@ class AnswerTests(RendezvousTestCase):
         self.clock.advance(0.01)
         self.rendezvous.scan()
         self.assertTaken(asked, Outcome.DENIED, "file:unreadable answer file")
+
+    def test_a_member_that_stands_twice_is_a_no(self) -> None:
+        escalation, asked = self.ask()
+        self.answer(escalation, b'{"decision":"denied","decision":"approved"}')
+        with capturedLogs() as logs:
+            self.clock.advance(PATIENCE)
+            self.rendezvous.scan()
+        self.assertTaken(asked, Outcome.DENIED, "file:unreadable answer file")
+        self.assertIn('"decision" stands twice', "".join(formatEvent(event) for event in logs))
+
+    def test_an_answer_that_came_too_late_goes(self) -> None:
+        first, asked = self.ask()
+        self.queue.decide(first.number, Outcome.DENIED, "ada")
+        self.assertEqual(self.successResultOf(asked).outcome, Outcome.DENIED)
+        second, waiting = self.ask()
+        for escalation in (first, second):
+            self.answer(escalation, b"{", written=TIMEOUT)
+        (self.directory / "notes.txt").write_bytes(b"mine")
+        self.rendezvous.scan()
+        self.assertNoResult(waiting)
+        self.assertEqual(self.names(), ["notes.txt", request_name(second.id), response_name(second.id)])
+        waiting.cancel()
 
     def test_other_arguments_than_shown_are_ignored(self) -> None:
         escalation, asked = self.ask()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,23 @@ class PolicyTests(Base):
         methods = {message["method"] for message in self.top.seen_by_server()}
         self.assertFalse({"tools/call", "resources/read"} & methods)
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 2)
+
+
+class OwnFaultTests(Base):
+    """What fails here, and not at a server, is told without the names of our files."""
+
+    async def test_no_file_of_ours_is_named(self) -> None:
+        def out_of_files(*arguments: Any, **more: Any) -> None:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/home/ada/.ironcurtain/escalation-number")
+
+        agent = await self.agent(escalate=["echo"])
+        self.patch(self.top.escalations, "ask", out_of_files)
+        answer = await agent.call("fake__echo", {"a": 1})
+        self.assertEqual(code(answer), "backend-failed")
+        self.assertEqual(
+            text(answer), "FAILED: IronCurtain itself could not do this (Too many open files); its log says more"
+        )
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
 
 
 class AuditTests(Base):
@@ -88,6 +107,12 @@ class AuditTests(Base):
         await agent.call("fake__echo", {"text": "the secret of show leaks"})
         self.assertEqual(self.top.records("call")[-1]["arguments"], {"text": "the [redacted] leaks"})
         self.assertNotIn(Secret("secret of show").reveal(), self.top.audit.path.read_text())
+
+    async def test_what_a_server_has_in_its_environment_is_not_recorded(self) -> None:
+        agent = await self.agent(fake_server(ACCOUNT="blue-whale-42", STAGE="production", SHOP_TOKEN="wonderful"))
+        await agent.call("fake__echo", {"text": "blue-whale-42 is wonderful in production"})
+        recorded = self.top.records("call")[-1]["arguments"]
+        self.assertEqual(recorded, {"text": "[redacted] is [redacted] in production"})
 
     def break_audit(self) -> None:
         """From now on, nothing can be recorded."""

@@ -11,7 +11,7 @@ from ironcurtain.escalation.queue import LIMIT
 from ironcurtain.mcp_proxy.calls import CallDecided
 from ironcurtain.mcp_proxy.gate import Limits
 from tests.mcp_proxy.support import RawAgent, fake_server, until
-from tests.mcp_proxy.test_calls import code
+from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
 
 CALLS = 300
@@ -59,3 +59,11 @@ class FloodTests(Base):
         decisions = [(record["number"], record["outcome"]) for record in self.top.records("decision")]
         self.assertEqual(decisions.count((first.number, "approved")), 10)
         self.assertEqual(len({record["callId"] for record in self.top.records("decision")}), 20)
+
+    async def test_repetitions_are_counted_for_each_client(self) -> None:
+        first = await self.agent(limits=Limits(repeats=2))
+        second = await self.top.agent()
+        for client in (first, second):
+            answers = [await client.call("fake__echo", {"a": 1}) for _ in range(3)]
+            self.assertEqual(["_meta" in answer["result"] for answer in answers], [False, False, True])
+            self.assertIn("this client made the same call more than 2 times within 60 s", text(answers[-1]))

@@ -131,6 +131,7 @@ class ReadTests(SynchronousTestCase):
         self.assertIn("version", self.refused({}, version=2))
 
     def test_what_is_no_file(self) -> None:
-        for text in (b"", b"{", b"[]", b"{}", b'{"mcpServers": []}', b"\xff"):
+        twice = b'{"mcpServers": {}, "mcpServers": {}}'
+        for text in (b"", b"{", b"[]", b"{}", b'{"mcpServers": []}', b"\xff", twice):
             with self.assertRaises(ConfigurationError):
                 read_servers(text, "mcp-servers.json", workspace="/w", home="/h")

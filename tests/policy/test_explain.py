@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy import ToolCall
 from ironcurtain.policy.check import check
+from ironcurtain.policy.domains import DomainPatterns, flaw
 from ironcurtain.policy.explain import explain
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
+from ironcurtain.policy.targets import git_target, web_target
 from ironcurtain.policy.trace import Trace
 from tests.policy.test_cases import judged
 from tests.policy.worlds import CASES, World, filled, rule
@@ -95,6 +99,8 @@ class CheckTests(SynchronousTestCase):
             ([rule("a", "deny", paths=near), rule("b", "allow", paths=far)], []),
             ([rule("a", "deny", domains=web)], ["missing-list", "empty-list"]),
             ([rule("a", "deny", domains={**web, "allowed": ["https://a.test"]})], ["no-domain"]),
+            ([rule("a", "deny", lists=[{**web, "allowed": ["a.test:1"], "matchType": "domains"}])], ["no-domain"]),
+            ([rule("a", "deny", lists=[{**web, "allowed": ["a.test:1"], "matchType": "identifiers"}])], []),
             ([rule("a", "allow")], ["allows-everything"]),
             ([rule("a", "allow", server=["fetch"])], ["allows-server"]),
             ([rule("a", "allow", domains={**web, "allowed": ["*"]})], ["wildcard"]),
@@ -102,3 +108,61 @@ class CheckTests(SynchronousTestCase):
         ):
             self.assertEqual(self.codes(*rules), expected, rules)
         self.assertEqual(self.codes(lists={"x": {"values": ["a"]}}), ["unused-list"])
+
+    def test_protected_paths_that_protect_nothing(self) -> None:
+        good = ["/srv/x", "~", "~/x", "/workspace", "/workspace/x"]
+        self.assertEqual(self.codes(protected=[*good, "secrets", "./x", "~ada/x", ""]), ["no-path"] * 4)
+
+    def test_patterns_that_match_nothing_say_why(self) -> None:
+        for pattern, why in (
+            ("https://a.test", "scheme"),
+            ("https://a.test/x", "scheme"),
+            ("a.test:443", "no port"),
+            ("a.test:443/x/y", "no port"),
+            ("me@a.test", "no host"),
+            ("a test", "no host"),
+            (" a.test", "no host"),
+            ("a..test", "no host"),
+            ("", "no host"),
+            ("*.", "no host"),
+            ("1.2.3.999", "no host"),
+            ("a.*.test", "stands alone"),
+            ("*a.test", "stands alone"),
+            ("a.*", "stands alone"),
+            ("*.*.test", "stands alone"),
+            ("**", "stands alone"),
+            ("*.1.2.3.4", "an address"),
+            ("*.::1", "an address"),
+            ("*.a.test/x/y", "one host"),
+            ("*/x/y", "one host"),
+            ("a.test/", "host/owner/name"),
+            ("a.test/x/y/", "host/owner/name"),
+            ("a.test/x/y.git", "host/owner/name"),
+        ):
+            self.assertIn(why, flaw(pattern), pattern)
+            (finding,) = (
+                finding
+                for finding in check(
+                    compiled_policy(
+                        {"rules": [rule("a", "deny", domains={"roles": ["git-remote-url"], "allowed": [pattern]})]}
+                    ),
+                    tool_annotations(CASES["annotations"]),
+                )
+                if finding.code == "no-domain"
+            )
+            self.assertIn(flaw(pattern), finding.message)
+        for pattern in ("*", "a.test", "A.Test", "*.a.test", "a.test.", "1.2.3.4", "::1", "[::1]", "b\u00fccher.test"):
+            self.assertEqual(flaw(pattern), "", pattern)
+        self.assertEqual(flaw("a.test/x/y"), "")
+
+    def test_a_repository_is_a_remote_alone(self) -> None:
+        for roles, expected in ((["fetch-url"], ["no-domain"]), (["fetch-url", "git-remote-url"], [])):
+            found = self.codes(rule("a", "deny", domains={"roles": roles, "allowed": ["a.test/x/y"]}))
+            self.assertEqual(found, expected, roles)
+
+    @given(st.text("ab.*:/[]1-@ ", max_size=9), st.text("ab.1", min_size=1, max_size=9))
+    def test_what_is_said_to_match_nothing_matches_nothing(self, pattern: str, name: str) -> None:
+        if flaw(pattern):
+            remote = git_target(f"https://{name}/a/b.git")
+            for target in (web_target(f"https://{name}/a"), remote, git_target(f"https://[::1]/{name}")):
+                self.assertFalse(DomainPatterns([pattern]).match(target), (pattern, target))

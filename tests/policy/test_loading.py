@@ -99,6 +99,8 @@ class TomlTests(_FileTests):
             ('path = ["read-path"]', 'path = ["reads"]', "tools.files.read.args.path[0]", 6),
             ("[approval.shell]", "[aproval.shell]", "aproval", 23),
             ('protected = ["~/.ssh"]', "protected = [1]", "protected[0]", 2),
+            ('protected = ["~/.ssh"]', 'protected = ["~/.ssh", "/srv/\\u0000x"]', "protected[1]", 2),
+            ('within = "~/Documents"', 'within = "~/Doc\\u0000"', "rules[0].if.paths", 11),
             ("version = 1", "version = 2", "version", 1),
             ('name = "two"', 'name = "two" "', "", 15),
         ):
@@ -117,6 +119,8 @@ class TomlTests(_FileTests):
         (self.place / "bad.toml").write_bytes(b"\xff")
         self.assertRaises(ConfigurationError, load_policy, self.place / "bad.toml")
         self.assertRaises(ConfigurationError, load_policy, self.write("bad.json", "{"))
+        twice = self.write("twice.json", '{"rules": [{"name": "a", "then": "deny", "then": "allow"}]}')
+        self.assertIn('"then" stands twice', str(self.assertRaises(ConfigurationError, load_policy, twice)))
         self.assertRaises(ConfigurationError, load_policy, self.write("list.json", []))
 
     def test_what_is_no_regular_file_is_refused_at_once(self) -> None:
