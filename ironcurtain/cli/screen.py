@@ -49,7 +49,7 @@ class Screen:
         self._request = replace(self._request, terminal=LocalTerminal(reactor).size())
         if self._home.daemon_socket.exists():
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
-            if (info := await started_by(daemon, self._request)) is not None:
+            if (info := await started_by(daemon, self._request, notices=True)) is not None:
                 return await self._in_daemon(reactor, daemon, info)
         return await self._alone(reactor)
 
@@ -75,7 +75,7 @@ class Screen:
                 review_of(paths)
 
     async def _started(self, application: Application) -> Session:
-        progress = Progress(sys.stderr)
+        progress = Progress(sys.stderr, notices=True)
         try:
             return await application.manager.create(self._request, made=progress.follow)
         finally:

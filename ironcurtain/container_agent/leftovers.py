@@ -21,7 +21,7 @@ async def removed(container: Container, core: Core) -> None:
     except EngineUnavailable as e:
         told = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
         core.log_line("session", told)
-        core.emit(events.Progress(text=told))
+        core.emit(events.Notice(text=told))
 
 
 async def clear(engine: Engine, home: Home) -> list[str]:

@@ -165,7 +165,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
 
     def tell(sentence: str) -> None:
         core.log_line("session", sentence)
-        core.emit(events.Progress(text=sentence))
+        core.emit(events.Notice(text=sentence))
 
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
     for name in (server.name for server in servers if isinstance(server, CommandServer) and server.sandbox is None):

@@ -71,7 +71,7 @@ class RestartTests(ContainerTestCase):
         await self.stop_engine(ended=False)
         await self.world.manager.close(session, "enough")
         self.assertIs(session.state, State.CLOSED)
-        told = self.seen(session, events.Progress)[-1].text
+        told = self.seen(session, events.Notice)[-1].text
         self.assertIn(left["Names"][0].lstrip("/"), told)
         self.assertIn("ironcurtain gc", told)
         self.assertEqual(self.audit(session, "end")[0]["reason"], "enough")
