@@ -115,6 +115,7 @@ def serve(top: Path) -> None:
     from ironcurtain.audit import AuditLog
     from ironcurtain.escalation import EscalationQueue, closing_numbers
     from ironcurtain.mcp_proxy.launch import Ground
+    from ironcurtain.mcp_proxy.pin_files import PinFiles
     from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.pathmap import PathMap
@@ -151,6 +152,8 @@ def serve(top: Path) -> None:
             ground=Ground(dict(os.environ), str(top)),
             secret_command=lambda command: succeed(Secret(command)),
             new_id=lambda: f"call-{next(calls)}",
+            pins=PinFiles(top / "tool-definitions", time.time),
+            tell=lambda sentence: None,
             log_line=lambda server, line: None,
         ),
         events=lambda event: None,

@@ -180,6 +180,11 @@ class Home:
         return self.path / "downloads"
 
     @property
+    def tool_definitions(self) -> Path:
+        """Definitions of MCP servers' tools as they were accepted, a file for each server."""
+        return self.path / "tool-definitions"
+
+    @property
     def registry(self) -> Path:
         """One file a live session, for consoles of every process."""
         return self.path / "pty-registry"

@@ -9,6 +9,7 @@ by one, each within a time limit.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -162,6 +163,32 @@ async def started(part: S) -> S:
     """
     await part.start()
     return part
+
+
+async def to_its_end(work: Awaitable[T]) -> T:
+    """
+    Wait for a clean-up that nothing may cut short: a cancellation ends neither it nor the waiting.
+
+    What ends a command is sent to it more than once where a terminal's window is closed. So the clean-up must have an
+    end of its own, as :meth:`Lifecycle.stop` has.
+    """
+    outcome: list[Any] = []
+    waiting: Deferred[None] = Deferred()
+
+    def over(result: Any) -> None:
+        outcome.append(result)
+        if not waiting.called:
+            waiting.callback(None)
+
+    Deferred.fromCoroutine(_awaited(lambda: work)).addBoth(over)
+    while not outcome:
+        waiting = Deferred()
+        with suppress(CancelledError):
+            await waiting
+    (result,) = outcome
+    if isinstance(result, Failure):
+        result.raiseException()
+    return result  # type: ignore[no-any-return]
 
 
 async def _awaited(function: Callable[[], Awaitable[T]]) -> T:

@@ -163,6 +163,8 @@ def _ironcurtain(arguments: list[str]) -> None:
                 if not isinstance(command, click.Group):
                     return
                 rest = [*getattr(context, "_protected_args", ()), *context.args]  # click 9 will have all of it in args
+                if not rest and command.invoke_without_command:
+                    return
                 name, found, arguments = command.resolve_command(context, rest)
                 assert found is not None
                 command = found

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.lifecycle import STOP_SECONDS, Lifecycle, StartFailed
+from ironcurtain.lifecycle import STOP_SECONDS, Lifecycle, StartFailed, to_its_end
 
 NAMES = ("a", "b", "c", "d")
 
@@ -261,3 +261,36 @@ class StopTests(SynchronousTestCase):
         self.successResultOf(stopping)
         self.assertEqual(self.down, [str(number) for number in reversed(range(len(kinds)))])
         self.assertEqual(len(self.flushLoggedErrors()), len(kinds) - kinds.count("well"))
+
+
+class ToItsEndTests(SynchronousTestCase):
+    """A clean-up that nothing cuts short."""
+
+    def setUp(self) -> None:
+        self.work: Deferred[str] = Deferred()
+        self.done = False
+
+        async def clean_up() -> str:
+            told = await self.work
+            self.done = True
+            return told
+
+        self.waiting = Deferred.fromCoroutine(to_its_end(clean_up()))
+
+    def test_however_often_it_is_cancelled(self) -> None:
+        for _ in range(3):
+            self.waiting.cancel()
+            self.assertNoResult(self.waiting)
+        self.work.callback("all gone")
+        self.assertEqual((self.successResultOf(self.waiting), self.done), ("all gone", True))
+
+    def test_a_failure_is_told(self) -> None:
+        self.waiting.cancel()
+        self.work.errback(Unavailable("stuck"))
+        self.failureResultOf(self.waiting, Unavailable)
+
+    def test_work_that_is_done(self) -> None:
+        async def nothing() -> int:
+            return 7
+
+        self.assertEqual(self.successResultOf(Deferred.fromCoroutine(to_its_end(nothing()))), 7)

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "deny": ("escalations", "Refuse a waiting call."),
     "permissions": ("permissions", "List the approvals that were kept."),
     "revoke": ("permissions", "Take back an approval that was kept."),
+    "tools": ("tools", "List, show or accept definitions of tools that were withheld."),
     "escalation-listener": ("escalation_listener", "See what waits for a decision, and decide, on the whole screen."),
     "replay": ("replay", "Play the recording of a session's terminal."),
     "diff": ("diff", "Show what an agent changed in its workspace."),

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, settings
+from ironcurtain.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.home import Home
@@ -62,7 +64,7 @@ def examine(where: Home) -> Iterator[Finding]:
     """Look at everything, in the order in which it is needed."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    for check in (_home, _settings, _policy, _servers, _sandbox, _key, _daemon, _docker):
+    for check in (_home, _settings, _policy, _servers, _tools, _sandbox, _key, _daemon, _docker):
         try:
             yield from check(where)
         except Exception as e:
@@ -117,6 +119,20 @@ def _servers(where: Home) -> Iterator[Finding]:
         else:
             kept = "which follows no links" if is_own(server) else "in a sandbox"
             yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}")
+
+
+def _tools(where: Home) -> Iterator[Finding]:
+    from ironcurtain.mcp_proxy.pin_files import PinFiles
+
+    files, found = PinFiles(where.tool_definitions, time.time), 0
+    for server in files.servers():
+        pins = files.of(server).read()
+        found += len(pins)
+        if held := sorted(name for name, pin in pins.items() if pin.waiting is not None):
+            names = ", ".join(one_line(name, 64) for name in held[:5]) + (", ..." if len(held) > 5 else "")
+            mend = f"Look at what is new, and accept it or not: ironcurtain tools show {server}"
+            yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions changed: {names}", mend)
+    yield Finding("tools", OK, f"{found} definitions pinned")
 
 
 def _sandbox(_: Home) -> Iterator[Finding]:

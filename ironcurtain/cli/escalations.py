@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, fits_screen, home, print_json
 
 if TYPE_CHECKING:
     from ironcurtain.escalation import Outcome
@@ -63,7 +61,7 @@ async def _show(reactor: Any, number: int, json_output: bool) -> str:
     lines = [*whole_lines(view, time.time()), *([] if view.outcome else [how_to_approve(view)])]
     if json_output:
         print_json(view)
-    elif _fits(lines):
+    elif fits_screen(lines):
         click.echo("\n".join(lines))
     else:
         return "\n".join(lines)
@@ -112,14 +110,6 @@ def deny(number: str, session: str) -> None:
         raise click.UsageError("say which: deny NUMBER, deny all, or deny all --session S")
     else:
         _decide(int(number), Outcome.DENIED, None, False)
-
-
-def _fits(lines: list[str]) -> bool:
-    """Whether text needs no pager: a program reads it, or all of it is on the screen at once."""
-    if not sys.stdout.isatty():
-        return True
-    columns, rows = shutil.get_terminal_size()
-    return sum(len(line) // max(columns, 1) + 1 for line in lines) < rows
 
 
 def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> None:

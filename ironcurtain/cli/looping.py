@@ -24,6 +24,7 @@ from ironcurtain.cli.run import run
 from ironcurtain.cli.stream_writer import StreamWriter
 from ironcurtain.display import one_line
 from ironcurtain.home import Home
+from ironcurtain.lifecycle import to_its_end
 from ironcurtain.locks import is_held
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.kind import NAME, Options
@@ -98,7 +99,7 @@ class Looping:
             return await self._go(reactor, session)
         finally:
             self._agent = None
-            await application.stop("the command ends")
+            await to_its_end(application.stop("the command ends"))
             if paths is not None:
                 review_of(paths)
 

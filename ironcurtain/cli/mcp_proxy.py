@@ -49,6 +49,7 @@ def mcp_proxy(
 
     async def serve(reactor: Any) -> None:
         from ironcurtain.assembly import Application
+        from ironcurtain.lifecycle import to_its_end
 
         application = Application.alone(reactor, where, os.environ)
         await application.start()
@@ -58,6 +59,6 @@ def mcp_proxy(
                 click.echo(f"Session {session.number} serves MCP on {socket}. Ctrl-C ends it.", err=True)
             await session.ended()
         finally:
-            await application.stop("the command ends")
+            await to_its_end(application.stop("the command ends"))
 
     run(serve)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,6 +52,14 @@ def print_settings(values: Mapping[str, Any], origins: Mapping[str, str], json_o
         return
     rows = [(name, _shown(values.get(name)), origin) for name, origin in origins.items()]
     print_table(("SETTING", "VALUE", "FROM"), rows)
+
+
+def fits_screen(lines: Sequence[str]) -> bool:
+    """:returns: whether text needs no pager: a program reads it, or all of it is on the screen at once."""
+    if not sys.stdout.isatty():
+        return True
+    columns, rows = shutil.get_terminal_size()
+    return sum(len(line) // max(columns, 1) + 1 for line in lines) < rows
 
 
 def _shown(value: object) -> str:

@@ -25,6 +25,7 @@ from ironcurtain.display import one_line, paragraphs
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.home import Home
+from ironcurtain.lifecycle import to_its_end
 from ironcurtain.locks import is_held
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import EscalationRaised, Stamped
@@ -102,7 +103,7 @@ class Play:
                 status = await self._talk(reactor, application.api, session.info, again=True)
             return status
         finally:
-            await application.stop("the command ends")
+            await to_its_end(application.stop("the command ends"))
             if paths is not None:
                 review_of(paths)
 

@@ -10,10 +10,13 @@ from typing import TextIO
 from ironcurtain.display import one_line, shorten
 from ironcurtain.errors import Unavailable
 from ironcurtain.operations.api import SessionApi
+from ironcurtain.session.events import Notice, Stamped
 from ironcurtain.session.events import Progress as ProgressEvent
-from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
+
+CLEAR = "\r\x1b[K"
+"""Begins a terminal's line anew."""
 
 
 class Progress:
@@ -21,9 +24,11 @@ class Progress:
     Shows it as lines; on a terminal as one line that changes, and goes in the end.
 
     :param stream: standard error.
+    :param notices: whether to show, as lines that stay, also what the person should know; where nothing else shows it.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, notices: bool = False) -> None:
+        self._notices = notices
         self._stream, self._terminal = stream, stream.isatty()
         self._seen = 0
         self._stop: Callable[[], object] = lambda: None
@@ -37,6 +42,9 @@ class Progress:
         self._seen = stamped.sequence
         if isinstance(stamped.event, ProgressEvent):
             self._show(stamped.event.text)
+        elif isinstance(stamped.event, Notice) and self._notices:
+            self._stream.write(f"{CLEAR if self._terminal else ''}{one_line(stamped.event.text)}\n")
+            self._stream.flush()
 
     @property
     def heard_any(self) -> bool:
@@ -47,7 +55,7 @@ class Progress:
         """Show no more."""
         self._stop()
         if self._terminal and self._seen:
-            self._stream.write("\r\x1b[K")
+            self._stream.write(CLEAR)
             self._stream.flush()
 
     def _more(self, session: Session) -> None:
@@ -56,19 +64,20 @@ class Progress:
 
     def _show(self, text: str) -> None:
         if self._terminal:
-            self._stream.write(f"\r\x1b[K{shorten(text, shutil.get_terminal_size().columns - 1)}")
+            self._stream.write(f"{CLEAR}{shorten(text, shutil.get_terminal_size().columns - 1)}")
         else:
             self._stream.write(f"{one_line(text, 200)}\n")
         self._stream.flush()
 
 
-async def started_by(daemon: SessionApi, request: SessionRequest) -> SessionInfo | None:
+async def started_by(daemon: SessionApi, request: SessionRequest, notices: bool = False) -> SessionInfo | None:
     """
     Start a session in the daemon, and show its progress.
 
+    :param notices: as for :class:`Progress`.
     :returns: the session; ``None`` if only the socket is left, of a daemon that was killed.
     """
-    progress = Progress(sys.stderr)
+    progress = Progress(sys.stderr, notices)
     try:
         return await daemon.start(request, progress.heard)
     except Unavailable:

@@ -132,6 +132,7 @@ def _of_agent(agent: str) -> Iterator[Report]:
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
     from ironcurtain.home import person_home
+    from ironcurtain.lifecycle import to_its_end
     from ironcurtain.prove.containers import prove as prove_container
     from ironcurtain.prove.outside import Outside
     from ironcurtain.session.model import SessionRequest
@@ -145,6 +146,6 @@ def _of_agent(agent: str) -> Iterator[Report]:
                 engine = Engine.find(reactor, os.environ)
                 return await prove_container(f"agent {agent}, in its container", engine, session.id, outside)
         finally:
-            await application.stop("the command ends")
+            await to_its_end(application.stop("the command ends"))
 
     yield run(main)

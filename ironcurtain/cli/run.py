@@ -66,12 +66,15 @@ def run(
 
 
 def _quiet_log() -> None:
-    """Only what went wrong inside reaches standard error; all else is in the session's own log."""
+    """
+    Only what went wrong inside reaches standard error, and what has a field ``for_person``; all else is in the
+    session's own log.
+    """
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
     @implementer(ILogObserver)
     def show(event: LogEvent) -> None:
-        if event.get("log_level", LogLevel.info) >= LogLevel.critical:
+        if event.get("log_level", LogLevel.info) >= LogLevel.critical or event.get("for_person"):
             sys.stderr.write(f"ironcurtain: {eventAsText(event, includeTimestamp=False)}\n")
 
     globalLogBeginner.beginLoggingTo([show], redirectStandardIO=False, discardBuffer=True)

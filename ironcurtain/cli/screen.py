@@ -21,6 +21,7 @@ from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home import Home
+from ironcurtain.lifecycle import to_its_end
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.keys import QUIT
@@ -36,20 +37,19 @@ class Screen:
 
     def __init__(self, home: Home, request: SessionRequest) -> None:
         self._home, self._request = home, request
-        self._ending = False
 
     def run(self) -> int:
         """
         :returns: the exit status: that of the agent's program; 0 if it was left.
         :raises NoTerminal: standard input or output is none.
         """
-        return run(self._main, lambda number: self._ending)  # what ends it is sent twice where a window is closed
+        return run(self._main)
 
     async def _main(self, reactor: Any) -> int:
         self._request = replace(self._request, terminal=LocalTerminal(reactor).size())
         if self._home.daemon_socket.exists():
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
-            if (info := await started_by(daemon, self._request)) is not None:
+            if (info := await started_by(daemon, self._request, notices=True)) is not None:
                 return await self._in_daemon(reactor, daemon, info)
         return await self._alone(reactor)
 
@@ -70,13 +70,12 @@ class Screen:
             click.echo(f"Session {session.number}, in this process. {KEYS}.", err=True)
             return await self._view(reactor, application, session)
         finally:
-            self._ending = True
-            await application.stop("the command ends")
+            await to_its_end(application.stop("the command ends"))
             if paths is not None:
                 review_of(paths)
 
     async def _started(self, application: Application) -> Session:
-        progress = Progress(sys.stderr)
+        progress = Progress(sys.stderr, notices=True)
         try:
             return await application.manager.create(self._request, made=progress.follow)
         finally:

@@ -59,6 +59,11 @@ class Container:
         self._memory_kills = 0
         self.id = ""
 
+    @property
+    def name(self) -> str:
+        """What the Engine calls it, for people."""
+        return self._spec.name
+
     async def start(self) -> tuple[Finding, ...]:
         """
         Create, start and probe it. If that fails or is cancelled, nothing of it is left.
@@ -114,7 +119,7 @@ class Container:
                 await self._engine.wait(self.id)
             self._on_death(await self._death())
         except EngineUnavailable as e:
-            self._on_death(ContainerDied(f"the container is out of sight: {e}"))
+            self._on_death(out_of_sight(e))
         except CancelledError:
             return
 
@@ -160,6 +165,11 @@ class Container:
         except EngineError as e:
             if e.status not in (404, 409):  # it is gone, or going
                 raise
+
+
+def out_of_sight(why: EngineUnavailable) -> ContainerDied:
+    """:returns: that nothing is known of a container any more, as its Engine is gone."""
+    return ContainerDied(f"the container is out of sight: {why}")
 
 
 def last_words(said: str) -> str:

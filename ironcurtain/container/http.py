@@ -14,6 +14,7 @@ from twisted.internet.endpoints import UNIXClientEndpoint
 from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.internet.task import Cooperator
+from twisted.logger import Logger
 from twisted.web.client import (
     URI,
     Agent,
@@ -41,6 +42,12 @@ CONNECT_SECONDS = 5.0
 
 CALL_SECONDS = 60.0
 """How long it may be silent in the middle of a call (our choice; creating a container on a busy disk takes seconds)."""
+
+FIRST_SECONDS = 10.0
+"""How long it may take for its first answer, which costs it nothing (our choice); people wait for it."""
+
+NOTICE_SECONDS = 3.0
+"""After how long a person is told that it is waited for (our choice)."""
 
 Query = Mapping[str, str | bytes]
 """The parameters of a call; those that are no text are bytes."""
@@ -72,6 +79,8 @@ class EngineHttp:
 
     :param socket: path of its socket.
     """
+
+    log = Logger()
 
     def __init__(self, reactor: Any, socket: str) -> None:
         self._reactor, self._socket = reactor, socket
@@ -142,7 +151,12 @@ class EngineHttp:
 
         :raises EngineUnavailable: it is too old, besides.
         """
-        response = await self._exchange("GET", "/_ping", None, "text/plain", lambda _: None, CALL_SECONDS)
+        notice = self._reactor.callLater(NOTICE_SECONDS, self._tell_that_it_waits)
+        try:
+            response = await self._exchange("GET", "/_ping", None, "text/plain", lambda _: None, FIRST_SECONDS)
+        finally:
+            if notice.active():
+                notice.cancel()
         spoken = response.headers.getRawHeaders("api-version") or [""]
         version = _version(spoken[0])
         if response.code != 200 or version < OLDEST:
@@ -190,6 +204,10 @@ class EngineHttp:
             watch.stop()
             connections.drop()
         return response
+
+    def _tell_that_it_waits(self) -> None:
+        text = "waiting for the Docker Engine at {address}, up to {seconds:.0f} s"
+        self.log.info(text, address=self.address, seconds=FIRST_SECONDS, for_person=True)
 
     def _cooperator(self) -> Cooperator:
         return Cooperator(scheduler=lambda work: self._reactor.callLater(0, work))

@@ -84,11 +84,13 @@ class ScreenedContainer(Container):
 
     async def _end(self) -> None:
         self._terminal.flow()
-        with suppress(EngineError):  # whatever it is, removing ends it
-            await self._engine.stop(self.id, STOP_SECONDS)
-        if self._watching is not None:
-            await self._watching
-        self._terminal.close()
+        try:
+            with suppress(EngineError):  # whatever it is, removing ends it
+                await self._engine.stop(self.id, STOP_SECONDS)
+            if self._watching is not None:
+                await self._watching
+        finally:
+            self._terminal.close()
         await self._remove()
 
     async def _said(self) -> str:

@@ -11,9 +11,10 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import Adapter, Facts, TurnFailed, TurnOutcome
-from ironcurtain.container.container import Container, Ended
-from ironcurtain.container.errors import ContainerDied
+from ironcurtain.container.container import Container, Ended, out_of_sight
+from ironcurtain.container.errors import ContainerDied, EngineUnavailable
 from ironcurtain.container.findings import Finding
+from ironcurtain.container_agent.leftovers import removed
 from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
 from ironcurtain.container_agent.tools import Proxies
 from ironcurtain.container_agent.traffic import Traffic
@@ -67,6 +68,7 @@ class ContainerAgent:
         self._core, self._proxies, self._adapter, self._facts = core, proxies, adapter, facts
         self._making, self._traffic, self._answered = making, traffic, answered
         self._container: Container | None = None
+        self._dead: Container | None = None
         self._removing: Deferred[None] | None = None
         self._oriented = False
         self._running: Deferred[Ended] | None = None
@@ -108,10 +110,10 @@ class ContainerAgent:
 
     async def stop(self) -> None:
         """End the container and all in it, and remove it."""
-        if self._container is not None:
-            container, self._container = self._container, None
-            await container.stop()
         await self._removed()
+        if (container := self._container or self._dead) is not None:
+            self._container = self._dead = None
+            await removed(container, self._core)
 
     def usage(self) -> Usage:
         """:returns: what the message used so far."""
@@ -125,6 +127,9 @@ class ContainerAgent:
 
     async def _open(self) -> Container:
         await self._removed()
+        if self._dead is not None:  # the next one has its name
+            await self._dead.stop()
+            self._dead = None
         container = await self._making.container(self._died)
         findings = await container.start()
         self._core.audit.append("container", containerId=container.id, checked=_words(findings))
@@ -191,7 +196,8 @@ class ContainerAgent:
             if self._abort is not None:
                 raise self._abort from None
             raise
-        except ContainerDied as e:
+        except (ContainerDied, EngineUnavailable) as error:
+            e = error if isinstance(error, ContainerDied) else out_of_sight(error)
             self._running = None
             self._died(e)
             raise _without_container(e) from None
@@ -208,15 +214,21 @@ class ContainerAgent:
     def _died(self, why: ContainerDied) -> None:
         if self._container is None:  # the run of the program and the watch both see it
             return
-        container, self._container = self._container, None
+        self._dead, self._container = self._container, None
         self._core.emit(events.ContainerEnded(reason=str(why)))
         self._core.audit.append("container-end", reason=str(why))
         self.interrupt(_without_container(why))
-        self._removing = Deferred.fromCoroutine(container.stop())
-        self._removing.addErrback(lambda failure: self.log.failure("a dead container was not removed", failure))
+        self._removing = Deferred.fromCoroutine(self._remove(self._dead))
+
+    async def _remove(self, container: Container) -> None:
+        try:
+            await container.stop()
+            self._dead = None
+        except IronCurtainError as e:  # it is tried again before the next one is made
+            self.log.warn("a dead container is not removed yet: {error}", error=e)
 
     async def _removed(self) -> None:
-        """Wait until the container before is gone: the next one has its name."""
+        """Wait until the container before is gone, or cannot be removed now."""
         if self._removing is not None:
             await self._removing
             self._removing = None

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import shutil
 
+from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
+from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container.sweep import sweep
 from ironcurtain.home import Home
 from ironcurtain.locks import is_held
+from ironcurtain.session import events
+from ironcurtain.session.parts import Core
+
+
+async def removed(container: Container, core: Core) -> None:
+    """End and remove the container of a session that closes; where no Engine answers, tell what is left."""
+    try:
+        await container.stop()
+    except EngineUnavailable as e:
+        told = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
+        core.log_line("session", told)
+        core.emit(events.Notice(text=told))
 
 
 async def clear(engine: Engine, home: Home) -> list[str]:

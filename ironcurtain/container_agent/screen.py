@@ -13,6 +13,7 @@ from ironcurtain.container.engine import Engine
 from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.terminal import ContainerTerminal, waiting
+from ironcurtain.container_agent.leftovers import removed
 from ironcurtain.container_agent.tools import Proxies
 from ironcurtain.container_agent.traffic import Traffic
 from ironcurtain.errors import SessionError, UsageError
@@ -114,7 +115,7 @@ class ScreenAgent:
         """End the program, and remove its container."""
         self._stopping = True
         if self._container is not None:
-            await self._container.stop()
+            await removed(self._container, self._core)
 
     def usage(self) -> Usage:
         """:returns: what it used so far."""

@@ -25,9 +25,6 @@ from ironcurtain.policy.verdict import Resource, Verdict
 DOMAIN_RULE = "structural-domain-escalate"
 """The one check of the engine's own whose escalation can be kept: it looks at nothing but the host."""
 
-_NEVER = frozenset(("changed-definition", "hidden-text"))
-"""Rules that ask about a tool's definition, and not about what the call does."""
-
 VALUE_LIMIT = 200
 """Most characters of a value that are repeated where it is said for which calls an approval stands (our choice)."""
 
@@ -159,7 +156,7 @@ def is_plain(path: str) -> bool:
 def _can_be_kept(rule: str, resources: Iterable[Resource]) -> bool:
     if rule == DOMAIN_RULE:  # it comes before the rules, which have nothing else to say about the same host
         return all(resource.role == "fetch-url" for resource in resources)
-    return rule not in _NEVER and not rule.startswith("structural-")
+    return not rule.startswith("structural-")
 
 
 def _place(resource: Resource, home: str, is_directory: Callable[[str], bool]) -> Place | None:

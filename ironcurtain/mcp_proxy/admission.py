@@ -25,12 +25,16 @@ from ironcurtain.escalation.permission import make_scope
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.policy import Decision, Verdict
 
 REMINDER_SECONDS = 10.0
 """How often the caller hears that a person still decides: agents give up after 60 s of silence, some earlier."""
 
 BREAKER_RULE = "circuit-breaker"
+
+WITHHELD_CODE = "tool-withheld"
+"""What a caller is told of a tool whose definition waits for a person."""
 
 _REFUSALS = {
     Outcome.DENIED: ("denied-by-person", "ESCALATION DENIED: a person refused this call"),
@@ -147,6 +151,8 @@ class Admission:
         sequence = self._audit.extend((*self._outcomes(), ("call", fields)))
         self._tell(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
         if decision is Decision.DENY:
+            if rule in WITHHELD:
+                raise Refused("denied", WITHHELD_CODE, f"TOOL WITHHELD: {reason} (rule {rule})", rule)
             why = BREAKER_RULE if rule == BREAKER_RULE else "denied-by-rule"
             raise Refused("denied", why, f"DENIED: {reason} (rule {rule})", rule)
         return sequence

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred, DeferredList, succeed
 from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import deferLater
+from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
-from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, ToolDefinition
+from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, Sighting, ToolDefinition
 from ironcurtain.mcp_proxy.listing import fetch_all
 from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.pins import told_of_withheld
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
+from ironcurtain.mcp_proxy.session_pins import SessionPins
 
 REFRESH_SECONDS = 0.2
 """Between two fetches of the same list, however often the server says that it changed (our choice)."""
+
+WATCH_SECONDS = 1.0
+"""How often it is looked whether a person accepted what is withheld, as long as something is (our choice)."""
 
 UPDATED = "notifications/resources/updated"
 
@@ -44,6 +49,8 @@ class Backends:
     """
     :param backends: in the order of their configuration.
     :param questions: answers what they ask.
+    :param pins: what counts of the definitions of their tools.
+    :param tell: takes a sentence for the person whose session it is.
     """
 
     log = Logger()
@@ -56,13 +63,18 @@ class Backends:
         audit: AuditLog,
         outward: Outward,
         clock: IReactorTime,
+        pins: SessionPins,
+        tell: Callable[[str], None],
     ) -> None:
-        self.catalogue = Catalogue([backend.name for backend in backends], outward.text)
+        self.catalogue = Catalogue([backend.name for backend in backends], outward.text, pins.see)
         self.agents: list[Agent] = []
         self.level: str | None = None
         """The least severity of log messages that an agent asked for."""
         self._backends = {backend.name: backend for backend in backends}
         self._questions, self._audit, self._outward, self._clock = questions, audit, outward, clock
+        self._pins, self._tell_person = pins, tell
+        self._watch = LoopingCall(self.look_again)
+        self._watch.clock = clock
         self._unsettled = set(self._backends)
         self._waiting: list[Deferred[None]] = []
         self._agent_capabilities: Mapping[str, Any] | None = None
@@ -78,6 +90,7 @@ class Backends:
 
     async def stop(self) -> None:
         """Stop all backends, side by side."""
+        self._stop_watching()
         for refresh in list(self._refreshes):
             refresh.cancel()
         stops = [Deferred.fromCoroutine(backend.stop()) for backend in self._backends.values()]
@@ -121,12 +134,21 @@ class Backends:
 
     def tools(self) -> list[ToolDefinition]:
         """:returns: what can be called now."""
-        return list(self.catalogue.tools.values())
+        return list(self.catalogue.offered.values())
 
-    def accept(self, tool: ToolDefinition) -> None:
-        """A person let a call of a held tool through: its latest definition counts from now on."""
-        self.catalogue.accept(tool.server, tool.name)
-        self._tell_all(TOOLS.changed, None)
+    def look_again(self) -> None:
+        """Use what a person accepted meanwhile."""
+        if not self._watch.running:
+            return
+        for server in self.catalogue.withholding():
+            try:
+                if self._pins.changed(server):
+                    self._record(server, self.catalogue.pin_again(server))
+                    self._tell_all(TOOLS.changed, None)
+            except IronCurtainError as e:
+                self.log.warn("tools of MCP server {name} stay withheld: {error}", name=server, error=e)
+        if not self.catalogue.withholding():
+            self._stop_watching()
 
     # Agents
 
@@ -237,10 +259,24 @@ class Backends:
             del self._refreshing[key]
 
     async def _load(self, backend: Backend, kind: Kind) -> None:
-        sightings = self.catalogue.take(backend.name, kind, await fetch_all(backend, kind))
-        if sightings:
-            seen = [{"tool": s.tool, "digest": s.digest, "held": s.held} for s in sightings]
-            self._audit.append("tools", server=backend.name, tools=seen)
+        self._record(backend.name, self.catalogue.take(backend.name, kind, await fetch_all(backend, kind)))
+        if kind is TOOLS and self.catalogue.withholding() and not self._watch.running:
+            self._watch.start(WATCH_SECONDS, now=False)
+
+    def _record(self, server: str, sightings: Sequence[Sighting]) -> None:
+        if not sightings:
+            return
+        seen = [
+            {"tool": s.tool, "digest": s.digest, "held": s.held, **({"acceptedBy": s.by} if s.by else {})}
+            for s in sightings
+        ]
+        self._audit.append("tools", server=server, tools=seen)
+        if held := [s.tool for s in sightings if s.held is not None]:
+            self._tell_person(told_of_withheld(server, held))
+
+    def _stop_watching(self) -> None:
+        if self._watch.running:
+            self._watch.stop()
 
     def _settle(self, backend: Backend) -> None:
         self._unsettled.discard(backend.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironcurtain.mcp_proxy.names import public_name
-from ironcurtain.mcp_proxy.pins import Pins, Reason, Sighting
+from ironcurtain.mcp_proxy.pins import Pin, Reason, digest, has_hidden, visible, withheld
 
 Definition = Mapping[str, Any]
 
@@ -53,9 +53,10 @@ class ToolDefinition:
 
     :param name: what its server calls it.
     :param public_name: what agents call it.
-    :param definition: name, description, ``inputSchema`` and all else that the server says of it.
-    :param digest: of what the server says of it now, which is the definition unless that is held.
-    :param held: why each call of it needs a person, whatever the policy says; ``None`` if it does not.
+    :param definition: name, description, ``inputSchema`` and all else that the server says of it; hidden text in it is
+        made visible.
+    :param digest: of what the server says.
+    :param held: why it must not be used, whatever the policy says; ``None`` if it may.
     """
 
     server: str
@@ -85,6 +86,26 @@ class Entry:
     definition: Definition
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """
+    What a server's list says of one tool, if it is news.
+
+    :param digest: SHA-256 of the definition in canonical form, in hex.
+    :param held: why the tool must not be used; ``None`` if it may.
+    :param by: who accepted this definition; empty if nobody had to, or has.
+    """
+
+    tool: str
+    digest: str
+    held: Reason | None
+    by: str
+
+
+PinTools = Callable[[str, Sequence[Definition]], Mapping[str, Pin]]
+"""Takes a server and what it says of its tools, and gives what counts of each; of a tool without a pin nothing does."""
+
+
 @dataclass(slots=True)
 class Catalogue:
     """
@@ -92,19 +113,24 @@ class Catalogue:
 
     :param servers: the backends' names in the order of their configuration.
     :param shown: a URI or URI template as agents see it.
+    :param pin: says what counts of the definitions of tools.
     """
 
     servers: Sequence[str]
     shown: Callable[[str], str]
+    pin: PinTools
     tools: dict[str, ToolDefinition] = field(default_factory=dict)
-    """By public name."""
+    """By public name, those that are withheld among them."""
+    offered: dict[str, ToolDefinition] = field(default_factory=dict)
+    """By public name, those that agents may use."""
     prompts: dict[str, Entry] = field(default_factory=dict)
     """By public name."""
     resources: dict[str, Entry] = field(default_factory=dict)
     """By URI, as agents see it."""
     templates: dict[str, Entry] = field(default_factory=dict)
     """By URI template, as agents see it."""
-    _pins: Pins = field(default_factory=Pins)
+    _sightings: dict[str, dict[str, Sighting]] = field(default_factory=dict)
+    _recorded: dict[tuple[str, str], Sighting] = field(default_factory=dict)
     _tools_by_server: dict[tuple[str, str], ToolDefinition] = field(default_factory=dict)
     _lists: dict[tuple[str, str], Sequence[Definition]] = field(default_factory=dict)
 
@@ -113,22 +139,39 @@ class Catalogue:
         Replace one list of one server.
 
         :param definitions: as they came; what is no definition is left out.
-        :returns: for tools, what has to be recorded of those that were not seen like this before.
+        :returns: for tools, what has to be recorded of those that were not like this before.
         """
         sound = [d for d in definitions if isinstance(d, dict) and isinstance(d.get(kind.identity), str)]
         self._lists[server, kind.method] = list({d[kind.identity]: d for d in reversed(sound)}.values())[::-1]
-        sightings = [self._pins.see(server, d) for d in self._lists[server, kind.method]] if kind is TOOLS else []
+        if kind is TOOLS:
+            return self.pin_again(server)
         self._rebuild(kind)
-        return [sighting for sighting in sightings if sighting is not None]
+        return []
+
+    def pin_again(self, server: str) -> list[Sighting]:
+        """
+        Look up what counts of a server's tools.
+
+        :returns: what has to be recorded of those that were not like this before.
+        """
+        said = self._lists.get((server, TOOLS.method), ())
+        self._sightings[server] = {}
+        try:
+            pins = self.pin(server, said)
+            self._sightings[server] = {d["name"]: _sighting(pins.get(d["name"]), d) for d in said}
+        finally:  # what could not be looked up is withheld
+            self._rebuild(TOOLS)
+        news = [s for s in self._sightings[server].values() if self._recorded.get((server, s.tool)) != s]
+        self._recorded |= {(server, sighting.tool): sighting for sighting in news}
+        return news
 
     def tool(self, server: str, name: str) -> ToolDefinition | None:
         """:returns: a tool by its server's own name for it."""
         return self._tools_by_server.get((server, name))
 
-    def accept(self, server: str, tool: str) -> None:
-        """A person accepted a held definition."""
-        self._pins.accept(server, tool)
-        self._rebuild(TOOLS)
+    def withholding(self) -> list[str]:
+        """:returns: the servers of which tools are withheld."""
+        return list(dict.fromkeys(tool.server for tool in self.tools.values() if tool.held is not None))
 
     def owner_of(self, uri: str) -> str | None:
         """:returns: the server that lists a resource, or whose template fits its URI."""
@@ -154,10 +197,12 @@ class Catalogue:
     def _rebuild_tools(self, entries: Iterable[Entry]) -> None:
         self.tools = {}
         for entry in entries:
-            pinned = self._pins.pinned(entry.server, entry.identity)
-            name = public_name(entry.server, entry.identity)
-            tool = ToolDefinition(entry.server, entry.identity, name, pinned.definition, pinned.latest, pinned.held)
+            name, found = public_name(entry.server, entry.identity), entry.definition
+            sighting = self._sightings[entry.server].get(entry.identity) or _sighting(None, found)
+            shown = visible(found) if has_hidden(found) else found
+            tool = ToolDefinition(entry.server, entry.identity, name, shown, sighting.digest, sighting.held)
             self.tools.setdefault(name, tool)
+        self.offered = {name: tool for name, tool in self.tools.items() if tool.held is None}
         self._tools_by_server = {(tool.server, tool.name): tool for tool in self.tools.values()}
 
 
@@ -180,6 +225,11 @@ def fits(template: str, uri: str) -> bool:
             return False
         position = found + len(literal)
     return uri.endswith(last) and len(uri) - len(last) >= position
+
+
+def _sighting(pin: Pin | None, definition: Definition) -> Sighting:
+    held = withheld(pin, definition)
+    return Sighting(definition["name"], digest(definition), held, pin.by if pin is not None and held is None else "")
 
 
 def _first(entries: Iterable[tuple[str, Entry]]) -> dict[str, Entry]:

@@ -7,6 +7,7 @@ afresh; what comes back passes as it is.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import arguments_digest
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
-from ironcurtain.mcp_proxy.admission import BREAKER_RULE, Admission, OpenCall, Refused
+from ironcurtain.mcp_proxy.admission import BREAKER_RULE, WITHHELD_CODE, Admission, OpenCall, Refused
 from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.breaker import WINDOW, CircuitBreaker
@@ -29,6 +30,7 @@ from ironcurtain.mcp_proxy.calls import CallResult, refusal
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.inspection import ERROR_TEXT, clean, failure_text
 from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
 from ironcurtain.settings import REPEATED_CALLS
 
@@ -113,6 +115,7 @@ class Gate:
         :returns: the result; a refusal is one as well.
         """
         call = self._admission.open(server, tool)
+        self._backends.look_again()
         definition = self._backends.catalogue.tool(server, tool)
         try:
             verdict = self._judge(call, arguments, definition, self if client is None else client)
@@ -120,7 +123,7 @@ class Gate:
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress, definition)
                 self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
-                self._approved(definition)
+                self._still(definition)
             elif self._limits.durable:
                 await self._admission.durable(sequence)
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
@@ -184,7 +187,7 @@ class Gate:
         if self._breakers.setdefault(client, CircuitBreaker(repeats, window)).trips(digest, self._clock.seconds()):
             repeated = f"this client made the same call more than {repeats} times within {window:.0f} s"
             return replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=repeated)
-        return verdict if tool.held is None else _held(verdict, tool.held)
+        return verdict if tool.held is None else _withheld(verdict, tool, tool.held)
 
     def _evaluate(self, server: str, tool: str, arguments: dict[str, Any], known: ToolDefinition | None) -> Verdict:
         return self._engine.evaluate(
@@ -213,14 +216,11 @@ class Gate:
         self.log.failure("the policy could not judge a call to {server} {tool}", server=server, tool=tool)
         return Verdict(Decision.DENY, "invalid-arguments", "the policy cannot judge these arguments", arguments)
 
-    def _approved(self, tool: ToolDefinition | None) -> None:
-        if tool is None or tool.held is None:
-            return
-        now = self._backends.catalogue.tool(tool.server, tool.name)
-        if now is None or now.digest != tool.digest:
-            text = "DENIED: the tool's definition changed again while a person decided"
-            raise Refused("denied", "denied-by-rule", text, "changed-definition")
-        self._backends.accept(tool)
+    def _still(self, tool: ToolDefinition | None) -> None:
+        now = None if tool is None else self._backends.catalogue.tool(tool.server, tool.name)
+        if tool is None or now is None or now.digest != tool.digest or now.held is not None:
+            text = "TOOL WITHHELD: the tool's definition changed while a person decided; nothing was done"
+            raise Refused("denied", WITHHELD_CODE, text, "changed-definition")
 
     def _finished(self, call: OpenCall, raw: bytes, verdict: Verdict) -> CallResult:
         error, mapped = failure_text(raw), self._mapped(raw)
@@ -267,14 +267,10 @@ class Gate:
         return refusal(f"FAILED: IronCurtain itself could not do this{why}; its log says more", "backend-failed")
 
 
-def _held(verdict: Verdict, why: str) -> Verdict:
-    reason = {
-        "hidden-text": "the tool's definition has text in it that nobody can see",
-        "changed-definition": "the tool's definition is another than the one seen first",
-    }[why]
-    if verdict.decision is Decision.ESCALATE:
-        reason = f"{verdict.reason}; and {reason}"
-    return replace(verdict, decision=Decision.ESCALATE, rule=why, reason=reason)
+def _withheld(verdict: Verdict, tool: ToolDefinition, why: Reason) -> Verdict:
+    command = f"ironcurtain tools show {tool.server} {shlex.quote(tool.name)}"
+    told = f"{WITHHELD[why]}. A person can look at it, and accept it, with: {command}"
+    return replace(verdict, decision=Decision.DENY, rule=why, reason=told)
 
 
 def _words(error: Exception) -> str:

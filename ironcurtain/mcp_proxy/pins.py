@@ -1,25 +1,36 @@
 """
-Tool definitions as they were first seen, and what is wrong with those that came later. Pure.
+Definitions of tools, pinned when they were seen first, and what is wrong with those that came later. Pure.
 
 A definition's text is read by the agent's model, so that a server can put orders into it, openly or in characters that
-nobody sees. The first definition of a tool counts; another one under the same name, and one with hidden text, is held
-until a person accepts it: until then the agent sees the first definition, hidden characters made visible, and each call
-is put before a person.
+nobody sees. The first definition of a tool counts, in all sessions of a home; of another one under the same name, and
+of one with hidden text, nothing is used until a person accepts it.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from ironcurtain.display import has_hidden_text, paragraphs
+from ironcurtain.display import has_hidden_text, one_line, paragraphs
 
-Reason = Literal["hidden-text", "changed-definition"]
+Reason = Literal["hidden-text", "changed-definition", "not-pinned"]
+"""Why a tool is withheld; also the name of the rule that refuses its calls."""
+
+WITHHELD: Mapping[str, str] = {
+    "hidden-text": "its definition has text in it that nobody can see",
+    "changed-definition": "its definition is another than the one that was pinned",
+    "not-pinned": "its definition cannot be pinned: it is too long, or its server has too many tools",
+}
+"""What is said of each reason."""
+
+NAMED, NAME_LIMIT = 5, 64
+"""Most tools that one sentence names, and most characters of each."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _PICTURE = (
@@ -29,78 +40,77 @@ _EMOJI = re.compile(f"[0-9#*]\ufe0f\u20e3|{_PICTURE}[\ufe0e\ufe0f]?(?:\u200d(?={
 """Pictures, with the selectors and joiners that are part of them and hide nothing (Unicode UTS #51, section 1.4)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
     """
-    What a server's list says of one tool, if it was not said before.
+    What counts of one tool.
 
-    :param digest: SHA-256 of the definition in canonical form, in hex.
-    :param held: why a person has to accept it; ``None`` if there is no need.
-    """
-
-    tool: str
-    digest: str
-    held: Reason | None
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """
-    A definition as it is offered to agents.
-
-    :param definition: the accepted one; hidden text in it is made visible.
-    :param latest: digest of what the server says now.
-    :param held: why calls of the tool need a person; ``None`` if they do not.
+    :param definition: the one that agents may see; ``None`` if the first one had hidden text and waits.
+    :param since: when it was seen first, or accepted, in seconds since the epoch.
+    :param by: who accepted it; empty if nobody had to, as it was the first.
+    :param waiting: the latest other definition, which a person may accept.
     """
 
-    definition: Mapping[str, Any]
-    latest: str
-    held: Reason | None
+    definition: dict[str, Any] | None
+    since: float
+    by: str = ""
+    waiting: dict[str, Any] | None = None
 
 
-@dataclass(slots=True)
-class _Pin:
-    digest: str
-    definition: Mapping[str, Any]
-    accepted: bool
-    latest: str
-    latest_definition: Mapping[str, Any]
+def seen(pin: Pin | None, definition: dict[str, Any], now: float) -> Pin:
+    """
+    :param pin: ``None`` if the tool was never seen.
+    :param now: seconds since the epoch.
+    :returns: what counts after a server said this definition.
+    """
+    if pin is None:
+        return Pin(None, now, waiting=definition) if has_hidden(definition) else Pin(definition, now)
+    if pin.definition is not None and digest(pin.definition) == digest(definition):
+        return pin
+    return msgspec.structs.replace(pin, waiting=definition)
 
 
-@dataclass(slots=True)
-class Pins:
-    """The definitions of one session's tools, by server and name."""
+def accepted(pin: Pin, by: str, now: float) -> Pin:
+    """:returns: what counts once a person has accepted the definition that waits."""
+    return pin if pin.waiting is None else Pin(pin.waiting, now, by)
 
-    _pins: dict[tuple[str, str], _Pin] = field(default_factory=dict)
 
-    def see(self, server: str, definition: Mapping[str, Any]) -> Sighting | None:
-        """:returns: what is to be recorded, or ``None`` if this definition was the latest one before."""
-        tool, found = str(definition.get("name")), digest(definition)
-        pin = self._pins.get((server, tool))
-        if pin is None:
-            hidden = has_hidden(definition)
-            self._pins[server, tool] = _Pin(found, definition, not hidden, found, definition)
-            return Sighting(tool, found, "hidden-text" if hidden else None)
-        if pin.latest == found:
-            return None
-        pin.latest, pin.latest_definition = found, definition
-        return Sighting(tool, found, _held(pin))
+def withheld(pin: Pin | None, definition: Mapping[str, Any]) -> Reason | None:
+    """:returns: why a tool that its server defines like this must not be used; ``None`` if it may."""
+    if pin is None:
+        return "not-pinned"
+    if pin.definition is None:
+        return "hidden-text"
+    return None if digest(pin.definition) == digest(definition) else "changed-definition"
 
-    def pinned(self, server: str, tool: str) -> Pinned:
-        """:returns: what agents may see of a tool that was seen before."""
-        pin = self._pins[server, tool]
-        definition = _visible(pin.definition) if has_hidden(pin.definition) else pin.definition
-        return Pinned(definition, pin.latest, _held(pin))
 
-    def accept(self, server: str, tool: str) -> None:
-        """A person let a call of this tool through: the latest definition counts from now on."""
-        pin = self._pins[server, tool]
-        pin.digest, pin.definition, pin.accepted = pin.latest, pin.latest_definition, True
+def told_of_withheld(server: str, tools: Sequence[str]) -> str:
+    """:returns: for a person, that tools of a server are withheld, and what to do."""
+    names = ", ".join(one_line(tool, NAME_LIMIT) for tool in tools[:NAMED])
+    more = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""
+    many = "are" if len(tools) > 1 else "is"
+    return f"MCP server {server}: {names}{more} {many} withheld. Look with: ironcurtain tools show {server}"
 
 
 def digest(definition: Mapping[str, Any]) -> str:
     """:returns: SHA-256 of a definition, in hex, whatever the order of its members."""
     return hashlib.sha256(_encoder.encode(definition)).hexdigest()
+
+
+def digest_of_waiting(pins: Mapping[str, Pin]) -> str:
+    """:returns: SHA-256, in hex, of the names of tools and the definitions of them that wait."""
+    return digest({name: digest(pin.waiting) for name, pin in pins.items() if pin.waiting is not None})
+
+
+def comparison(name: str, pin: Pin) -> Iterator[str]:
+    """:returns: the whole pinned definition beside the one that waits, as lines for a person's terminal."""
+    old, new = (_lines(definition) for definition in (pin.definition, pin.waiting))
+    if pin.waiting is None or pin.definition is None:
+        yield f"{paragraphs(json.dumps(name))} {'waits; none was pinned before' if pin.waiting else 'as pinned'}:"
+        yield from (f"  {line}" for line in new or old)
+    else:
+        yield f"{paragraphs(json.dumps(name))}, pinned (-) and waiting (+):"
+        changes = difflib.unified_diff(old, new, lineterm="", n=max(len(old), len(new)))
+        yield from list(changes)[3:]
 
 
 def has_hidden(value: Any) -> bool:
@@ -112,15 +122,16 @@ def has_hidden(value: Any) -> bool:
     return isinstance(value, list) and any(map(has_hidden, value))
 
 
-def _held(pin: _Pin) -> Reason | None:
-    if pin.latest != pin.digest:
-        return "changed-definition"
-    return None if pin.accepted else "hidden-text"
-
-
-def _visible(value: Any) -> Any:
+def visible(value: Any) -> Any:
+    """:returns: a JSON value with everything made visible that a reader cannot see; keys stay as they are."""
     if isinstance(value, str):
         return paragraphs(value) if has_hidden(value) else value
     if isinstance(value, Mapping):
-        return {key: _visible(member) for key, member in value.items()}
-    return [_visible(member) for member in value] if isinstance(value, list) else value
+        return {key: visible(member) for key, member in value.items()}
+    return [visible(member) for member in value] if isinstance(value, list) else value
+
+
+def _lines(definition: Mapping[str, Any] | None) -> list[str]:
+    if definition is None:
+        return []
+    return paragraphs(json.dumps(definition, ensure_ascii=False, indent=2, sort_keys=True)).split("\n")

@@ -23,14 +23,16 @@ from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.connections import Connections
 from ironcurtain.mcp_proxy.downloads import Download, download_of, installed
 from ironcurtain.mcp_proxy.gate import Gate, Limits
-from ironcurtain.mcp_proxy.launch import Ground, Missing, prepare
+from ironcurtain.mcp_proxy.launch import Ground, Missing, is_own, prepare
 from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.pin_files import PinFiles
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
 from ironcurtain.mcp_proxy.remote import way_to
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
+from ironcurtain.mcp_proxy.session_pins import SessionPins
 from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.secrets import Redactor, Secret, may_be_secret
@@ -55,6 +57,8 @@ class Surroundings:
     :param ground: what servers run on.
     :param secret_command: runs a shell command and gives what it prints, for ``env_command`` and ``headers_command``.
     :param new_id: gives ids of calls, unique in the session's audit log.
+    :param pins: the definitions of tools that count in this home.
+    :param tell: takes a sentence for the person whose session it is.
     :param log_line: takes each line of a server's error output, with the server's name.
     """
 
@@ -62,6 +66,8 @@ class Surroundings:
     ground: Ground
     secret_command: Callable[[str], Awaitable[Secret]]
     new_id: Callable[[], str]
+    pins: PinFiles
+    tell: Callable[[str], None]
     log_line: LogLine
 
 
@@ -105,8 +111,15 @@ class McpProxy:
             audit=audit,
             outward=outward,
         )
+        own = frozenset(server.name for server in servers if isinstance(server, CommandServer) and is_own(server))
         self._backends = Backends(
-            [self._backend(server) for server in servers], questions, audit=audit, outward=outward, clock=reactor
+            [self._backend(server) for server in servers],
+            questions,
+            audit=audit,
+            outward=outward,
+            clock=reactor,
+            pins=SessionPins(surroundings.pins, own, surroundings.tell),
+            tell=surroundings.tell,
         )
         self._admission = Admission(
             session_id=session_id,

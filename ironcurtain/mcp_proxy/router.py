@@ -110,7 +110,8 @@ class Router:
         return "\n\n".join(texts)
 
     async def _list_tools(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
-        tools = self._backends.catalogue.tools
+        self._backends.look_again()
+        tools = self._backends.catalogue.offered
         return self._list(TOOLS, tools, lambda: ({**t.definition, "name": name} for name, t in tools.items()), params)
 
     async def _list_prompts(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:

@@ -129,6 +129,12 @@ class ServerDown(Event, frozen=True, tag="server_down"):
     server: str
 
 
+class Notice(Event, frozen=True, tag="notice"):
+    """What the person should know of the session: what is withheld, runs outside a sandbox, or was left behind."""
+
+    text: str
+
+
 class ProxyDown(Event, frozen=True, tag="proxy_down"):
     """The ``MCP`` or ``MITM`` proxy is dead: nothing passes it any more, and the agent cannot go on."""
 
@@ -260,6 +266,7 @@ SessionEvent = (
     | BudgetExhausted
     | LoopDetected
     | ServerDown
+    | Notice
     | ProxyDown
     | ContainerEnded
     | Progress

@@ -19,6 +19,7 @@ from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_root
+from ironcurtain.mcp_proxy.pin_files import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.pathmap import PathMap
@@ -166,7 +167,15 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         protected=protected,
         servers=server_bounds(servers, paths.host, core.switched),
     )
+
+    def tell(sentence: str) -> None:
+        core.log_line("session", sentence)
+        core.emit(events.Notice(text=sentence))
+
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
+    pins = PinFiles(services.home.tool_definitions, services.now)
+    for server in servers:
+        pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
     if os.geteuid() == 0:
         core.log_line("session", told_to_root(core.switched, paths.host))
     around = Surroundings(
@@ -182,6 +191,8 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         ),
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
+        pins=pins,
+        tell=tell,
         log_line=core.log_line,
     )
     proxy = McpProxy(
@@ -200,9 +211,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         ),
     )
     for name in proxy.unsandboxed:
-        told = f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked"
-        core.log_line("session", told)
-        core.emit(events.Progress(text=told))
+        tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")
     return proxy
 
 

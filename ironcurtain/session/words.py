@@ -53,7 +53,7 @@ def describe(event: events.SessionEvent) -> str:
             return f"the {event.proxy} proxy is dead: {event.reason}"
         case events.ContainerEnded():
             return f"the container ended: {event.reason}"
-        case events.Progress() | events.AgentDiagnostic():
+        case events.Progress() | events.Notice() | events.AgentDiagnostic():
             return event.text
         case events.RequestRefused():
             return f"request refused: {event.method} {event.host}{event.path}: {event.reason}"

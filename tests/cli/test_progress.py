@@ -41,5 +41,14 @@ class ProgressTests(SynchronousTestCase):
     def test_lines_where_there_is_no_terminal(self) -> None:
         self.assertEqual(self.shown(io.StringIO()), "one\ntwo\\x1b[2J\\nlines\n")
 
+    def test_what_the_person_should_know_stays(self) -> None:
+        session, stream = Starting(), Terminal()
+        progress = Progress(stream, notices=True)
+        progress.follow(session)  # type: ignore[arg-type]
+        session.tell("one")
+        session.events.emit(events.Notice(text="a tool is withheld\x1b"))
+        progress.done()
+        self.assertEqual(stream.getvalue(), "\r\x1b[Kone\r\x1b[Ka tool is withheld\\x1b\n\r\x1b[K")
+
     def test_one_line_that_goes_on_a_terminal(self) -> None:
         self.assertEqual(self.shown(Terminal()), "\r\x1b[Kone\r\x1b[Ktwo [2J lines\r\x1b[K")

@@ -199,7 +199,7 @@ class BoundTests(SynchronousTestCase):
             self.assertEqual(kept.covers(new), wanted, arguments)
 
     def test_rules_that_are_no_rules_are_never_kept(self) -> None:
-        for rule in ("hidden-text", "changed-definition", "structural-git-hooks", "structural-git-fetches"):
+        for rule in ("structural-git-hooks", "structural-git-fetches"):
             self.assertIsNone(scope(("write-path", "/srv/a"), rule=rule), rule)
             self.assertIsNone(scope(("write-path", "/srv/a"), asking=("outside", rule)), rule)
 

@@ -27,6 +27,7 @@ from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.mcp_proxy.launch import Ground
+from ironcurtain.mcp_proxy.pin_files import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
@@ -175,11 +176,13 @@ class Bench:
         timeout: float = 300.0,
         clock: Any = None,
         ground: Callable[[Ground], Ground] = lambda ground: ground,
+        pins: Path | None = None,
     ) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.workspace = self.top / "sandbox"
         self.workspace.mkdir()
         self.socket = self.top / "run" / "proxy.sock"
+        self.told: list[str] = []
         self.redactor, self.events, self.errors = Redactor(), list[CallEvent](), list[tuple[str, str]]()
         self.audit = (audit or self._audit)(self.top / "audit.jsonl", self.redactor)
         numbers, calls = itertools.count(1), itertools.count(1)
@@ -214,6 +217,8 @@ class Bench:
                 ),
                 secret_command=lambda command: succeed(Secret(f"secret of {command}")),
                 new_id=lambda: f"call-{next(calls)}",
+                pins=PinFiles(self.top / "tool-definitions" if pins is None else pins, time.time),
+                tell=self.told.append,
                 log_line=lambda server, line: self.errors.append((server, line)),
             ),
             events=self.events.append,

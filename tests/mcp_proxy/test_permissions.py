@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.errors import UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.calls import CallDecided
 from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.pin_files import PinFiles
+from ironcurtain.mcp_proxy.pins import digest_of_waiting
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets import Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, the_reactor
@@ -135,19 +137,15 @@ class KeptTests(Base):
         self.top.engine.policy_version = "another"
         await self.asked(agent, "fake__file", path=str(self.outside / "b"))
 
-    async def test_a_changed_definition_is_asked_about_and_so_is_the_next_call(self) -> None:
+    async def test_a_changed_definition_is_covered_by_no_approval(self) -> None:
         agent = await self.begin()
         await self.keep(agent, self.outside / "a")
         await agent.call("fake__change", {"description": "another"})
         await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
         path = str(self.outside / "b")
-        answer = Deferred.fromCoroutine(agent.call("fake__file", {"path": path}))
-        escalation = await self.top.pending()
-        self.assertEqual((escalation.request.rule, escalation.request.scope), ("changed-definition", None))
-        with self.assertRaises(UsageError):
-            self.top.escalations.decide(escalation.number, Outcome.APPROVED, "tester", keep=True)
-        await self.top.decide(Outcome.APPROVED)
-        await answer
+        self.assertEqual(code(await agent.call("fake__file", {"path": path})), "tool-withheld")
+        file = PinFiles(self.top.top / "tool-definitions", time.time).of("fake")
+        file.accept((), digest_of_waiting(file.read()), "ada")
         await self.asked(agent, "fake__file", path=path)
 
     async def test_a_request_that_is_no_tool_call_cannot_be_kept(self) -> None:

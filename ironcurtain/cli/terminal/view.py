@@ -245,6 +245,8 @@ class View:
             case events.ServerDown():
                 name = one_line(event.server, REMARK_LIMIT)
                 yield from self._warn(f"the MCP server {name} is not up: /logs or 'ironcurtain logs' may say why")
+            case events.Notice():
+                yield from self._warn(one_line(event.text, REMARK_LIMIT))
             case events.BudgetWarning() | events.BudgetExhausted():
                 yield from self._warn(one_line(event.message, REMARK_LIMIT))
             case events.ProxyDown():

@@ -1,0 +1,135 @@
+"""``ironcurtain tools``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_table
+from ironcurtain.display import ago, one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.pin_files import PinFiles
+    from ironcurtain.mcp_proxy.pins import Pin
+
+
+@click.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def tools(context: click.Context, json_output: bool) -> None:
+    """
+    List the definitions of MCP tools that were pinned, and those that wait to be accepted.
+
+    What a server says of a tool when it is seen first is pinned: agents in all sessions of this home use that. When the
+    server says something else later, the tool is withheld until you accept its new definition: look at it with
+    'ironcurtain tools show SERVER', and accept it with 'ironcurtain tools accept SERVER'.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    files = _files()
+    pins = {server: files.of(server).read() for server in files.servers()}
+    if json_output:
+        print_json({server: {name: _as_json(pin) for name, pin in sorted(p.items())} for server, p in pins.items()})
+    elif not any(pins.values()):
+        click.echo("No definitions are pinned yet.")
+    else:
+        rows = [(s, one_line(name, 64), _state(pin)) for s, p in pins.items() for name, pin in sorted(p.items())]
+        print_table(("SERVER", "TOOL", "DEFINITION"), rows)
+
+
+@tools.command()
+@click.argument("server")
+@click.argument("tool", required=False)
+@as_json
+def show(server: str, tool: str | None, json_output: bool) -> None:
+    """
+    Show what waits of SERVER, or of its TOOL: the pinned definition (-) beside the new one (+), whole.
+
+    The last line says how to accept exactly what was shown. A TOOL of which nothing waits is shown as it is pinned.
+    """
+    from ironcurtain.errors import NotFound
+    from ironcurtain.mcp_proxy.pin_files import waiting
+
+    pins = _files().of(server).read()
+    if tool is not None and tool not in pins:
+        raise NotFound(f"no tool {one_line(tool, 64)} of {server} was ever seen")
+    chosen = {tool: pins[tool]} if tool is not None else waiting(server, pins)
+    if json_output:
+        print_json(
+            {name: {**_as_json(pin), "pinned": pin.definition, "new": pin.waiting} for name, pin in chosen.items()}
+        )
+        return
+    lines = list(_comparisons(server, chosen, [] if tool is None else [tool]))
+    if fits_screen(lines):
+        click.echo("\n".join(lines))
+    else:
+        click.echo_via_pager("".join(f"{line}\n" for line in lines))
+
+
+@tools.command()
+@click.argument("server")
+@click.argument("tool", nargs=-1)
+@click.option("--digest", help="Accept what has this digest; 'tools show' ends with it.")
+def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
+    """
+    Accept the definitions of SERVER that wait, or only those of its TOOLs.
+
+    Without a digest they are shown, and you are asked. Sessions that run use them within a second; it is recorded in
+    the audit log of each session that meets them.
+    """
+    from ironcurtain.control.server import owner
+    from ironcurtain.mcp_proxy.pin_files import waiting
+    from ironcurtain.mcp_proxy.pins import digest_of_waiting
+
+    file = _files().of(server)
+    if digest is None:
+        chosen = waiting(server, file.read(), tool)
+        lines = list(_comparisons(server, chosen, tool))
+        if not sys.stdin.isatty() or not fits_screen(lines):
+            look = shlex.join(["ironcurtain", "tools", "show", server, *tool[:1]])
+            raise click.UsageError(f"this has to be looked at first: {look} ends with the digest to accept it by")
+        click.echo("\n".join(lines))
+        click.confirm("Accept?", abort=True)
+        digest = digest_of_waiting(chosen)
+    new = file.accept(tool, digest, owner().name)
+    click.echo(f"Accepted: {', '.join(one_line(name, 64) for name in new)} of {server}.")
+
+
+def _files() -> PinFiles:
+    from ironcurtain.mcp_proxy.pin_files import PinFiles
+
+    return PinFiles(home().tool_definitions, time.time)
+
+
+def _comparisons(server: str, pins: Mapping[str, Pin], tools: Sequence[str]) -> Iterator[str]:
+    from ironcurtain.mcp_proxy.pins import comparison, digest_of_waiting
+
+    for name, pin in pins.items():
+        yield from comparison(name, pin)
+        yield ""
+    if any(pin.waiting is not None for pin in pins.values()):
+        command = ["ironcurtain", "tools", "accept", server, *tools, "--digest", digest_of_waiting(pins)]
+        yield f"to accept exactly this: {one_line(shlex.join(command))}"
+
+
+def _state(pin: Pin) -> str:
+    if pin.waiting is not None:
+        return "WITHHELD: another one waits to be accepted" if pin.definition else "WITHHELD: it has hidden text in it"
+    when = ago(time.time() - pin.since)
+    return f"accepted by {one_line(pin.by, 64)} {when} ago" if pin.by else f"as seen first, {when} ago"
+
+
+def _as_json(pin: Pin) -> dict[str, object]:
+    from ironcurtain.mcp_proxy.pins import digest
+
+    return {
+        "pinnedDigest": None if pin.definition is None else digest(pin.definition),
+        "newDigest": None if pin.waiting is None else digest(pin.waiting),
+        "since": pin.since,
+        "acceptedBy": pin.by or None,
+    }

@@ -1,0 +1,64 @@
+"""What ends a command is sent several times where a terminal's window is closed: the clean-up goes on all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from tests.cli.cases import ProductCase
+from tests.mcp_proxy.support import FAKE_SERVER
+from tests.product import LIMIT, until
+
+CLOSED = (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)
+"""What programs in a window get that is closed, give or take one."""
+
+
+class SeveralSignalTests(ProductCase):
+    """With a server that needs SIGKILL, so that the clean-up takes seconds."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        line = f"trap '' TERM; {sys.executable} -S {FAKE_SERVER}; exec sleep 60"
+        server = {"command": "/bin/sh", "args": ["-c", line], "env": {"TOOLS": "echo"}, "sandbox": "none"}
+        self.product.home.mkdir(mode=0o700)
+        (self.product.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"stubborn": server}}))
+        if os.geteuid() == 0:  # the server lies where another account may not be able to go
+            self.product.environ["IRONCURTAIN_RUN_AS"] = "root"
+        self.script = self.product.script({"text": "slow " * 400, "delay": 0.1})
+
+    def ends(self, process: subprocess.Popen[str], status: int) -> None:
+        """The command is closed, and leaves nothing undone."""
+        while not any(session["state"] == "ready" for session in self.product.json("sessions")):
+            pass
+        process.send_signal(CLOSED[0])
+        while any(session["state"] == "ready" for session in self.product.json("sessions")):
+            pass
+        for number in CLOSED[1:]:
+            self.assertIsNone(process.poll())
+            process.send_signal(number)
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, "Traceback" in said), (status, False), said)
+        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+
+    def test_a_conversation(self) -> None:
+        self.ends(self.product.start("start", "--backend", self.script), 143)
+
+    def test_a_task(self) -> None:
+        process = self.product.start("start", "--backend", self.script, "do it")
+        until(process.stderr, "Agent:")
+        while not self.product.json("sessions"):
+            pass
+        process.send_signal(signal.SIGTERM)
+        while any(session["state"] not in ("closing", "closed") for session in self.product.json("sessions")):
+            pass
+        for number in CLOSED:
+            process.send_signal(number)
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, "Traceback" in said), (143, False), said)
+        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+
+    def test_a_proxy_at_a_socket(self) -> None:
+        self.ends(self.product.start("mcp-proxy", "--socket", str(self.product.person / "mcp.sock")), 129)

@@ -1,0 +1,37 @@
+"""A Docker Engine that accepts connections and never answers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+from tests.cli.cases import ProductCase
+from tests.product import until
+
+SECONDS = 25.0
+"""Less than a minute by far, and more than a busy machine needs for a command that waits 10 s."""
+
+
+class HungEngineTests(ProductCase):
+    def setUp(self) -> None:
+        super().setUp()
+        path = self.product.person / "docker.sock"
+        self.hung = socket.socket(socket.AF_UNIX)
+        self.addCleanup(self.hung.close)
+        self.hung.bind(str(path))
+        self.hung.listen(64)
+        self.product.environ |= {"DOCKER_HOST": f"unix://{path}", "ANTHROPIC_API_KEY": "sk-ant-api03-of-nobody"}
+        if os.geteuid() == 0:
+            self.product.environ["IRONCURTAIN_RUN_AS"] = "4242:4242"
+
+    def test_it_is_said_that_it_is_waited_for_and_that_it_is_silent(self) -> None:
+        for words, status in ((("start", "--agent", "claude-code", "do it"), 69), (("doctor",), 0)):
+            began = time.monotonic()
+            process = self.product.start(*words)
+            until(process.stderr, "waiting for the Docker Engine at unix:///")
+            out, said = process.communicate()
+            self.assertEqual(process.returncode, status, said)
+            self.assertIn("silent for 10 seconds", out + said)
+            self.assertNotIn("Traceback", said)
+            self.assertLess(time.monotonic() - began, SECONDS)
