@@ -24,12 +24,21 @@ STOP_SECONDS = 5
 LAST_LINES = 5
 """How many lines of the main program's output explain why a container ended (our choice)."""
 
-COUNT_MEMORY_KILLS = """
-for path in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-  [ ! -r "$path" ] || while read -r name value; do [ "$name" != oom_kill ] || echo "$value"; done <"$path"
+CROWDED = 0.9
+"""The share of the processes that a container may have from which on it counts as full (our choice)."""
+
+COUNT_LIMITS = """
+for path in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control \\
+    /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events; do
+  [ ! -r "$path" ] || while read -r name value; do
+    case $path:$name in *memory*:oom_kill | *pids.events:max) echo "$name $value" ;; esac
+  done <"$path"
 done
 """
-"""How many processes the kernel has ended for memory: the Engine tells it of the main program only."""
+"""
+How many processes the kernel has ended for memory, of which the Engine tells for the main program only, and how often
+it has refused one more. It is read inside, where the agent could falsify it: it explains, and decides nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +48,12 @@ class Ended:
 
     :param status: its exit status.
     :param out_of_memory: whether something in the container was ended meanwhile because the memory was used up.
+    :param out_of_processes: whether a process was refused meanwhile because there were as many as there may be.
     """
 
     status: int
     out_of_memory: bool
+    out_of_processes: bool = False
 
 
 class Container:
@@ -56,13 +67,18 @@ class Container:
     def __init__(self, engine: Engine, spec: ContainerSpec, on_death: Callable[[ContainerDied], None]) -> None:
         self._engine, self._spec, self._on_death = engine, spec, on_death
         self._watching: Deferred[None] | None = None
-        self._memory_kills = 0
+        self._hits: dict[str, int] = {}
         self.id = ""
 
     @property
     def name(self) -> str:
         """What the Engine calls it, for people."""
         return self._spec.name
+
+    @property
+    def most_processes(self) -> int:
+        """How many processes and threads may run in it."""
+        return self._spec.pids
 
     async def start(self) -> tuple[Finding, ...]:
         """
@@ -89,10 +105,28 @@ class Container:
         status = await execution.run(
             self._engine, self.id, argv, stdin=stdin, stdout=stdout, stderr=stderr, environment=environment
         )
-        before = self._memory_kills
-        if status:
-            self._memory_kills = await self._count_memory_kills()
-        return Ended(status, self._memory_kills > before)
+        if not status:
+            return Ended(status, False)
+        if await self.crowded():  # no other program fits in
+            return Ended(status, False, True)
+        before, self._hits = self._hits, await self._count_limits()
+        memory, processes = (self._hits.get(name, 0) > before.get(name, 0) for name in ("oom_kill", "max"))
+        return Ended(status, memory, processes)
+
+    async def crowded(self) -> bool:
+        """:returns: whether nearly as many processes and threads run in it as may."""
+        try:
+            return await self._engine.tasks(self.id) >= self.most_processes * CROWDED
+        except EngineError:  # it is gone, which is told elsewhere
+            return False
+
+    async def end_programs(self) -> bool:
+        """
+        End everything in it but its main program: see :func:`ironcurtain.container.execution.end`.
+
+        :returns: whether the container goes on.
+        """
+        return await execution.end(self._engine, self.id, execution.GRACE_SECONDS)
 
     async def stop(self) -> None:
         """End it and all in it, and remove it; harmless if it has ended or is gone."""
@@ -135,18 +169,19 @@ class Container:
     async def _said(self) -> str:
         return await self._engine.output(self.id, LAST_LINES)
 
-    async def _count_memory_kills(self) -> int:
+    async def _count_limits(self) -> dict[str, int]:
         said = bytearray()
         await execution.run(
             self._engine,
             self.id,
-            ("/bin/sh", "-c", COUNT_MEMORY_KILLS),
+            ("/bin/sh", "-c", COUNT_LIMITS),
             stdin=b"",
             stdout=said.extend,
             stderr=lambda _: None,
             environment={},
         )
-        return sum(int(line) for line in said.split() if line.isdigit())
+        words = said.decode("ascii", "replace").split()
+        return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=False) if value.isdigit()}
 
     async def _discard(self, creating: Deferred[None]) -> None:
         if not creating.called:  # or we may have been called by it

@@ -115,6 +115,12 @@ class Engine:
         """:returns: everything about a container, as the Engine says it."""
         return _decoded(await self._http.call("GET", f"{_container(container)}/json"))
 
+    async def tasks(self, container: str) -> int:
+        """:returns: how many processes and threads it has, as the kernel counts them; 0 where nobody says it."""
+        query = {"stream": "false", "one-shot": "true"}
+        said = _decoded(await self._http.call("GET", f"{_container(container)}/stats", query)).get("pids_stats")
+        return int(said.get("current") or 0) if isinstance(said, dict) else 0
+
     async def wait(self, container: str) -> int:
         """
         Wait until a container does not run, for as long as that takes.

@@ -68,12 +68,14 @@ async def run(
         raise
 
 
-async def end(engine: Engine, container: str, grace: int) -> None:
+async def end(engine: Engine, container: str, grace: int) -> bool:
     """
     End everything in a container but its main program and that one's own children.
 
     SIGTERM, ``grace`` seconds, SIGKILL; also for programs that left their session or their parents. If it is not
     certain that all is gone (they multiply too fast, or no further process fits in), the container is killed.
+
+    :returns: whether the container goes on.
     """
     said = bytearray()
     script = resources.files("ironcurtain.container").joinpath("data/end.sh").read_text()
@@ -82,14 +84,15 @@ async def end(engine: Engine, container: str, grace: int) -> None:
     try:
         status = await ending.addTimeout(grace + END_SECONDS, engine.clock)
         if status == 0:
-            return
+            return True
         problem = said.decode("utf-8", "replace").strip() or f"status {status}"
     except ContainerDied:
-        return
+        return False
     except (EngineError, EngineUnavailable, TimeoutError) as e:
         problem = str(e)
     _log.warn("{container} is killed, since not all in it ended: {problem}", container=container, problem=problem)
     await kill(engine, container)
+    return False
 
 
 async def kill(engine: Engine, container: str) -> None:

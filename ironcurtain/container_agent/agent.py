@@ -94,6 +94,8 @@ class ContainerAgent:
         self._traffic.begin()
         if self._proxies.dead:
             raise SessionError("MESSAGE_FAILED", self._proxies.dead)
+        if self._container is not None and await self._container.crowded():
+            await self._make_room(self._container)
         if self._container is None:
             self._container = await self._open()
         if not self._oriented:
@@ -157,6 +159,15 @@ class ContainerAgent:
             lines.end()
             took = round((self._clock.seconds() - began) * 1000, 1)
             self._core.audit.append("run-end", status=status, durationMs=took, size=stdout.size)
+        crowded = await container.crowded()
+        if crowded:
+            await self._make_room(container)
+        if status and (crowded or ended.out_of_processes):
+            raise SessionError(
+                "MESSAGE_FAILED",
+                f"the agent's program ended with status {status}, after {_limit(container)} was reached: say what to "
+                f"do next, or raise resources.pids. {tail(stderr.kept or stdout.kept)}",
+            )
         if ended.out_of_memory and status:
             raise SessionError(
                 "MESSAGE_FAILED",
@@ -207,6 +218,14 @@ class ContainerAgent:
             if timer.active():
                 timer.cancel()
 
+    async def _make_room(self, container: Container) -> None:
+        """Nothing more can start in the container: end all that earlier messages, or this one, left in it."""
+        told = f"{_limit(container)} is reached: all that the agent left running is ended"
+        self._core.log_line("session", told)
+        self._core.emit(events.Notice(text=told))
+        if not await container.end_programs():
+            self._died(ContainerDied(f"the container was ended, since {_limit(container)} was reached"))
+
     def _error_line(self, line: str) -> None:
         self._core.log_line(self._adapter.id, line)
         self._core.emit(events.AgentDiagnostic(text=self._core.services.redactor.live(line)))
@@ -232,6 +251,10 @@ class ContainerAgent:
         if self._removing is not None:
             await self._removing
             self._removing = None
+
+
+def _limit(container: Container) -> str:
+    return f"the limit of {container.most_processes} processes and threads (resources.pids)"
 
 
 def tail(output: bytes) -> str:

@@ -24,7 +24,7 @@ VERSION = 1
 DEFINITION_LIMIT = 256 * 1024
 """Most bytes of a definition that is pinned (our choice; the longest known to us has 30 KB)."""
 
-TOOLS_LIMIT = 1000
+TOOLS_LIMIT = 5000
 """Most tools of a server that are pinned (our choice)."""
 
 FILE_LIMIT = 16 * 1024 * 1024

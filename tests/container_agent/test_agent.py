@@ -109,6 +109,23 @@ class EndingTests(ContainerTestCase):
         await self.until(session, events.ContainerEnded)
         self.assertEqual(await self.say(session, "echo back"), "back\n")
 
+    async def test_what_outlives_its_message_in_numbers_is_ended_and_named(self) -> None:
+        session = await self.start()
+        filling = "i=0; while [ $i -lt 70 ]; do setsid sleep 5000 & i=$((i+1)); done; sleep 1"
+        await session.send(f"({filling}) >/dev/null 2>&1; exit 0")
+        limit = "the limit of 64 processes and threads (resources.pids)"
+        self.assertIn(f"{limit} is reached", self.seen(session, events.Notice)[-1].text)
+        self.assertEqual(await self.say(session, "ps | grep -c 'sleep 500[0]' || true"), "0\n")
+
+    async def test_processes_that_are_used_up_are_said_to_be(self) -> None:
+        session = await self.start()
+        bomb = "bomb() { bomb | bomb & }; bomb; sleep 3; exit 7"
+        error = await self.fails(session.send(bomb))
+        self.assertIn("the limit of 64 processes and threads (resources.pids) was reached", str(error))
+        self.assertIn("raise resources.pids", str(error))
+        self.assertEqual(await self.say(session, "echo back"), "back\n")
+        self.assertEqual(len(self.containers()), 1)
+
     async def test_memory_that_is_used_up_is_said_to_be(self) -> None:
         session = await self.start()
         error = await self.fails(session.send("x=$(head -c 900000000 /dev/zero | tr '\\0' x)"))
