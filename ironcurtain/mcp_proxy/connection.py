@@ -136,8 +136,8 @@ class AgentConnection(Protocol):
         self._close_if_done()
 
     def writeConnectionLost(self) -> None:
-        """The agent reads no more."""
-        self.close()
+        """The agent reads no more: there is nobody to write to, or to wait for."""
+        self._abort()
 
     def connectionLost(self, reason: Failure | None = None) -> None:
         """The agent is gone: that cancels all that it asked for."""
@@ -263,8 +263,7 @@ class AgentConnection(Protocol):
 
     def _abort(self) -> None:
         self._sender.finish()
-        # Standard input and output have no way to be cut off: there, closing has to do.
-        getattr(self.transport, "abortConnection", self.transport.loseConnection)()
+        self.transport.abortConnection()
 
 
 class _Hearer:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionAborted
 from twisted.internet.interfaces import IAddress, IReactorFDSet, IReactorTime
 from twisted.internet.protocol import ServerFactory
 from twisted.internet.stdio import StandardIO
+from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.unix_socket import UnixListener, listen
@@ -43,8 +45,15 @@ def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: 
     :returns: fires when it has gone. The descriptors stay open: the process is expected to end.
     """
     connection = build(lambda _: False)
-    StandardIO(connection, stdin, stdout, reactor)  # type: ignore[call-arg]  # mypy takes the one for Windows
+    _StandardStreams(connection, stdin, stdout, reactor)  # type: ignore[call-arg]  # mypy takes the one for Windows
     return connection.ended
+
+
+class _StandardStreams(StandardIO):
+    def abortConnection(self) -> None:
+        """End at once, which Twisted's has no way for: it waits for ever to close an output that is closed already."""
+        if not self.disconnected:
+            self.connectionLost(Failure(ConnectionAborted()))  # type: ignore[attr-defined]  # as above
 
 
 class _Connections(ServerFactory):

@@ -9,7 +9,7 @@ from zope.interface import implementer
 
 
 class StreamTransport(ITransport, IConsumer, IPushProducer):
-    """What a connection's transport has to be; but standard input and output cannot be cut off."""
+    """What a connection's transport has to be."""
 
     def abortConnection() -> None:
         """End the connection now."""

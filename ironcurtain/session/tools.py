@@ -169,8 +169,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     )
 
     def tell(sentence: str) -> None:
-        core.log_line("session", sentence)
-        core.emit(events.Notice(text=sentence))
+        core.emit(events.Notice(text=sentence))  # which is logged too
 
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
     pins = PinFiles(services.home.tool_definitions, services.now)

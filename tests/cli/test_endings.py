@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 from tests.cli.cases import ProductCase
 from tests.mcp_proxy.support import FAKE_SERVER
@@ -62,3 +63,35 @@ class SeveralSignalTests(ProductCase):
 
     def test_a_proxy_at_a_socket(self) -> None:
         self.ends(self.product.start("mcp-proxy", "--socket", str(self.product.person / "mcp.sock")), 129)
+
+
+class ClientTests(ProductCase):
+    """``mcp-proxy`` ends with the program that started it, in whatever order that one's pipes are closed."""
+
+    def gone(self, *streams: str) -> None:
+        process = self.product.start("mcp-proxy")
+        assert process.stdin is not None
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        messages: list[dict[str, Any]] = [
+            {"id": 1, "method": "initialize", "params": hello},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/list"},
+        ]
+        for message in messages:
+            print(json.dumps({"jsonrpc": "2.0", **message}), file=process.stdin, flush=True)
+        until(process.stdout, '"id":2')
+        for name in streams:
+            getattr(process, name).close()
+            setattr(process, name, None)
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, said or ""), (0, ""))
+        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+
+    def test_first_its_input(self) -> None:
+        self.gone("stdin", "stdout")
+
+    def test_first_its_output(self) -> None:
+        self.gone("stdout", "stdin")
+
+    def test_all_at_once(self) -> None:
+        self.gone("stderr", "stdin", "stdout")
