@@ -221,7 +221,6 @@ class ContainerAgent:
     async def _make_room(self, container: Container) -> None:
         """Nothing more can start in the container: end all that earlier messages, or this one, left in it."""
         told = f"{_limit(container)} is reached: all that the agent left running is ended"
-        self._core.log_line("session", told)
         self._core.emit(events.Notice(text=told))
         if not await container.end_programs():
             self._died(ContainerDied(f"the container was ended, since {_limit(container)} was reached"))

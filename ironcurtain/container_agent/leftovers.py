@@ -20,7 +20,6 @@ async def removed(container: Container, core: Core) -> None:
         await container.stop()
     except EngineUnavailable as e:
         told = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
-        core.log_line("session", told)
         core.emit(events.Notice(text=told))
 
 
