@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.error import ConnectionDone, ConnectionLost
@@ -47,12 +47,14 @@ class Stream(asyncio.BufferedProtocol):
 
     A producer that is registered (a push producer) is paused while anything waits to go out, and resumed when nothing
     does. A protocol that is half-closeable keeps writing when the other side sends no more.
+
+    :param left: is called when the connection has ended.
     """
 
     log = Logger()
 
-    def __init__(self, protocol: IProtocol) -> None:
-        self._protocol = protocol
+    def __init__(self, protocol: IProtocol, left: Callable[[], None] = lambda: None) -> None:
+        self._protocol, self._left = protocol, left
         self._transport: Any = None
         self._producer: Any = None
         self._blocked = self._said_all = self._over = False
@@ -170,6 +172,7 @@ class Stream(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """For asyncio."""
         self._over = True
+        self._left()
         reason = ConnectionDone() if exc is None else ConnectionLost(str(exc))
         self._protocol.connectionLost(Failure(reason))
 
@@ -216,38 +219,55 @@ async def connect(path: str, protocol: IProtocol) -> None:
     await from_asyncio(connected())
 
 
-def _everybody(connection: socket.socket) -> bool:
-    return True
+class Doorkeeper(Protocol):
+    """Says which clients may stay."""
+
+    def enter(self, connection: socket.socket) -> bool:
+        """:returns: whether a client may; if so, :meth:`leave` is called once it has gone."""
+
+    def leave(self) -> None:
+        """A client has gone."""
+
+
+class _Everybody:
+    def enter(self, connection: socket.socket) -> bool:
+        return True
+
+    def leave(self) -> None:
+        pass
 
 
 class _Door(asyncio.Protocol):
     """Decides about one client before a protocol is made for it."""
 
-    def __init__(self, factory: IProtocolFactory, admits: Callable[[socket.socket], bool]) -> None:
-        self._factory, self._admits = factory, admits
+    def __init__(self, factory: IProtocolFactory, keeper: Doorkeeper) -> None:
+        self._factory, self._keeper = factory, keeper
 
     def connection_made(self, transport: Any) -> None:
         """For asyncio."""
-        if not self._admits(transport.get_extra_info("socket")):
+        if not self._keeper.enter(transport.get_extra_info("socket")):
             transport.abort()
-        elif (protocol := self._factory.buildProtocol(UNIXAddress(None))) is not None:
-            stream = Stream(protocol)
+        elif (protocol := self._factory.buildProtocol(UNIXAddress(None))) is None:
+            self._keeper.leave()
+            transport.abort()
+        else:
+            stream = Stream(protocol, self._keeper.leave)
             transport.set_protocol(stream)
             stream.connection_made(transport)
 
 
 async def serve(
-    listening: socket.socket, factory: IProtocolFactory, admits: Callable[[socket.socket], bool] = _everybody
+    listening: socket.socket, factory: IProtocolFactory, keeper: Doorkeeper | None = None
 ) -> asyncio.Server:
     """
     Let clients in.
 
     :param listening: a stream socket that is bound; belongs to the server from now on, and is closed if this fails.
-    :param admits: says whether a client may stay; is given its socket.
+    :param keeper: says which clients may stay; ``None``: all.
     """
 
     def build() -> asyncio.BaseProtocol:
-        return _Door(factory, admits)
+        return _Door(factory, keeper or _Everybody())
 
     async def served() -> asyncio.Server:
         server = await asyncio.get_running_loop().create_server(build, sock=listening, start_serving=False)

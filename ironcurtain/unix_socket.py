@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import stat
 import struct
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home import SOCKET_PATH_LIMIT
+from ironcurtain.pace import Pace
 from ironcurtain.stream import serve
 
 PROBE_SECONDS = 1.0
@@ -25,7 +28,17 @@ PROBE_SECONDS = 1.0
 PEER_CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
 
-log = Logger()
+CLIENTS = 256
+"""How many clients one socket has at a time (our choice; an agent's programs were seen to open some twenty)."""
+
+DESCRIPTORS_KEPT = 256
+"""
+How many of the process's file descriptors clients of these sockets leave to the control API, SSH and programs; a
+quarter where there are few (our choice).
+"""
+
+REFUSAL_SECONDS = 10.0
+"""How often refusals at one socket are logged."""
 
 
 class UnixListener:
@@ -54,19 +67,46 @@ def peer_uid(connection: socket.socket) -> int:
     return int(uid)
 
 
-def admitting(owner: tuple[int, int] | None) -> Callable[[socket.socket], bool]:
+class Admission:
     """
-    :returns: what says whether a client may use a socket of ours: its mode says the same, but others can change that.
+    Says who may use a socket of ours, and how many at a time. Its mode says the former too, but others can change that.
+
+    :param owner: uid and gid of whom it is for, besides us and root.
+    :param now: gives seconds, for how often a refusal is logged.
     """
-    may = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
 
-    def admits(connection: socket.socket) -> bool:
-        uid = peer_uid(connection)
-        if uid not in may:
-            log.warn("user {uid} was not let in at {path}", uid=uid, path=connection.getsockname())
-        return uid in may
+    log = Logger()
 
-    return admits
+    def __init__(self, owner: tuple[int, int] | None, now: Callable[[], float] = time.monotonic) -> None:
+        self._may = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
+        self._clients = 0
+        self._pace = Pace(1, lambda: now() / REFUSAL_SECONDS)
+
+    def enter(self, connection: socket.socket) -> bool:
+        """:returns: whether a client may stay; then it counts until :meth:`leave`."""
+        if why := self._refusal(connection):
+            if (more := self._pace.take()) is not None:
+                before = f", as were {more} since the last that was told" if more else ""
+                path = connection.getsockname()
+                self.log.warn("a client at {path} was refused{before}: {why}", path=path, before=before, why=why)
+            return False
+        self._clients += 1
+        return True
+
+    def leave(self) -> None:
+        """A client has gone."""
+        self._clients -= 1
+
+    def _refusal(self, connection: socket.socket) -> str:
+        if (uid := peer_uid(connection)) not in self._may:
+            return f"the socket is not for user {uid}"
+        if self._clients >= CLIENTS:
+            return f"{CLIENTS} are there already"
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        kept = min(DESCRIPTORS_KEPT, most // 4)
+        if connection.fileno() >= most - kept:  # the kernel gives the lowest that is free
+            return f"the last {kept} file descriptors of this process are not for clients"
+        return ""
 
 
 async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
@@ -90,7 +130,7 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
         undo.callback(path.unlink, missing_ok=True)
         if owner is not None:
             os.chown(path, *owner, follow_symlinks=False)
-        server = await serve(listening, factory, admitting(owner))
+        server = await serve(listening, factory, Admission(owner))
         undo.pop_all()
     return UnixListener(server, path)
 

@@ -33,7 +33,9 @@ class Product:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._before = set(children())
         self.person = Path(tempfile.mkdtemp(prefix="ic-"))
-        self.person.chmod(0o1777)  # as root, sessions run as another account, which shall be able to do what is approved
+        self.person.chmod(
+            0o1777
+        )  # as root, sessions run as another account, which shall be able to do what is approved
         self.home = self.person / ".ironcurtain"
         self.project = self.person / "project"
         self.project.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import stat
@@ -17,8 +18,10 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.threads import deferToThread
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import TestCase
 
+from ironcurtain import unix_socket
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home import SOCKET_PATH_LIMIT
 from ironcurtain.unix_socket import UnixListener, listen
@@ -38,6 +41,12 @@ def said_to(client: socket.socket) -> bytes:
         return b""
 
 
+class Greeter(Protocol):
+    def connectionMade(self) -> None:
+        assert self.transport is not None
+        self.transport.write(b"hello")
+
+
 class ListenTests(TestCase):
     def setUp(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
@@ -49,6 +58,39 @@ class ListenTests(TestCase):
         listener = await listen(path or self.path, Factory.forProtocol(Protocol))
         self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
         return listener
+
+    async def test_no_more_than_so_many_come_in(self) -> None:
+        self.patch(unix_socket, "CLIENTS", 3)
+        listener = await listen(self.path, Factory.forProtocol(Greeter))
+        self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
+        with capturedLogs() as logged:
+            clients = [await deferToThread(self.client) for _ in range(8)]
+        self.assertEqual([said for _, said in clients], [b"hello"] * 3 + [b""] * 5)
+        self.assertEqual([event["why"] for event in logged if "why" in event], ["3 are there already"])
+        for client, _ in clients:
+            client.close()
+        while (await deferToThread(self.client))[1] == b"":  # until it is known that they have gone
+            pass
+
+    async def test_the_last_descriptors_are_not_for_clients(self) -> None:
+        listener = await listen(self.path, Factory.forProtocol(Greeter))
+        self.addCleanup(lambda: Deferred.fromCoroutine(listener.stop()))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))
+        filling = [os.dup(0) for _ in range(300)]
+        self.addCleanup(lambda: list(map(os.close, filling)))
+        self.assertEqual((await deferToThread(self.client))[1], b"")
+        while filling:
+            os.close(filling.pop())
+        self.assertEqual((await deferToThread(self.client))[1], b"hello")
+
+    def client(self) -> tuple[socket.socket, bytes]:
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.settimeout(60)
+        client.connect(str(self.path))
+        return client, said_to(client)
 
     async def test_it_lets_its_owner_in(self) -> None:
         mask = os.umask(0)

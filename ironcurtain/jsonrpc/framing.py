@@ -33,9 +33,11 @@ class Framer:
     it never costs more memory than the limit, and is reported once as :data:`TOO_LONG`.
 
     :param limit: most bytes of a line, without its end.
+    :ivar discarded: bytes that were thrown away of the line that is over the limit, so far.
     """
 
     limit: int
+    discarded: int = 0
     _pieces: list[bytes] = field(default_factory=list)
     _joined: list[bytes] = field(default_factory=list)
     _size: int = 0
@@ -69,7 +71,7 @@ class Framer:
             piece = b"".join((*self._joined, *self._pieces))
             self._drop()
         if self._discarding:
-            self._discarding = False
+            self._discarding, self.discarded = False, 0
         elif len(line := piece.removesuffix(b"\r")) > self.limit:
             lines.append(TOO_LONG)
         elif line:
@@ -77,6 +79,7 @@ class Framer:
 
     def _keep(self, piece: bytes, lines: list[bytes | TooLong]) -> None:
         if self._discarding or not piece:
+            self.discarded += len(piece)
             return
         self._size += len(piece)
         if self._size > self.limit + 1:  # one more, for the CR of a CRLF

@@ -76,6 +76,7 @@ class Backends:
         self._watch = LoopingCall(self.look_again)
         self._watch.clock = clock
         self._unsettled = set(self._backends)
+        self._started = clock.seconds()
         self._waiting: list[Deferred[None]] = []
         self._agent_capabilities: Mapping[str, Any] | None = None
         self._agent_waiting: list[Deferred[None]] = []
@@ -85,6 +86,7 @@ class Backends:
 
     async def start(self) -> None:
         """Start all backends; does not wait for them."""
+        self._started = self._clock.seconds()
         for backend in self._backends.values():
             await backend.start(self)
 
@@ -99,12 +101,13 @@ class Backends:
                 self.log.failure("an MCP server did not stop cleanly", reason)
 
     async def settled(self, seconds: float) -> None:
-        """Wait until each backend is up or failed to start, but not longer than ``seconds``."""
-        if self._unsettled:
+        """Wait until each backend is up or failed to start, but not beyond so many seconds after :meth:`start`."""
+        left = self._started + seconds - self._clock.seconds()
+        if self._unsettled and left > 0:
             done: Deferred[None] = Deferred()
             self._waiting.append(done)
             try:
-                await done.addTimeout(seconds, self._clock)
+                await done.addTimeout(left, self._clock)
             except Late:
                 names = ", ".join(sorted(self._unsettled))
                 self.log.info("going on without MCP servers that are not up yet: {names}", names=names)

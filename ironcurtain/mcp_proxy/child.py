@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IReactorProcess, IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorTime
 from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.protocol import Protocol as StreamProtocol
 from twisted.internet.task import deferLater
@@ -26,8 +26,8 @@ from ironcurtain.stream import adopt
 ERROR_LINE_LIMIT = 2000
 """Most characters of one line of a server's error output that are kept (our choice)."""
 
-ERROR_LINES_A_SECOND = 100
-"""How many lines of a server's error output are kept each second (our choice); the rest is counted."""
+ERROR_BYTES_A_SECOND = 256 * 1024
+"""How much error output is read each second; a server that writes more has to wait (our choice)."""
 
 POLITE_SECONDS = 1.0
 """How long a server may take to leave once its input has ended, before it is sent SIGTERM (our choice)."""
@@ -169,35 +169,41 @@ class _Stream(StreamProtocol):
 
 
 class _Errors(ProcessProtocol):
-    """The process, and its error output cut into lines: bounded in length and in number."""
+    """The process, and its error output cut into lines of a bounded length, and read no faster than is good for all."""
 
     log = Logger()
 
     def __init__(self, child: Child, clock: IReactorTime) -> None:
         self._child, self._clock = child, clock
         self._framer = Framer(4 * ERROR_LINE_LIMIT)
-        self._second, self._count = 0, 0
+        self._rest = ERROR_BYTES_A_SECOND
+        self._waiting: IDelayedCall | None = None
 
     def errReceived(self, data: bytes) -> None:
         for line in self._framer.feed(data):
-            self._keep("(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace"))
+            told = "(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace")
+            self._child.error_line(told[:ERROR_LINE_LIMIT])
+        self._rest -= len(data)
+        if self._waiting is None:
+            self._waiting = self._clock.callLater(1.0, self._next_second)
+        if self._rest <= 0 and self.transport is not None:
+            self.transport.pauseProducing()  # type: ignore[attr-defined]  # no interface has it
 
     def processExited(self, reason: Failure) -> None:
         self._child.process_ended(reason)
 
     def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
         if self.transport is not None:
             self.transport.loseConnection()
 
-    def _keep(self, line: str) -> None:
-        second = int(self._clock.seconds())
-        if second != self._second:
-            if self._count > ERROR_LINES_A_SECOND:
-                self._child.error_line(f"({self._count - ERROR_LINES_A_SECOND} more lines were left out)")
-            self._second, self._count = second, 0
-        self._count += 1
-        if self._count <= ERROR_LINES_A_SECOND:
-            self._child.error_line(line[:ERROR_LINE_LIMIT])
+    def _next_second(self) -> None:
+        self._waiting = None
+        if self._rest <= 0 and self.transport is not None:
+            self.transport.resumeProducing()  # type: ignore[attr-defined]  # as above
+        self._rest = ERROR_BYTES_A_SECOND
 
 
 def _words(reason: Failure) -> str:

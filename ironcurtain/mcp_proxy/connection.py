@@ -33,6 +33,12 @@ LAST_SECONDS = 5.0
 FLUSH_SECONDS = 2.0
 """How long a connection that we close may take to get out what was written (our choice)."""
 
+ENDLESS = 4 * INBOUND_LIMIT
+"""Most bytes of one line beyond the limit that are read and thrown away: 32 MiB (our choice)."""
+
+JUNK_LINES = 1000
+"""Most lines in a row from an agent that are no message of the protocol, each answered with an error (our choice)."""
+
 CHANGED = "list_changed"
 
 
@@ -107,10 +113,17 @@ class AgentConnection(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         """Handle what became whole."""
-        for line in self._framer.feed(data):
+        lines = self._framer.feed(data)
+        if self._framer.discarded > ENDLESS:
+            self._cut_off("sends a line without an end")
+            return
+        for line in lines:
             if self._closed:
                 return
             command = self._session.receive(line)
+            if self._session.junk > JUNK_LINES:
+                self._cut_off("sends what is no MCP")
+                return
             if isinstance(command, Start):
                 self._start(command)
             elif isinstance(command, Send):
@@ -253,9 +266,12 @@ class AgentConnection(Protocol):
             return
         self._sender.send(line)
         if self._sender.waiting > UNREAD_LIMIT and self._peers.others_read(self):
-            self.log.warn("an agent that does not read {size} bytes is cut off", size=self._sender.waiting)
-            self._closed = True
-            self._abort()
+            self._cut_off(f"does not read {self._sender.waiting} bytes")
+
+    def _cut_off(self, why: str) -> None:
+        self.log.warn("an agent that {why} is cut off", why=why)
+        self._closed = True
+        self._abort()
 
     def _stop_timer(self) -> None:
         if self._timer is not None and self._timer.active():

@@ -16,6 +16,7 @@ from ironcurtain.mcp_proxy.backend import (
     Answer,
     BackendFailed,
     Conversation,
+    Garbage,
     Notice,
     OnProgress,
     Progress,
@@ -24,12 +25,19 @@ from ironcurtain.mcp_proxy.backend import (
     Withdrawn,
 )
 from ironcurtain.mcp_proxy.channel import MakeChannel
+from ironcurtain.pace import Pace
 
 SILENCE_SECONDS = 600.0
 """How long a request may go without an answer or a report of progress before it is given up (our choice)."""
 
 SWEEP_SECONDS = 5.0
 """How often requests are looked at for that."""
+
+LINES_A_SECOND = 100
+"""How many lines of a server are logged each second (our choice); the rest is counted."""
+
+JUNK_LINES = 100
+"""How many lines in a row on a server's output may be no message of the protocol, before it is stopped (our choice)."""
 
 OPEN_QUESTIONS = 64
 """How many of its questions a server may have open at a time (our choice)."""
@@ -68,6 +76,7 @@ class Link:
         self._conversation: Conversation[_Waiter] = Conversation()
         self._questions: dict[codec.Id, Deferred[None]] = {}
         self._sweeper: IDelayedCall | None = None
+        self._pace, self._junk = Pace(LINES_A_SECOND, clock.seconds), 0
         self._over = ""
         self._channel = make_channel(self)
         self.pid = self._channel.pid
@@ -116,8 +125,10 @@ class Link:
         """For the channel: one message from the server."""
         if isinstance(line, TooLong):
             self.gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
+        if self._over:
             return
         event = self._conversation.receive(line)
+        self._junk = self._junk + 1 if isinstance(event, Garbage) else 0
         if isinstance(event, Answer):
             if event.result is not None:
                 event.waiter.answer.callback(event.result)
@@ -133,9 +144,15 @@ class Link:
             self._withdrawn(event.id)
         else:
             self.error_line(f"(not understood: {event.detail[:200]})")
+            if self._junk > JUNK_LINES:
+                self.gone("writes what is no MCP to its standard output, and was stopped")
 
     def error_line(self, line: str) -> None:
         """For the channel: a line for the log."""
+        if (left_out := self._pace.take()) is None:
+            return
+        if left_out:
+            self._owner.error_line(f"({left_out} more lines were left out)")
         self._owner.error_line(line)
 
     def gone(self, why: str) -> None:

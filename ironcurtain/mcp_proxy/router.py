@@ -21,8 +21,11 @@ from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.outward import Outward
 
-START_SECONDS = 8.0
-"""How long ``initialize`` waits for servers that are not up yet: some agents give up after 10 s."""
+START_SECONDS = 5.0
+"""
+How long after the start of the servers ``initialize`` still waits for them. Those in Node and Python need two seconds;
+some agents give up after ten.
+"""
 
 PAGE = 5000
 """Entries of a list up to which it is given out in one piece (our choice: not every agent asks for a second one)."""

@@ -102,6 +102,8 @@ class AgentSession:
     """Whether ``initialize`` was answered, so that the agent may know of lists."""
     initialized: bool = False
     """Whether the agent has ended the handshake."""
+    junk: int = 0
+    """How many lines in a row were no message, or one over the limit."""
     _open: dict[int, _Open] = field(default_factory=dict)
     _ids: dict[codec.Id, int] = field(default_factory=dict)
     _questions: set[int] = field(default_factory=set)
@@ -115,12 +117,14 @@ class AgentSession:
 
         :returns: what to do about it, if anything.
         """
+        self.junk += 1
         if isinstance(line, TooLong):
             return _refuse(None, codec.INVALID_REQUEST, f"message is over {INBOUND_LIMIT} bytes")
         try:
             message = codec.parse(line)
         except codec.InvalidMessage as e:
             return _refuse(e.id, e.code_number, e.detail)
+        self.junk = 0
         if isinstance(message, codec.Request):
             return self._request(message)
         if isinstance(message, codec.Notification):

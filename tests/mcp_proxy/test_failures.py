@@ -13,7 +13,7 @@ from unittest import SkipTest
 
 from twisted.internet.defer import Deferred, gatherResults
 
-from ironcurtain.mcp_proxy import child, launch, link, restarting
+from ironcurtain.mcp_proxy import child, launch, link, restarting, router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.sandbox import bubblewrap
 from tests.mcp_proxy.support import fake_server, sleep, until
@@ -28,6 +28,14 @@ def runs(pid: int) -> bool:
             return stat.read().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def _words(pid: str) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().split(b"\0")[:-1]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 class FailureTests(Base):
@@ -87,12 +95,43 @@ class FailureTests(Base):
         agent = await self.agent()
         started = time.monotonic()
         await agent.call("fake__stderr", {"lines": 2000})
-        await until(lambda: len(self.top.errors) >= child.ERROR_LINES_A_SECOND)
+        await until(lambda: len(self.top.errors) >= link.LINES_A_SECOND)
         await agent.call("fake__echo")
         server, first = self.top.errors[0]
         self.assertEqual((server, len(first)), ("fake", child.ERROR_LINE_LIMIT))
         seconds = time.monotonic() - started + 2  # those that had begun and had not ended
-        self.assertLess(len(self.top.errors), seconds * child.ERROR_LINES_A_SECOND + 5)
+        self.assertLess(len(self.top.errors), seconds * link.LINES_A_SECOND + 5)
+
+    async def test_a_server_that_prints_junk_is_stopped(self) -> None:
+        self.patch(restarting, "FIRST_DELAY", 60.0)
+        agent = await self.agent(CommandServer("noisy", "/usr/bin/yes", sandbox=None), fake_server())
+        self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
+        await until(lambda: any("was stopped" in line for _, line in self.top.errors))
+        lines = [line for server, line in self.top.errors if server == "noisy"]
+        self.assertIn("writes what is no MCP to its standard output, and was stopped", lines[-1])
+        self.assertLess(len(lines), link.JUNK_LINES + 5)
+
+    async def test_error_output_without_an_end_is_read_slowly(self) -> None:
+        self.patch(restarting, "FIRST_DELAY", 60.0)
+        line = "cat /dev/zero >&2"
+        agent = await self.agent(CommandServer("noisy", "/bin/sh", ("-c", line), sandbox=None), fake_server())
+        self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
+        started = time.monotonic()
+        await until(lambda: any("too long" in line for _, line in self.top.errors))
+        (pid,) = (int(p) for p in os.listdir("/proc") if p.isdigit() and _words(p) == [b"cat", b"/dev/zero"])
+        await sleep(0.5)
+        with open(f"/proc/{pid}/io") as file:
+            written = next(int(line.split()[1]) for line in file if line.startswith("wchar"))
+        self.assertLess(written, (time.monotonic() - started + 3) * child.ERROR_BYTES_A_SECOND + 1024 * 1024)
+
+    async def test_a_mute_server_holds_nobody_up_for_long(self) -> None:
+        self.patch(router, "START_SECONDS", 0.5)
+        bench = await self.bench(CommandServer("mute", "/usr/bin/sleep", ("600",), sandbox=None), fake_server())
+        await sleep(0.5)
+        agent = await bench.agent(hello=False)
+        self.patch(router, "START_SECONDS", 0.1)  # from the start of the servers on, which is over
+        await agent.hello()
+        self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
 
     async def test_silence_is_not_waited_for_for_ever(self) -> None:
         self.patch(link, "SWEEP_SECONDS", 0.05)

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.logger import capturedLogs
 
 from ironcurtain.mcp_proxy import connection
 from tests.mcp_proxy.support import RawAgent, fake_server, memory, sleep, until
@@ -49,6 +50,24 @@ class FlowTests(Base):
         agent.transport.resumeProducing()  # type: ignore[union-attr]
         await call
         self.assertEqual([m["params"]["data"]["number"] for m in agent.messages], list(range(2000)))
+
+    async def test_a_line_without_an_end_is_not_read_for_ever(self) -> None:
+        self.patch(connection, "INBOUND_LIMIT", MIB)
+        self.patch(connection, "ENDLESS", MIB)
+        bench = await self.bench()
+        other, agent = await bench.agent(), await bench.agent()
+        with capturedLogs() as logged:
+            for _ in range(64):
+                agent.raw(b"x" * MIB)
+            await agent.lost
+        self.assertEqual([event["why"] for event in logged if "why" in event], ["sends a line without an end"])
+        self.assertIn("structuredContent", (await other.call("fake__echo"))["result"])
+
+    async def test_junk_is_not_answered_for_ever(self) -> None:
+        agent = await self.agent()
+        agent.raw(b"y\n" * (connection.JUNK_LINES + 1))
+        await agent.lost
+        self.assertLessEqual(sum("error" in message for message in agent.messages), connection.JUNK_LINES)
 
     async def test_requests_of_an_agent_that_does_not_read_are_not_read(self) -> None:
         agent = await self.agent()

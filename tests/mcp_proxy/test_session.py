@@ -209,7 +209,9 @@ class RequestTests(Base):
         self.assertEqual(self.error(b"{"), (codec.PARSE_ERROR, None))
         self.assertEqual(self.error(b"[]"), (codec.INVALID_REQUEST, None))
         self.assertEqual(sent(self.session.receive(TOO_LONG))["error"]["code"], codec.INVALID_REQUEST)
+        self.assertEqual(self.session.junk, 3)
         self.ready()
+        self.assertEqual(self.session.junk, 0)
 
 
 class QuestionTests(Base):
