@@ -99,6 +99,7 @@ def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.remote import INSTALL
     from ironcurtain.mcp_proxy.servers_config import HttpServer
+    from ironcurtain.sandbox import programs
     from ironcurtain.session.tools import ToolFiles
 
     user_home = person_home(os.environ, os.geteuid())
@@ -116,6 +117,9 @@ def _servers(where: Home) -> Iterator[Finding]:
             mend = 'Remove "sandbox": "none", unless it cannot do its work otherwise; "read" and "write" give it more.'
             told = f"{server.command}, outside any sandbox: it may do all that its account may; each call is asked"
             yield Finding(f"MCP server {server.name}", HINT, told, mend)
+        elif not is_own(server) and programs.unavailable() is not None:
+            mend = 'Make sandboxes possible, see "sandbox".'
+            yield Finding(f"MCP server {server.name}", WRONG, "does not start: no sandbox can be made for it", mend)
         else:
             kept = "which follows no links" if is_own(server) else "in a sandbox"
             yield Finding(f"MCP server {server.name}", OK, f"{server.command}, {kept}")

@@ -51,6 +51,11 @@ class CommandTests(ProductCase):
         self.assertIn("1 places were tried; all held.", done.stdout)
         told = self.product.run("doctor")
         self.assertIn("MCP servers and git run in containers of the Docker Engine", told.stdout)
+        self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
+        told = self.product.run("doctor")
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("MCP server git: does not start: no sandbox can be made for it", told.stdout)
+        self.assertIn("bwrap is not installed (Debian: apt-get install bubblewrap); nor does the Docker", told.stdout)
 
     def test_a_server_outside_any_sandbox_does_not_hold(self) -> None:
         self.servers(sandbox="none")
