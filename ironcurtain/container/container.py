@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
@@ -20,6 +21,9 @@ from ironcurtain.container.state import State
 
 STOP_SECONDS = 5
 """How long the main program has after SIGTERM before all is killed (our choice; half of a lifecycle's time limit)."""
+
+RECORD_SECONDS = 5.0
+"""How long the Engine may take to write down that a container has ended (ours; it takes milliseconds)."""
 
 LAST_LINES = 5
 """How many lines of the main program's output explain why a container ended (our choice)."""
@@ -160,6 +164,8 @@ class Container:
     async def _death(self) -> ContainerDied:
         """:returns: why it ended, with its last words if it has any."""
         try:
+            with suppress(Late):  # its processes may be gone before the Engine has written down how it ended
+                await Deferred.fromCoroutine(self._engine.wait(self.id)).addTimeout(RECORD_SECONDS, self._engine.clock)
             state = State.of(await self._engine.inspect(self.id))
             said = await self._said()
         except EngineError as e:

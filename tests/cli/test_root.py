@@ -55,6 +55,7 @@ class RootTests(SynchronousTestCase):
         program = self.product.person / "server"
         program.write_text(f"#!/bin/sh\ntouch {self.product.person}/ran\n")
         program.chmod(0o755)
+        self.product.person.chmod(0o700)
         self.product.home.mkdir(mode=0o700)
         servers = {"mcpServers": {"mine": {"command": str(program), "sandbox": "none"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
