@@ -31,7 +31,7 @@ class Installation:
     """
     :param homes: absolute paths of homes, of which only what is installed there is found.
     :param path: the server's ``PATH``, for interpreters that are looked up by name.
-    :param workspace: real path of the agent's workspace: nothing that lies there is followed.
+    :param workspace: real path of the agent's workspace: a link there leads to nothing but an installed language.
     """
 
     def __init__(self, homes: Iterable[str], path: str, workspace: str) -> None:
@@ -54,15 +54,24 @@ class Installation:
         given = () if self._is_broad(cwd) or is_system(cwd) else (cwd,)
         return (*self._found, *given)
 
-    def _add(self, program: str) -> None:
+    def _add(self, program: str, trusted: bool = True) -> None:
         for place in _links(program):
-            if place in self._seen or PurePath(place).is_relative_to(self._workspace):
+            here = PurePath(place).is_relative_to(self._workspace)
+            trusted = trusted and not here  # an agent may have made the link, or the script
+            if place in self._seen:
                 continue
             self._seen.add(place)
-            if not is_system(place):
-                self._found |= dict.fromkeys(self._around(place))
-            for other in _interpreters(place, self._path):
-                self._add(other)
+            if not here and not is_system(place):
+                self._found |= dict.fromkeys(self._around(place) if trusted else self._language(place))
+            if trusted or (here and not os.path.islink(place)):
+                for other in _interpreters(place, self._path):
+                    self._add(other, trusted)
+
+    def _language(self, place: str) -> Iterator[str]:
+        """:returns: the Python or Node that a program is, as in an environment that lies in the workspace."""
+        directory, name = os.path.split(place)
+        if _INTERPRETER.match(name) and _holds_language(os.path.dirname(directory)):
+            yield from self._installed(os.path.dirname(directory), place)
 
     def _around(self, place: str) -> Iterator[str]:
         directory = os.path.dirname(place)
@@ -71,7 +80,7 @@ class Installation:
             yield prefix
         elif name == "bin" and os.path.isfile(f"{prefix}/pyvenv.cfg"):
             yield from self._environment(prefix)
-        elif name == "bin" and glob(f"{escape(prefix)}/lib*/python3*") + glob(f"{escape(prefix)}/lib/node_modules"):
+        elif name == "bin" and _holds_language(prefix):
             yield from self._installed(prefix, place)
         else:
             yield self._project(place)
@@ -120,6 +129,10 @@ class Installation:
         return any(home.is_relative_to(directory) or PurePath(directory) == home / ".local" for home in self._homes)
 
 
+def _holds_language(prefix: str) -> bool:
+    return bool(glob(f"{escape(prefix)}/lib*/python3*") + glob(f"{escape(prefix)}/lib/node_modules"))
+
+
 def _links(path: str) -> Iterator[str]:
     """:returns: a path, what it links to, and so on; and its real path, whatever links lie above it."""
     for _ in range(LINKS_LIMIT):
@@ -133,8 +146,8 @@ def _links(path: str) -> Iterator[str]:
 def _interpreters(program: str, path: str) -> Iterator[str]:
     """:returns: what the first line of a script names (execve(2), "Interpreter scripts")."""
     try:
-        with open(program, "rb") as file:
-            head = file.read(HEAD_BYTES)
+        with open(os.open(program, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # it may be a pipe
+            head = file.read(HEAD_BYTES) or b""
     except OSError:
         return
     if not head.startswith(b"#!"):
