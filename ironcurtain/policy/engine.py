@@ -229,7 +229,7 @@ class PolicyEngine:
         if (call.server, call.tool) == _INTROSPECTION and not call.arguments:
             judgement.note("introspection", "allow")
             return Ruling(Decision.ALLOW, "structural-introspection-allow", "it only says what the server may reach")
-        free = () if call.server in self._unsandboxed else judgement.free_in_workspace()
+        free = judgement.free_in_workspace()  # for a server outside any sandbox, a person is asked all the same
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
             return self._possible(judgement, outside)

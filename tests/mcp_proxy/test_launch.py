@@ -14,9 +14,10 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, prepare, told_to_root
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, prepare, told_to_root
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.sandbox import bubblewrap
+from ironcurtain.sandbox.spec import Sandbox
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/home/ada", "USER": "ada", "TMPDIR": "/home/ada/tmp", "LC_ALL": "C"}
 SOMEBODY = Account(4242, 4243, "somebody", "/var/empty")
@@ -145,6 +146,14 @@ class AccountTests(LaunchCase):
         said = self.run_launch(self.prepare(str(program), sandbox=SandboxConfig()))
         self.assertEqual(said, ["4242", "4243", "/var/empty", str(self.workspace)])
         self.assertEqual((self.workspace / "made").stat().st_uid, 4242)
+
+    def test_what_is_missing_in_a_sandbox_is_told_once_with_the_line_to_add(self) -> None:
+        (self.top / "data").mkdir()
+        missing = Missing("mine", Sandbox(read=(str(self.workspace),)))
+        line = f"cannot open '{self.top}/data': No such file or directory; nor /nowhere, /usr/bin, {self.workspace}"
+        told = missing.told(line)
+        self.assertIn(f'"sandbox": {{"read": ["{self.top}/data"]}}', told or "")
+        self.assertIsNone(missing.told(line))
 
     def test_out_of_reach(self) -> None:
         for argv, what in ((("/bin/sh",), f"enter {self.workspace}"), ((str(self._closed()),), "execute")):

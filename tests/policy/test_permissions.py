@@ -52,6 +52,23 @@ class PermissionTests(SynchronousTestCase):
         self.assertEqual(self.ask("read_text_file", self.file).decision, Decision.ESCALATE)
         self.assertEqual(self.ask("read_text_file", self.home / "absent").decision, Decision.ESCALATE)
 
+    def test_what_the_server_does_not_have_is_denied_at_once(self) -> None:
+        verdict = self.ask("read_text_file", self.top / "elsewhere", None)
+        self.assertEqual((verdict.decision, verdict.rule), (Decision.DENY, "structural-out-of-reach"))
+
+    def test_a_server_outside_any_sandbox_is_always_asked(self) -> None:
+        engine = PolicyEngine(
+            default_policy(),
+            default_annotations(),
+            paths=PathMap(str(self.workspace)),
+            home=str(self.home),
+            servers={"filesystem": ServerBounds(sandboxed=False)},
+        )
+        (self.workspace / "file").touch()
+        schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+        call = ToolCall("filesystem", "read_text_file", {"path": str(self.workspace / "file")})
+        self.assertEqual(engine.evaluate(call, schema).decision, Decision.ESCALATE)
+
     def test_a_closed_file(self) -> None:
         self.file.chmod(0o600)
         self.assert_refused(self.ask("read_text_file", self.file), self.file)
