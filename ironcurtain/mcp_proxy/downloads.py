@@ -13,17 +13,28 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorFromThreads
+from twisted.python.failure import Failure
 
 from ironcurtain.accounts import Account
 from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
+from ironcurtain.locks import locked
 from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.publication import write_atomically
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
+
+T = TypeVar("T")
 
 DOWNLOAD_SECONDS = 300.0
 """How long an installation may take (our choice; a server with many packages takes some ten seconds)."""
@@ -84,6 +95,27 @@ def download_of(server: CommandServer) -> Download | None:
     return found if fits else None
 
 
+def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferred[T]:
+    """
+    Run a function in a thread that the end of the process does not wait for, as it does for the reactor's own.
+
+    :returns: fires with what it returned, or with what it raised.
+    """
+    done: Deferred[T] = Deferred()
+
+    def run() -> None:
+        result: T | Failure
+        try:
+            result = work()
+        except Exception:
+            result = Failure()
+        with suppress(RuntimeError):  # the reactor has ended
+            reactor.callFromThread(done.callback, result)
+
+    Thread(target=run, daemon=True).start()
+    return done
+
+
 def installed(
     download: Download, server: CommandServer, top: Path, environ: Mapping[str, str], account: Account | None
 ) -> tuple[CommandServer, tuple[str, ...]]:
@@ -101,14 +133,14 @@ def installed(
         raise Unavailable(f"MCP server {server.name}: {server.command} needs npm or uv, which is not in the PATH")
     directory = top / download.key
     needed = Installation([environ.get("HOME", "/")], path, str(directory)).of(tool, (), "/usr")
-    if not (directory / DONE).exists():
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(mode=0o700)
-        if account is not None:
-            os.chown(directory, account.uid, account.gid)
-        _install(download, server.name, tool, directory, needed, environ, account)
-        (top / f".{download.key}").write_text(download.package)
-        os.replace(top / f".{download.key}", directory / DONE)
+    with locked(top / f".{download.key}.lock"):  # another session may be about the same
+        if not (directory / DONE).exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(mode=0o700)
+            if account is not None:
+                os.chown(directory, account.uid, account.gid)
+            _install(download, server.name, tool, directory, needed, environ, account)
+            write_atomically(directory / DONE, download.package.encode())
     return replace(server, command=str(_program(download, directory)), args=download.arguments), (
         *needed,
         str(directory),

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from twisted.internet.defer import Deferred
-from twisted.internet.threads import deferToThread
+from twisted.internet.interfaces import IReactorFromThreads
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
@@ -21,7 +21,7 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.child import Child, ChildReactor
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.connections import Connections
-from ironcurtain.mcp_proxy.downloads import Download, download_of, installed
+from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
 from ironcurtain.mcp_proxy.gate import Gate, Limits
 from ironcurtain.mcp_proxy.launch import Ground, Missing, is_own, prepare
 from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
@@ -45,7 +45,7 @@ def _download(server: CommandServer, ground: Ground) -> Download | None:
     return download_of(server) if confined else None
 
 
-class ProxyReactor(ChildReactor, ListenerReactor):
+class ProxyReactor(ChildReactor, ListenerReactor, IReactorFromThreads):
     """The parts of a reactor that the proxy needs."""
 
 
@@ -197,7 +197,8 @@ class McpProxy:
         download, needed = _download(server, ground), None
         if download is not None and ground.downloads is not None:
             place = (ground.downloads, ground.environ, ground.account)
-            server, needed = await deferToThread(installed, download, server, *place)
+            work = partial(installed, download, server, *place)
+            server, needed = await in_background(self._around.reactor, work)
         launch = prepare(server, revealed, ground, needed)
         self._missing.pop(server.name, None)
         if launch.sandbox is not None:

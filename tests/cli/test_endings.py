@@ -87,6 +87,17 @@ class ClientTests(ProductCase):
         self.assertEqual((process.returncode, said or ""), (0, ""))
         self.assertEqual(self.product.audit()[-1]["kind"], "end")
 
+    def test_while_a_server_is_being_downloaded(self) -> None:
+        programs = self.product.person / "programs"
+        programs.mkdir()
+        (programs / "npm").write_text("#!/bin/sh\nexec sleep 600\n")
+        (programs / "npm").chmod(0o755)
+        self.product.environ["PATH"] = f"{programs}:{self.product.environ['PATH']}"
+        self.product.home.mkdir(mode=0o700)
+        server = {"command": "npx", "args": ["-y", "some-server"]}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps({"mcpServers": {"some": server}}))
+        self.gone("stdin", "stdout")
+
     def test_first_its_input(self) -> None:
         self.gone("stdin", "stdout")
 

@@ -67,7 +67,7 @@ class InstallTests(Base):
         agent = await bench.agent()
         answer = await agent.call("mine__echo", {"message": "from npm"})
         self.assertEqual(answer["result"]["content"][0]["text"], "Echo: from npm")
-        (directory,) = self.place.iterdir()
+        (directory,) = self.place.glob("npx-*")
         self.assertTrue((directory / DONE).exists())
 
     def test_what_cannot_be_had_is_said(self) -> None:
