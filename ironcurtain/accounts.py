@@ -49,6 +49,11 @@ class Account:
         return self.uid == 0
 
     @property
+    def switched(self) -> Account | None:
+        """Itself, if it is another than ours, so that programs have to be started as somebody else."""
+        return self if self.uid != os.geteuid() else None
+
+    @property
     def ids(self) -> str:
         """Uid and gid with a colon between."""
         return f"{self.uid}:{self.gid}"

@@ -98,14 +98,13 @@ def explain(
     loaded, paths = files.load_policy(), PathMap(str((workspace or Path()).resolve()))
     values = settings(home()).settings
     account = session_account(values.run_as, os.environ, Path(paths.host), os.geteuid())
-    other = account if account.uid != os.geteuid() else None
     engine = PolicyEngine(
         loaded,
         default_annotations(),
         paths=paths,
         home=user_home,
         protected=protected_paths(home(), user_home, files, values),
-        servers=server_bounds(files.load_servers(paths.host, user_home), paths.host, other),
+        servers=server_bounds(files.load_servers(paths.host, user_home), paths.host, account.switched),
     )
     annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
     names = annotation.args if annotation is not None else {}

@@ -96,7 +96,7 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
         yield Report(f"{subject}: runs outside any sandbox, as mcp-servers.json says", (), complete=False)
         return
     with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
-        other = account if account.uid != os.geteuid() else None
+        other = account.switched
         writers = default_annotations().writers() | {server.name}  # the program needs a place for its links
         launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers))
         if launch.sandbox is not None:
@@ -113,7 +113,7 @@ def _of_builtin() -> Iterator[Report]:
     from ironcurtain.prove.sandboxes import prove as prove_sandbox
 
     with _ground() as (_, account, person), Outside(Path(person)) as outside:
-        other = account if account.uid != os.geteuid() else None
+        other = account.switched
 
         async def main(reactor: Any) -> Any:
             try:

@@ -90,7 +90,7 @@ class Core:
     @property
     def switched(self) -> Account | None:
         """The account, if it is another than ours."""
-        return self.account if self.account.uid != os.geteuid() else None
+        return self.account.switched
 
 
 class Agent(Protocol):
