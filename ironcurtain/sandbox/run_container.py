@@ -30,12 +30,12 @@ CALL_SECONDS = 60
 def main() -> int:
     """:returns: the program's exit status."""
     order = msgspec.json.decode(sys.argv[1], type=Order)
-    engine = docker.APIClient(order.engine, timeout=CALL_SECONDS, version="auto")
     own = Path(tempfile.mkdtemp(prefix="ironcurtain-sandbox-"))
     name = own.name
     _clean_up_after(order.engine, name, own)
     _write(own, order.sandbox)
     try:
+        engine = docker.APIClient(order.engine, timeout=CALL_SECONDS, version="auto")
         made = request(order.sandbox, order.argv, os.environ, _image(engine), str(own))
         engine.create_container_from_config(made, name)
         attached = engine.attach_socket(name, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "detachKeys": ""})
@@ -43,8 +43,8 @@ def main() -> int:
         stream = socket.socket(fileno=os.dup(attached.fileno()))
         stream.setblocking(True)
         engine.start(name)
-    except docker.errors.APIError as e:
-        print(f"the Docker Engine made no sandbox: {e.explanation or e}", file=sys.stderr)
+    except (docker.errors.DockerException, OSError) as e:  # OSError: what requests raises is one
+        print(f"the Docker Engine made no sandbox: {getattr(e, 'explanation', '') or e}", file=sys.stderr)
         return CANNOT_START
     Thread(target=_pass_input, args=(stream,), daemon=True).start()
     for kind, data in frames_iter(stream, tty=False):

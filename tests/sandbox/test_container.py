@@ -43,6 +43,12 @@ class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
         done = subprocess.run(line, input=b"line\n" * 50_000, capture_output=True, env=os.environ, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"line\n" * 50_000, b""))
 
+    def test_an_engine_that_is_gone_is_said(self) -> None:
+        line = container.command(self.sandbox, ["true"], {"DOCKER_HOST": "unix:///nowhere/docker.sock"})
+        done = subprocess.run(line, capture_output=True, check=False)
+        self.assertEqual((done.returncode, b"Traceback" in done.stderr), (container.CANNOT_START, False), done.stderr)
+        self.assertIn(b"the Docker Engine made no sandbox", done.stderr)
+
     def test_what_the_engine_refuses_is_said(self) -> None:
         done = self.run_words(self.sandbox, "/nowhere/program")
         self.assertEqual(done.returncode, container.CANNOT_START)
