@@ -125,12 +125,12 @@ class FailureTests(Base):
         self.assertLess(written, (time.monotonic() - started + 3) * child.ERROR_BYTES_A_SECOND + 1024 * 1024)
 
     async def test_a_mute_server_holds_nobody_up_for_long(self) -> None:
-        self.patch(router, "START_SECONDS", 0.5)
+        self.patch(router, "START_SECONDS", 1000.0)
+        self.patch(restarting, "HANDSHAKE_SECONDS", 1000.0)
         bench = await self.bench(CommandServer("mute", "/usr/bin/sleep", ("600",), sandbox=None), fake_server())
-        await sleep(0.5)
-        agent = await bench.agent(hello=False)
-        self.patch(router, "START_SECONDS", 0.1)  # from the start of the servers on, which is over
-        await agent.hello()
+        bench.proxy._backends._started -= 1000.0  # so much later the agent comes
+        await until(lambda: bench.proxy.gate.down() == ["mute"])
+        agent = await bench.agent()
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
 
     async def test_silence_is_not_waited_for_for_ever(self) -> None:
