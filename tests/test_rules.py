@@ -173,18 +173,8 @@ class SourceTests(SynchronousTestCase):
         self.assertEqual(wrong, [])
 
 
-class PureTests(SynchronousTestCase):
-    """The list in setup.cfg of the modules that know neither Twisted nor asyncio is the truth."""
-
-    def test_the_list_fits_the_tree(self) -> None:
-        config = configparser.ConfigParser(interpolation=None)
-        config.read(TOP / "setup.cfg")
-        contract = config["importlinter:contract:pure"]
-        listed = contract["source_modules"].split()
-        forbidden = frozenset(contract["forbidden_modules"].split())
-        wanted = pure_list(forbidden)
-        paste = "source_modules =\n    " + "\n    ".join(wanted)
-        self.assertEqual(listed, wanted, f"in setup.cfg the pure modules have to be:\n{paste}")
+class ContractTests(SynchronousTestCase):
+    """The contracts in setup.cfg."""
 
     def test_every_module_that_a_contract_names_is_there(self) -> None:
         """A name that is wrong permits nothing, or forbids nothing, and nobody is told."""
@@ -199,44 +189,6 @@ class PureTests(SynchronousTestCase):
             for name in re.findall(r"\bironcurtain(?:\.\w+)+", value)
         }
         self.assertEqual(sorted(named - there), [])
-
-
-def pure_list(forbidden: frozenset[str]) -> list[str]:
-    """
-    Find the modules that reach none of the forbidden ones, directly or through others of ours.
-
-    The command line is left out: its modules import what they need when they are called.
-
-    :returns: sorted names; a package stands for all its modules.
-    """
-    needs = {
-        module_name(path): {name for _, name in imports(tree(path))}
-        for path in modules()
-        if PACKAGE / "cli" not in path.parents
-    }
-    impure = {name for name, wanted in needs.items() if any(want.partition(".")[0] in forbidden for want in wanted)}
-    while True:
-        more = {
-            n
-            for n, wanted in needs.items()
-            if n not in impure and any(_module(want, needs) in impure for want in wanted)
-        }
-        if not more:
-            break
-        impure |= more
-    mixed = {".".join(name.split(".")[:depth]) for name in impure for depth in range(1, name.count(".") + 2)} | {
-        "ironcurtain"
-    }
-    return sorted(name for name in needs if name not in mixed and (_parent(name) in mixed))
-
-
-def _module(imported: str, known: dict[str, set[str]]) -> str:
-    """:returns: the module of ours that an imported name belongs to (it may be a name inside that module)."""
-    return imported if imported in known else _parent(imported)
-
-
-def _parent(name: str) -> str:
-    return name.rpartition(".")[0]
 
 
 class TreeTests(SynchronousTestCase):
