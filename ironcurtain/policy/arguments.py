@@ -34,48 +34,6 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 _COMBINING = frozenset(("$ref", "allOf", "anyOf", "oneOf", "not"))
 
 
-_EXACT: dict[str, frozenset[type]] = {
-    "string": frozenset((str,)),
-    "boolean": frozenset((bool,)),
-    "integer": frozenset((int,)),
-    "number": frozenset((int, float)),
-}
-
-_SIMPLE = frozenset(("type", "description", "title", "default", "examples", "format", "minimum", "maximum"))
-
-
-class FlatSchema:
-    """
-    The part of a tool's schema that can be checked at a glance: arguments of one simple type. Most calls need no more.
-
-    :param schema: the tool's ``inputSchema``, which may be anything; not changed afterwards.
-    """
-
-    __slots__ = ("_required", "_types", "schema")
-
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
-        self._types: dict[str, frozenset[type]] = {}
-        self._required: frozenset[str] | None = None
-        if not isinstance(schema, dict) or not _COMBINING.isdisjoint(schema):
-            return
-        properties, required = schema.get("properties", {}), schema.get("required", [])
-        if not isinstance(properties, dict) or not isinstance(required, list):
-            return
-        self._required = frozenset(map(str, required))
-        for name, member in properties.items():
-            if isinstance(member, dict) and _SIMPLE.issuperset(member) and isinstance(member.get("type"), str):
-                self._types[name] = _EXACT.get(member["type"], frozenset())
-
-    def fits(self, arguments: Mapping[str, Any]) -> bool:
-        """:returns: whether :func:`problem` finds nothing; ``False`` if that has to be asked."""
-        types = self._types
-        for name, value in arguments.items():
-            if type(value) not in types.get(name, ()):
-                return False
-        return self._required is not None and self._required <= arguments.keys()
-
-
 def problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
     """
     Find what is wrong with a call's arguments.

@@ -22,7 +22,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.pathmap import PathMap, file_path
 from ironcurtain.policy import remotes
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
-from ironcurtain.policy.arguments import FlatSchema, problem
+from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.matching import ReadyRule, ready
@@ -43,13 +43,12 @@ _NO_URI = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(slots=True)
 class _Tool:
-    """An annotated tool, with the plans made so far by the roles of its arguments, and what it was last known by."""
+    """An annotated tool, with the plans made so far by the roles of its arguments."""
 
     annotation: ToolAnnotation
     conditional: bool
     roles: Mapping[str, tuple[str, ...]]
     plans: dict[tuple[tuple[str, ...], ...], Plan] = field(default_factory=dict)
-    flat: FlatSchema = field(default_factory=lambda: FlatSchema({}))
 
 
 class ServerBounds(msgspec.Struct, frozen=True, order=True):
@@ -198,10 +197,6 @@ class PolicyEngine:
         if tool is None:
             raise Refusal("missing-annotation", f"no annotation says what the arguments of {call.tool} mean")
         known = tool.annotation.args
-        if tool.flat.schema is not schema:
-            tool.flat = FlatSchema(schema)
-        if tool.flat.fits(call.arguments) and known.keys() >= call.arguments.keys():
-            return tool
         if (wrong := problem(call.arguments, schema)) is not None:
             raise Refusal("invalid-arguments", wrong)
         unknown = [name for name in call.arguments if name not in known and name in _properties(schema)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy.annotations import Condition
-from ironcurtain.policy.arguments import FlatSchema, problem
+from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.scalars import equal, fold, truthy
 
 
@@ -101,58 +101,6 @@ class NameTests(SynchronousTestCase):
     )
     def test_any_schema_has_an_answer(self, schema: Any) -> None:
         self.assertIsInstance(problem({"a": [1, {"a": "x"}]}, schema), str | None)
-
-
-class FlatTests(SynchronousTestCase):
-    """What is checked at a glance."""
-
-    SCHEMA: ClassVar[dict[str, Any]] = {
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "any"}, "count": {"type": "integer"}},
-        "required": ["text"],
-    }
-
-    def test_simple_arguments_fit(self) -> None:
-        flat = FlatSchema(self.SCHEMA)
-        self.assertTrue(flat.fits({"text": "x"}) and flat.fits({"text": "x", "count": 1}))
-        wrong: list[dict[str, Any]] = [
-            {},
-            {"count": 1},
-            {"text": 1},
-            {"text": "x", "count": True},
-            {"text": "", "b": 1},
-        ]
-        self.assertFalse(any(map(flat.fits, wrong)))
-
-    @settings(max_examples=300, database=None)
-    @given(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "properties": st.dictionaries(
-                    st.sampled_from("ab"),
-                    st.fixed_dictionaries(
-                        {},
-                        optional={
-                            "type": st.sampled_from(["string", "integer", "number", "boolean", "array", ["string"], 1]),
-                            "enum": st.just(["x"]),
-                            "title": st.just(""),
-                        },
-                    )
-                    | st.booleans()
-                    | st.none(),
-                )
-                | st.none(),
-                "required": st.lists(st.sampled_from("ab") | st.integers(), max_size=2) | st.none(),
-                "additionalProperties": st.booleans(),
-                "not": st.just({}),
-            },
-        ),
-        st.dictionaries(st.sampled_from("ab"), st.sampled_from(["x", 1, 1.0, True, None, []])),
-    )
-    def test_it_never_lets_more_through(self, schema: Any, arguments: dict[str, Any]) -> None:
-        if FlatSchema(schema).fits(arguments):
-            self.assertIsNone(problem(arguments, schema))
 
 
 class ScalarTests(SynchronousTestCase):
