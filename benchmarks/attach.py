@@ -101,7 +101,7 @@ def serve(home: Path, container: str) -> None:
 
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.terminal import ContainerTerminal
-    from ironcurtain.home import find_home
+    from ironcurtain.home.layout import find_home
     from ironcurtain.operations import Principal
     from ironcurtain.ssh.attaching import Attaching
     from ironcurtain.ssh.channel import Program, SessionChannel

@@ -34,7 +34,7 @@ from twisted.internet.defer import Deferred  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThreadPool  # noqa: E402
 
-from ironcurtain import unix_socket  # noqa: E402
+from ironcurtain.services import unix_socket  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.console.source import HomeSource  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
@@ -42,16 +42,16 @@ from ironcurtain.control.server import listen, owner  # noqa: E402
 from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest, closing_numbers  # noqa: E402
 from ironcurtain.escalation.grant import Binding  # noqa: E402
 from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
-from ironcurtain.home import Home  # noqa: E402
+from ironcurtain.home.layout import Home  # noqa: E402
+from ironcurtain.home.registry import Registry  # noqa: E402
+from ironcurtain.home.settings import Settings  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
-from ironcurtain.registry import Registry  # noqa: E402
-from ironcurtain.secrets import Redactor  # noqa: E402
+from ironcurtain.secrets.redaction import Redactor  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.manager import SessionManager  # noqa: E402
 from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
 from ironcurtain.session.parts import Core, Kind, Services  # noqa: E402
-from ironcurtain.settings import Settings  # noqa: E402
 
 reactor: Any = the_reactor
 

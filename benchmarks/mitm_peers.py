@@ -243,12 +243,12 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     from twisted.internet.threads import deferToThread
 
     from ironcurtain.audit import AuditLog
+    from ironcurtain.home.settings import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.limits import Limits
     from ironcurtain.mitm_proxy.providers import provider_rules
     from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
-    from ironcurtain.secrets import Redactor, Secret
-    from ironcurtain.settings import Provider
+    from ironcurtain.secrets.redaction import Redactor, Secret
 
     reactor: Any = the_reactor
 

@@ -37,7 +37,7 @@ from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
 from ironcurtain.container.layout import group_text, mounts, passwd_text
 from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.settings import Resources
+from ironcurtain.home.settings import Resources
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
 from tests.product import Product

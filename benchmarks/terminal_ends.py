@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.container.streams import Receiver
 from ironcurtain.container.streams import Stream as EngineStream
-from ironcurtain.stream import adopt
+from ironcurtain.services.stream import adopt
 
 
 class Viewer:

@@ -118,11 +118,11 @@ def serve(top: Path) -> None:
     from ironcurtain.mcp_proxy.pin_files import PinFiles
     from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
     from ironcurtain.mcp_proxy.servers_config import CommandServer
-    from ironcurtain.pathmap import PathMap
     from ironcurtain.policy import Annotations, Policy, PolicyEngine
     from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+    from ironcurtain.policy.pathmap import PathMap
     from ironcurtain.policy.rules import Conditions, Rule
-    from ironcurtain.secrets import Redactor, Secret
+    from ironcurtain.secrets.redaction import Redactor, Secret
 
     reactor: Any = the_reactor
     numbers, calls, redactor = itertools.count(1), itertools.count(1), Redactor([Secret("a-secret-of-this-session")])

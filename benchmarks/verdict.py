@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine, ToolCall
 from ironcurtain.policy.loading import default_annotations, default_policy
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
 
 ROUNDS = 5000

@@ -14,7 +14,6 @@ from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from ironcurtain import unix_socket
 from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
@@ -25,17 +24,20 @@ from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import ConfigurationError, NotFound, SessionError, UsageError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home, person_home
+from ironcurtain.files.locks import FileLock
+from ironcurtain.home.layout import Home, person_home
+from ironcurtain.home.registry import Registry as SessionRegistry
+from ironcurtain.home.settings import Settings, Ssh
 from ironcurtain.identity import hide_memory, identify
-from ironcurtain.lifecycle import Lifecycle
-from ironcurtain.locks import FileLock
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
-from ironcurtain.registry import Registry as SessionRegistry
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.services import unix_socket
+from ironcurtain.services.lifecycle import Lifecycle
+from ironcurtain.services.systemd import Systemd
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Ticket, Usage
@@ -43,8 +45,6 @@ from ironcurtain.session.parts import Agent, Core, Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
-from ironcurtain.settings import Settings, Ssh
-from ironcurtain.systemd import Systemd
 
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import Registry

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironcurtain.home import read_configuration
+from ironcurtain.home.layout import read_configuration
+from ironcurtain.home.settings import Effective, load
 from ironcurtain.mitm_proxy.providers import check_providers
-from ironcurtain.settings import Effective, load
 
 
 def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:

@@ -16,7 +16,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 COMMAND_SECONDS = 60.0
 """How long a command may take (our choice; a password store may first ask the person for a passphrase)."""

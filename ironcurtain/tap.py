@@ -21,12 +21,12 @@ from twisted.python.failure import Failure
 
 from ironcurtain.configuration import read_settings
 from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
-from ironcurtain.home import Home, find_home
-from ironcurtain.locks import FileLock
+from ironcurtain.files.locks import FileLock
+from ironcurtain.home.layout import Home, find_home
+from ironcurtain.home.settings import Ssh
 from ironcurtain.reactor import install
-from ironcurtain.settings import Ssh
+from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, family
-from ironcurtain.systemd import Systemd
 
 STOP_SECONDS = 60.0
 """How long everything together may take to end (our choice: each part has a limit of its own, and is much faster)."""

@@ -217,7 +217,7 @@ INNOCENT = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGq0xQn2Zb7h me@example.org",
     "2026-11-21T09:15:00Z took 1234567 ms, 1700000000000000000 ns",
     "npm_config_cache=/tmp/x hf_hub_download(repo_id) r8_unorm sk_buff pat.match dapi.example.org",
-    "from ironcurtain.secrets import Secret  # os.path, sys.argv, self.secret",
+    "from ironcurtain.secrets.redaction import Secret  # os.path, sys.argv, self.secret",
     "order 4111 1111 1111 1112, version 1.2.3.4, 10.0.0.1:5432, 12:34:56",
     "key-value stores, API-first, oauth2, pass, passed, bypass, compass: north",
 )

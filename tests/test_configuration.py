@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.configuration import read_settings
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.settings import Settings
+from ironcurtain.home.settings import Settings
 
 OWN = 'host = "llm.example.com"\nendpoints = ["POST /v1/messages"]\nkey = { header = "x-key", prefix = "llm-" }\n'
 """A provider that is not built in, described in full."""

@@ -20,7 +20,7 @@ LONGEST_MODULE = 400
 KNOWS_THE_REACTOR = ("tap.py", "assembly.py", "cli/")
 """The only places, below the package, that may name the one reactor of the process, and only inside functions."""
 
-CROSSES = "bridge.py"
+CROSSES = "asyncio_bridge.py"
 """The only module in which asyncio and Deferreds meet."""
 
 CROSSINGS = frozenset(("asFuture", "create_task", "ensure_future", "fromFuture"))
@@ -136,7 +136,7 @@ class ReactorTests(SynchronousTestCase):
             for node in ast.walk(tree(path))
             if isinstance(node, ast.Attribute) and node.attr in CROSSINGS and path.name != CROSSES
         ]
-        self.assertEqual(wrong, [], "use ironcurtain.bridge")
+        self.assertEqual(wrong, [], "use ironcurtain.services.asyncio_bridge")
 
 
 class SourceTests(SynchronousTestCase):

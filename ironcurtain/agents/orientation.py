@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from ironcurtain.agents.surroundings import HOME, SERVER, WORKSPACE
-from ironcurtain.display import one_line
+from ironcurtain.text.display import one_line
 
 TOOLS_LISTED = 300
 """Most tools that are named (our choice: about 10 KB); agents see all of them in their own list of tools."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironcurtain.agents.adapter import Kind, TurnFailed, TurnOutcome
-from ironcurtain.display import one_line, paragraphs
+from ironcurtain.text.display import one_line, paragraphs
 
 REASON_LIMIT = 1000
 """Most characters of what the agent gives as its reason (our choice)."""

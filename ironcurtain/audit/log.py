@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.audit import chain
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 
 SYNC_SECONDS = 1.0
 """How long a record may wait to be synced when nobody asked for it (our choice; a crash of ours loses nothing)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ironcurtain.display import json_line, one_line
+from ironcurtain.text.display import json_line, one_line
 
 ARGUMENTS_LIMIT = 160
 """Most characters of a call's arguments on its line."""

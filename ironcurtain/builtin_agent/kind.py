@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from twisted.internet.defer import Deferred
 
-from ironcurtain.budget import Budget, Dimension, Limits
 from ironcurtain.builtin_agent.agent import BuiltinAgent
 from ironcurtain.codemode import prompt
 from ironcurtain.codemode.interpreter import InterpreterFactory
@@ -17,18 +16,19 @@ from ironcurtain.codemode.limits import Limits as CodeLimits
 from ironcurtain.codemode.model import Tool, ToolReply
 from ironcurtain.codemode.monty import offered
 from ironcurtain.codemode.replies import reply
-from ironcurtain.credentials import real_key
+from ironcurtain.home.settings import Provider
 from ironcurtain.llm import prices
 from ironcurtain.llm.registry import Chosen, Surroundings, needs_key, provider_for
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
-from ironcurtain.pathmap import AGENT_WORKSPACE
-from ironcurtain.secrets import Secret
+from ironcurtain.policy.pathmap import AGENT_WORKSPACE
+from ironcurtain.secrets.credentials import real_key
+from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.budget import Budget, Dimension, Limits
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.parts import Core
-from ironcurtain.settings import Provider
 
 SERVERS_SECONDS = 10.0
 """How long the agent waits for MCP servers that start slowly; it goes without those that take longer (our choice)."""

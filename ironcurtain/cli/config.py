@@ -20,7 +20,7 @@ def show(json_output: bool) -> None:
 
     Keys are never printed: only where they will be read from.
     """
-    from ironcurtain.settings import flatten
+    from ironcurtain.home.settings import flatten
 
     where = home()
     effective = settings(where)

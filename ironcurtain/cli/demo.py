@@ -50,7 +50,7 @@ def demo(answer: bool | None) -> None:
     from ironcurtain.audit.chain import read_record, verify
     from ironcurtain.audit.view import render
     from ironcurtain.cli.play import Play
-    from ironcurtain.home import find_home
+    from ironcurtain.home.layout import find_home
     from ironcurtain.session.model import SessionRequest
 
     place = Path(tempfile.mkdtemp(prefix="ironcurtain-demo-"))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json
-from ironcurtain.display import one_line
 from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.project.changes import Change, Comparison
@@ -73,7 +73,7 @@ def _remarks(comparison: Comparison, changes: list[Change]) -> None:
 
 def _print(text: str) -> None:
     if sys.stdout.isatty():
-        from ironcurtain.display import paragraphs
+        from ironcurtain.text.display import paragraphs
 
         click.echo(paragraphs(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")), nl=False)
     else:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, settings
-from ironcurtain.display import one_line
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
-    from ironcurtain.home import Home
+    from ironcurtain.home.layout import Home
 
 OK, HINT, WRONG = "ok", "hint", "wrong"
 
@@ -95,7 +95,7 @@ def _policy(where: Home) -> Iterator[Finding]:
 
 
 def _servers(where: Home) -> Iterator[Finding]:
-    from ironcurtain.home import person_home
+    from ironcurtain.home.layout import person_home
     from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.remote import INSTALL
     from ironcurtain.mcp_proxy.servers_config import HttpServer
@@ -157,8 +157,8 @@ def _sandbox(_: Home) -> Iterator[Finding]:
 
 
 def _key(where: Home) -> Iterator[Finding]:
-    from ironcurtain.credentials import DEFAULT_VARIABLES
-    from ironcurtain.settings import Provider
+    from ironcurtain.home.settings import Provider
+    from ironcurtain.secrets.credentials import DEFAULT_VARIABLES
 
     model = settings(where).settings.model
     if model.backend == "scripted":
@@ -204,7 +204,7 @@ def _key_variable(name: str) -> tuple[str, str, str]:
 
 
 def _daemon(where: Home) -> Iterator[Finding]:
-    from ironcurtain.locks import is_held
+    from ironcurtain.files.locks import is_held
 
     if where.path.exists() and is_held(where.daemon_lock):
         yield Finding("daemon", OK, "runs")

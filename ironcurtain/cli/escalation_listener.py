@@ -12,7 +12,7 @@ import click
 from ironcurtain.cli.output import home
 
 if TYPE_CHECKING:
-    from ironcurtain.home import Home
+    from ironcurtain.home.layout import Home
 
 INSTEAD = "use 'ironcurtain escalations', 'ironcurtain approve' and 'ironcurtain deny' instead"
 """What works without a terminal."""
@@ -60,8 +60,8 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     from ironcurtain.control.client import ControlClient
     from ironcurtain.control.server import owner
     from ironcurtain.errors import Unavailable
-    from ironcurtain.locks import FileLock, Held
-    from ironcurtain.registry import Registry
+    from ironcurtain.files.locks import FileLock, Held
+    from ironcurtain.home.registry import Registry
     from ironcurtain.terminal.guard import Guard
     from ironcurtain.terminal.local import LocalTerminal
 

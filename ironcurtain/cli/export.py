@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ironcurtain.cli.diff import comparison_of
-from ironcurtain.display import one_line
+from ironcurtain.text.display import one_line
 
 SHOWN = 20
 """Most paths of each sort that are named (our choice): an agent decides how many there are."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_table
-from ironcurtain.display import ago, one_line
+from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
     from ironcurtain.container.image_update import Move

@@ -37,8 +37,8 @@ def init() -> None:
     Files that exist stay as they are. In a terminal it asks whether your own SSH keys (~/.ssh/*.pub) may come in.
     """
     from ironcurtain.cli.own_keys import offer_own_keys
+    from ironcurtain.files.atomic import publish_once
     from ironcurtain.policy.loading import DEFAULT_POLICY
-    from ironcurtain.publication import publish_once
     from ironcurtain.session.tools import default_servers
 
     where = home()

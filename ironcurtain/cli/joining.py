@@ -11,7 +11,7 @@ from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.owners import Owners
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.home import Home
+from ironcurtain.home.layout import Home
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.local import NoTerminal, have_terminal
 from ironcurtain.terminal.model import Mode

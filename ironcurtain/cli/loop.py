@@ -138,7 +138,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
 def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, earlier: SessionInfo | None) -> Effective:
     """:returns: the settings: defaults, those of the loop that goes on or the file, the flags."""
     from ironcurtain.errors import UsageError
-    from ironcurtain.home import read_configuration
+    from ironcurtain.home.layout import read_configuration
     from ironcurtain.loop.config import FILE, Layer, effective, read_file
 
     layers: list[Layer] = []

@@ -22,19 +22,19 @@ from ironcurtain.cli.progress import Progress
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.stream_writer import StreamWriter
-from ironcurtain.display import one_line
-from ironcurtain.home import Home
-from ironcurtain.lifecycle import to_its_end
-from ironcurtain.locks import is_held
+from ironcurtain.files.locks import is_held
+from ironcurtain.home.layout import Home
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.kind import NAME, Options
 from ironcurtain.loop.mode import Mode
 from ironcurtain.loop.model import EXIT_STATUS
 from ironcurtain.loop.report import HEADER, rows, sentence
+from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.text.display import one_line
 
 ERRORS = 2
 """Standard error."""

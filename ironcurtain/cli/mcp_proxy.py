@@ -49,7 +49,7 @@ def mcp_proxy(
 
     async def serve(reactor: Any) -> None:
         from ironcurtain.assembly import Application
-        from ironcurtain.lifecycle import to_its_end
+        from ironcurtain.services.lifecycle import to_its_end
 
         application = Application.alone(reactor, where, os.environ)
         await application.start()

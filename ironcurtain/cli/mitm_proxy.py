@@ -16,10 +16,10 @@ import click
 from ironcurtain.cli.output import as_json, home
 
 if TYPE_CHECKING:
+    from ironcurtain.home.settings import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.proxy import MitmProxy
-    from ironcurtain.secrets import Secret
-    from ironcurtain.settings import Provider
+    from ironcurtain.secrets.redaction import Secret
 
 USUAL = "anthropic"
 """The provider that is served if no file names any."""
@@ -71,9 +71,9 @@ class _Serving:
 
         from ironcurtain.audit import AuditLog
         from ironcurtain.errors import Unavailable
-        from ironcurtain.home import private_directory
+        from ironcurtain.home.layout import private_directory
         from ironcurtain.mitm_proxy.authority import Authority
-        from ironcurtain.secrets import Redactor
+        from ironcurtain.secrets.redaction import Redactor
 
         down: Deferred[None] = Deferred()
         redactor, authority = Redactor(), Authority.load_or_make(self.authority, time.time)
@@ -102,9 +102,9 @@ class _Serving:
     def _proxy(
         self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
     ) -> MitmProxy:
-        from ironcurtain.credentials import real_key
         from ironcurtain.mitm_proxy.providers import provider_rules
         from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+        from ironcurtain.secrets.credentials import real_key
 
         async def key(name: str) -> Secret:
             return await real_key(name, self.tables[name].key, os.environ, reactor)
@@ -141,7 +141,7 @@ class _Serving:
 
 def _variable(provider: str) -> str:
     """:returns: where agents usually look for a provider's key; our own variable, ``key.env``, is nothing to them."""
-    from ironcurtain.credentials import DEFAULT_VARIABLES
+    from ironcurtain.secrets.credentials import DEFAULT_VARIABLES
 
     made = "".join(char if char.isalnum() else "_" for char in provider.upper())
     return DEFAULT_VARIABLES.get(provider) or f"{made}_API_KEY"
@@ -154,7 +154,7 @@ def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
     """
     from ironcurtain.configuration import read_settings
     from ironcurtain.errors import ConfigurationError
-    from ironcurtain.settings import Provider
+    from ironcurtain.home.settings import Provider
 
     tables = read_settings(source, {}).settings.providers
     if named is not None and not tables:

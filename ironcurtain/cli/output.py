@@ -12,9 +12,9 @@ import click
 import msgspec
 
 from ironcurtain.configuration import read_settings
-from ironcurtain.display import table
-from ironcurtain.home import Home, find_home
-from ironcurtain.settings import Effective
+from ironcurtain.home.layout import Home, find_home
+from ironcurtain.home.settings import Effective
+from ironcurtain.text.display import table
 
 as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON, for programs.")
 """The option of every command whose output is data."""

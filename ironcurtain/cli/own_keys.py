@@ -12,9 +12,9 @@ import click
 
 from ironcurtain.cli.output import print_table
 from ironcurtain.cli.ssh import ROLES, let_in, read_key
-from ironcurtain.display import one_line
 from ironcurtain.errors import UsageError
-from ironcurtain.home import Home, person_home
+from ironcurtain.home.layout import Home, person_home
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList

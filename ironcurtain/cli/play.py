@@ -21,16 +21,16 @@ from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
 from ironcurtain.cli.viewing import come_back, say_that_it_goes_on
-from ironcurtain.display import one_line, paragraphs
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
-from ironcurtain.home import Home
-from ironcurtain.lifecycle import to_its_end
-from ironcurtain.locks import is_held
+from ironcurtain.files.locks import is_held
+from ironcurtain.home.layout import Home
 from ironcurtain.operations.api import SessionApi
+from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.events import EscalationRaised, Stamped
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
+from ironcurtain.text.display import one_line, paragraphs
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient

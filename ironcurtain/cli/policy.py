@@ -83,13 +83,13 @@ def explain(
     The tool is taken to exist, with the arguments that its annotations name.
     """
     from ironcurtain.accounts import session_account
-    from ironcurtain.display import paragraphs
-    from ironcurtain.home import person_home
-    from ironcurtain.pathmap import PathMap
+    from ironcurtain.home.layout import person_home
     from ironcurtain.policy import PolicyEngine, ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.loading import default_annotations
+    from ironcurtain.policy.pathmap import PathMap
     from ironcurtain.session.tools import protected_paths, server_bounds
+    from ironcurtain.text.display import paragraphs
 
     files, user_home = tool_files(policy_file, servers_file), person_home(os.environ, os.geteuid())
     server, dot, name = tool.partition(".")

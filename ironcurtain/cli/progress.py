@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from ironcurtain.display import one_line, shorten
 from ironcurtain.errors import Unavailable
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import Notice, Stamped
 from ironcurtain.session.events import Progress as ProgressEvent
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
+from ironcurtain.text.display import one_line, shorten
 
 CLEAR = "\r\x1b[K"
 """Begins a terminal's line anew."""

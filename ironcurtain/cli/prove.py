@@ -56,7 +56,7 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
 def _ground() -> Iterator[tuple[Path, Account, str]]:
     """A fresh workspace, as whom its session would run, and the person's home."""
     from ironcurtain.accounts import session_account
-    from ironcurtain.home import person_home
+    from ironcurtain.home.layout import person_home
 
     account = session_account(settings(home()).settings.run_as, os.environ, None, os.geteuid())
     with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:
@@ -67,7 +67,7 @@ def _ground() -> Iterator[tuple[Path, Account, str]]:
 
 def _servers(names: tuple[str, ...]) -> list[CommandServer]:
     from ironcurtain.errors import NotFound
-    from ironcurtain.home import person_home
+    from ironcurtain.home.layout import person_home
     from ironcurtain.mcp_proxy.launch import is_own
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.session.tools import ToolFiles
@@ -131,10 +131,10 @@ def _of_agent(agent: str) -> Iterator[Report]:
     from ironcurtain.assembly import Application
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
-    from ironcurtain.home import person_home
-    from ironcurtain.lifecycle import to_its_end
+    from ironcurtain.home.layout import person_home
     from ironcurtain.prove.containers import prove as prove_container
     from ironcurtain.prove.outside import Outside
+    from ironcurtain.services.lifecycle import to_its_end
     from ironcurtain.session.model import SessionRequest
 
     async def main(reactor: Any) -> Report:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_table
-from ironcurtain.display import one_line
 from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.terminal.cast import Cast, NoRecording, read_cast
 from ironcurtain.terminal.replay import read_time, show_time
+from ironcurtain.text.display import one_line
 
 
 class Time(click.ParamType[float]):

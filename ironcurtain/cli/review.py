@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.display import one_line
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
-    from ironcurtain.home import SessionPaths
+    from ironcurtain.home.layout import SessionPaths
     from ironcurtain.project.planted import Finding
 
 SHOWN = 20

@@ -20,8 +20,8 @@ from ironcurtain.cli.viewing import come_back, told, view, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.home import Home
-from ironcurtain.lifecycle import to_its_end
+from ironcurtain.home.layout import Home
+from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.keys import QUIT

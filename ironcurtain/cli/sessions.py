@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_table
-from ironcurtain.display import ago
+from ironcurtain.text.display import ago
 
 
 @click.command(short_help="List the sessions that run now.")

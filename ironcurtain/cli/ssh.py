@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_table
-from ironcurtain.home import Home, private_directory
+from ironcurtain.home.layout import Home, private_directory
 
 if TYPE_CHECKING:
     from ironcurtain.ssh.authorized_keys import AuthorizedKey

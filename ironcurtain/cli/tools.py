@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_table
-from ironcurtain.display import ago, one_line
+from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.pin_files import PinFiles

@@ -14,7 +14,6 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.cli.terminal.standard import in_foreground
-from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.terminal.guard import Guard
@@ -23,6 +22,7 @@ from ironcurtain.terminal.keys import DETACH, QUIT, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.viewing import Viewing
+from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient

@@ -11,7 +11,6 @@ from pydantic_monty import ExternalResult
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
-from ironcurtain.bridge import to_asyncio
 from ironcurtain.codemode import prelude
 from ironcurtain.codemode.binding import bind
 from ironcurtain.codemode.bounded import bounded
@@ -20,6 +19,7 @@ from ironcurtain.codemode.interpreter import Call
 from ironcurtain.codemode.limits import Limits
 from ironcurtain.codemode.model import ToolReply
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.services.asyncio_bridge import to_asyncio
 
 
 class Calls:

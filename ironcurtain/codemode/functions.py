@@ -8,7 +8,7 @@ from typing import Any
 
 from ironcurtain.codemode import names, shapes
 from ironcurtain.codemode.model import Tool
-from ironcurtain.display import shorten
+from ironcurtain.text.display import shorten
 
 PARAMETER_LIMIT = 100
 """Most named parameters of one function; a tool with more takes them all as ``**extra``."""

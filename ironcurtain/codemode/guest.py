@@ -27,7 +27,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from ironcurtain.accounts import Account
-from ironcurtain.bridge import to_asyncio
 from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, kept, shown
 from ironcurtain.codemode.calls import Calls
@@ -36,6 +35,7 @@ from ironcurtain.codemode.limits import Limits
 from ironcurtain.codemode.pool import shared
 from ironcurtain.codemode.stubs import declarations
 from ironcurtain.errors import Unavailable
+from ironcurtain.services.asyncio_bridge import to_asyncio
 
 _IMPORTS = {"import", "import_stubs"}
 _SLEEPS = {"system.sleep", "system.async_sleep"}

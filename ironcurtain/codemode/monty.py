@@ -14,7 +14,6 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.accounts import Account
-from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode import prelude
 from ironcurtain.codemode.bounded import Bounded
 from ironcurtain.codemode.calls import Calls
@@ -24,6 +23,7 @@ from ironcurtain.codemode.interpreter import Call
 from ironcurtain.codemode.limits import Limits
 from ironcurtain.codemode.model import RunResult, Tool
 from ironcurtain.errors import SessionError
+from ironcurtain.services.asyncio_bridge import from_asyncio
 
 
 class MontyInterpreters:

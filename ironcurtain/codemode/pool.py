@@ -23,13 +23,13 @@ from pathlib import Path
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
 from ironcurtain.accounts import Account
-from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode.diagnostics import BUILTINS
 from ironcurtain.codemode.limits import Limits
 from ironcurtain.errors import Unavailable
 from ironcurtain.identity import identify
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.services.asyncio_bridge import from_asyncio
 
 PROCESS_LIMIT = 64
 """Most interpreter processes at a time, one a session (our choice; about 8 MB each)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironcurtain.codemode.functions import Function, Module, Parameter
-from ironcurtain.display import shorten
+from ironcurtain.text.display import shorten
 
 DESCRIPTION_LIMIT = 600
 """Most characters of a tool's description in what the model reads (our choice)."""

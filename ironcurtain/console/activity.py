@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from datetime import datetime
 
-from ironcurtain.columns import Line, Span, Style
-from ironcurtain.display import one_line
 from ironcurtain.session import events
 from ironcurtain.session.words import describe, unasked
+from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.display import one_line
 
 KEPT = 500
 """How many lines are kept (our choice)."""

@@ -8,9 +8,9 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any
 
-from ironcurtain.columns import Line, Span, Style
 from ironcurtain.console.text import cells, cut, wrap
-from ironcurtain.display import json_line, one_line
+from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.display import json_line, one_line
 
 SHOWN = 65536
 """Most characters of one argument that are shown (our choice: some thousand lines); the digest covers all of it."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ironcurtain.columns import Line, Span, plain
 from ironcurtain.console.activity import Activity
 from ironcurtain.console.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock, title
 from ironcurtain.console.state import State, outcome_words
 from ironcurtain.console.text import left, wrap
-from ironcurtain.display import one_line
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.operations.words import permission_lines
+from ironcurtain.text.columns import Line, Span, plain
+from ironcurtain.text.display import one_line
 
 REASON_LINES = 2
 """Most lines of rule and reason before the arguments (our choice: the arguments stay on an 80x24 screen)."""

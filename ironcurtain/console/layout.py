@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ironcurtain.columns import Line, Span
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details, Text
 from ironcurtain.console.rows import clock, empty, row, title
 from ironcurtain.console.state import Key, Shown, State, key_of
 from ironcurtain.console.text import cells, clip, cut, pad, wrap
-from ironcurtain.display import one_line
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.display import one_line
 
 WIDE = 120
 """Columns from which on the lists stand beside the text."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ironcurtain.columns import Line, Span, Style
 from ironcurtain.console.arguments import brief
 from ironcurtain.console.commands import Section
 from ironcurtain.console.state import State, outcome_words
 from ironcurtain.console.text import age, cells, cut, left, pad
-from ironcurtain.display import one_line
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.display import one_line
 
 URGENT = 30.0
 """Seconds left from which on the time is shown as a warning."""

@@ -16,10 +16,10 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
+from ironcurtain.home.registry import Entry, Registry
 from ironcurtain.operations.api import OnEvent, SessionApi
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name
-from ironcurtain.registry import Entry, Registry
 from ironcurtain.session.events import (
     EscalationClosed,
     EscalationCounted,

@@ -14,12 +14,12 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ironcurtain.columns import Style
 from ironcurtain.console.commands import Section
-from ironcurtain.display import one_line
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.text.columns import Style
+from ironcurtain.text.display import one_line
 
 Row = TypeVar("Row")
 

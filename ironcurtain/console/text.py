@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-from ironcurtain.columns import Columns, Line, Span
+from ironcurtain.text.columns import Columns, Line, Span
 
 _ALSO_WIDE = (
     ("\u2630", "\u2637"),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 
 import urwid
 
-from ironcurtain.columns import Line
 from ironcurtain.console.layout import Frame
+from ironcurtain.text.columns import Line
 
 PALETTE = (
     ("dim", "dark gray", "default", "default", "#888", "default"),

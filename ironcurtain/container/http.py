@@ -32,7 +32,7 @@ from ironcurtain.container.streams import Receiver, Stream
 from ironcurtain.container.wire import error_message, hijack_request
 from ironcurtain.llm.streaming import Watch, deliver
 from ironcurtain.llm.trust import Connections
-from ironcurtain.stream import connect
+from ironcurtain.services.stream import connect
 
 OLDEST, NEWEST = (1, 41), (1, 47)
 """Versions of the API: what is needed (Docker 20.10: private cgroup namespaces), and the newest that was looked at."""

@@ -13,8 +13,8 @@ from ironcurtain.container.brought_images import GROUP, brought_images
 from ironcurtain.container.image_plans import Recipes
 from ironcurtain.container.versions import Program, Release, moved, read_versions, write_versions
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import Home, private_directory, read_configuration
-from ironcurtain.publication import write_atomically
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.layout import Home, private_directory, read_configuration
 
 FOLDERS = Path(__file__).parent / "data" / "images"
 """One folder an image, and ``versions.toml``."""

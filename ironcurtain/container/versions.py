@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.structured import check_version, convert, parse_toml
+from ironcurtain.home.structured import check_version, convert, parse_toml
 
 FORMAT_VERSION = 1
 """Of ``versions.toml``; newer ones are refused."""

@@ -18,11 +18,11 @@ from ironcurtain.container_agent.leftovers import removed
 from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
 from ironcurtain.container_agent.tools import Proxies
 from ironcurtain.container_agent.traffic import Traffic
-from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
+from ironcurtain.text.display import one_line
 
 TAIL_SHOWN = 600
 """Most characters of a failed program's last output in the error."""

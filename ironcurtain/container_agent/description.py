@@ -9,9 +9,9 @@ from ironcurtain.accounts import Account
 from ironcurtain.container.layout import WORKSPACE, mounts
 from ironcurtain.container.owners import owner_labels
 from ironcurtain.container.spec import ContainerSpec, Mount
-from ironcurtain.home import RunPaths, SessionPaths
+from ironcurtain.home.layout import RunPaths, SessionPaths
+from ironcurtain.home.settings import Resources
 from ironcurtain.identity import ProcessIdentity
-from ironcurtain.settings import Resources
 
 SCRATCH_SHARE = 4
 """``/tmp`` may hold a quarter of the memory (our choice; compilers and package managers need hundreds of MiB)."""

@@ -34,22 +34,22 @@ from ironcurtain.container_agent.placing import Placer
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
 from ironcurtain.container_agent.tools import Proxies
 from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
-from ironcurtain.credentials import DEFAULT_VARIABLES, real_key
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home import SessionPaths, account_directory, private_directory
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
+from ironcurtain.home.settings import Provider, Settings
 from ironcurtain.identity import identify
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
 from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
-from ironcurtain.publication import write_atomically
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.credentials import DEFAULT_VARIABLES, real_key
+from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected
 from ironcurtain.session.workspace import protected_inside
-from ironcurtain.settings import Provider, Settings
 from ironcurtain.terminal.screen import open_screen
 
 SERVERS_SECONDS = 10.0

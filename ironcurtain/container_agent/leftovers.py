@@ -8,8 +8,8 @@ from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container.sweep import sweep
-from ironcurtain.home import Home
-from ironcurtain.locks import is_held
+from ironcurtain.files.locks import is_held
+from ironcurtain.home.layout import Home
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.removal import remove_at
+from ironcurtain.files.removal import remove_at
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from ironcurtain.container_agent.traffic import Spent, Traffic
 from ironcurtain.errors import SessionError
-from ironcurtain.home import RunPaths, account_directory, private_directory
+from ironcurtain.home.layout import RunPaths, account_directory, private_directory
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.mitm_proxy.proxy import MitmProxy
 from ironcurtain.session import events

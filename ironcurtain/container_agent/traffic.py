@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.budget import Budget, Dimension, Limits
 from ironcurtain.errors import SessionError
+from ironcurtain.home.settings import Settings
 from ironcurtain.llm import prices
 from ironcurtain.llm.model import Usage as Tokens
 from ironcurtain.mitm_proxy.recording import USAGE_MEMBERS, ModelRequest, ModelResponse, ModelTraffic
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.budget import Budget, Dimension, Limits
 from ironcurtain.session.model import Usage
-from ironcurtain.settings import Settings
 
 FAILED = 400
 """HTTP statuses from here on are no answers of a model."""

@@ -17,10 +17,10 @@ from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
-from ironcurtain.home import Home
+from ironcurtain.home.layout import Home
+from ironcurtain.home.registry import Registry
 from ironcurtain.identity import identify
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.registry import Registry
 from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")

@@ -21,15 +21,15 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from ironcurtain.control import wire
 from ironcurtain.control.stream import EventStream
-from ironcurtain.display import shorten
 from ironcurtain.errors import IronCurtainError, NotAllowed, NotFound, UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.home import private_directory, socket_path
+from ironcurtain.home.layout import private_directory, socket_path
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
+from ironcurtain.services.unix_socket import peer_uid
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
-from ironcurtain.unix_socket import peer_uid
+from ironcurtain.text.display import shorten
 
 NAME_LIMIT = 100
 """Most characters of a name that stands in the audit."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import msgspec
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.display import one_line
 from ironcurtain.escalation.model import Escalation, Outcome
-from ironcurtain.structured import convert, parse_json
+from ironcurtain.home.structured import convert, parse_json
+from ironcurtain.text.display import one_line
 
 RESPONSE_LIMIT = 64 * 1024
 """Most bytes of an answer that are read."""

@@ -15,8 +15,8 @@ from ironcurtain.escalation import files
 from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Raised
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.publication import publish_once
-from ironcurtain.registry import read_small_file
+from ironcurtain.files.atomic import publish_once
+from ironcurtain.home.registry import read_small_file
 
 PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """Errors that say nothing about an answer file: it is looked at again later."""

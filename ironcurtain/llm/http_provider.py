@@ -31,7 +31,7 @@ from ironcurtain.llm.retry import RetryPolicy, asked_delay
 from ironcurtain.llm.sse import EventParser, ServerEvent
 from ironcurtain.llm.streaming import Watch, deliver
 from ironcurtain.llm.trust import Connections
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets.redaction import Redactor, Secret
 
 STALL_SECONDS: Final = 120.0
 """Longest silence of a server before its answer counts as stalled (our choice)."""

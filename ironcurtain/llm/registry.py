@@ -10,11 +10,11 @@ import msgspec
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.settings import BASE_URL, is_base_url
 from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import Provider
 from ironcurtain.llm.scripted import ScriptedProvider, load_script
-from ironcurtain.secrets import Secret
-from ironcurtain.settings import BASE_URL, is_base_url
+from ironcurtain.secrets.redaction import Secret
 
 _HTTP = {"anthropic": AnthropicDialect}
 _MODEL_PREFIXES = {"claude": "anthropic"}

@@ -31,6 +31,7 @@ from typing import Final
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.structured import check_version, convert, parse_toml
 from ironcurtain.llm.model import (
     Block,
     ModelError,
@@ -41,7 +42,6 @@ from ironcurtain.llm.model import (
     ToolUse,
     Usage,
 )
-from ironcurtain.structured import check_version, convert, parse_toml
 
 VERSION: Final = 1
 """The version of the format that is written here."""

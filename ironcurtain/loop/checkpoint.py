@@ -16,12 +16,12 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
-from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.terminal.pty import find_program
+from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0
 """How long one git command may take (our choice: large trees on slow disks)."""

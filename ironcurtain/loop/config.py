@@ -16,8 +16,8 @@ import msgspec
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.settings import flatten
-from ironcurtain.structured import convert
+from ironcurtain.home.settings import flatten
+from ironcurtain.home.structured import convert
 
 FILE = "ralph.yml"
 """The file that is read where no other one is named."""

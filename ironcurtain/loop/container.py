@@ -11,9 +11,9 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.files.removal import remove
 from ironcurtain.loop.backend import Owner, Running, Task
 from ironcurtain.loop.mode import Mode
-from ironcurtain.removal import remove
 from ironcurtain.session.parts import Agent, Core, Kind
 from ironcurtain.session.slots import Slot
 from ironcurtain.terminal.attachment import Attachment

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import UsageError
-from ironcurtain.home import account_home
+from ironcurtain.home.layout import account_home
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.backend import Backend
 from ironcurtain.loop.checkpoint import Checkpoints

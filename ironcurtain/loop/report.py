@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ironcurtain.display import one_line
 from ironcurtain.loop.model import Iteration, LoopState, Outcome
+from ironcurtain.text.display import one_line
 
 HEADER = ("N", "OUTCOME", "STATUS", "SECONDS", "COST", "EVENTS", "COMMIT", "WHY")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ironcurtain.display import one_line
 from ironcurtain.loop.scan_process import ScanProcess
 from ironcurtain.loop.stream import LoopStream
 from ironcurtain.session.parts import Core
@@ -14,6 +13,7 @@ from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, sane_size
 from ironcurtain.terminal.restore import RESTORE
 from ironcurtain.terminal.screen import open_screen
+from ironcurtain.text.display import one_line
 
 SENTENCE = b"\r\x1b[K\x1b[2m[loop] %b\x1b[0m\r\n"
 """Ours, between what programs show."""

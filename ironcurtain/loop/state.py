@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import SessionPaths, private_directory
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.layout import SessionPaths, private_directory
 from ironcurtain.loop.echo import Event
 from ironcurtain.loop.model import Iteration, LoopState
-from ironcurtain.publication import write_atomically
 
 VERSION = 1
 """Of ``loop.json``; others are refused."""

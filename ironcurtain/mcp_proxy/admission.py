@@ -15,8 +15,6 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.bridge import soon
-from ironcurtain.display import json_line
 from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
 from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, Scope, arguments_digest
 from ironcurtain.escalation.grant import Binding
@@ -27,6 +25,8 @@ from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, Ca
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.policy import Decision, Verdict
+from ironcurtain.services.asyncio_bridge import soon
+from ironcurtain.text.display import json_line
 
 REMINDER_SECONDS = 10.0
 """How often the caller hears that a person still decides: agents give up after 60 s of silence, some earlier."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from ironcurtain.settings import REPEATED_CALLS
+from ironcurtain.home.settings import REPEATED_CALLS
 
 WINDOW = 60.0
 """Seconds."""

@@ -21,7 +21,7 @@ from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
 from ironcurtain.mcp_proxy.launch import Launch
 from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
 from ironcurtain.sandbox.bubblewrap import opened
-from ironcurtain.stream import adopt
+from ironcurtain.services.stream import adopt
 
 ERROR_LINE_LIMIT = 2000
 """Most characters of one line of a server's error output that are kept (our choice)."""

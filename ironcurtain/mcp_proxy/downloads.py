@@ -25,14 +25,14 @@ from twisted.internet.interfaces import IReactorFromThreads
 from twisted.python.failure import Failure
 
 from ironcurtain.accounts import Account
-from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
-from ironcurtain.locks import locked
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.files.locks import locked
 from ironcurtain.mcp_proxy.servers_config import CommandServer
-from ironcurtain.publication import write_atomically
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
+from ironcurtain.text.display import one_line
 
 T = TypeVar("T")
 

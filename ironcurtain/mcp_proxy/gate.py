@@ -20,6 +20,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import arguments_digest
+from ironcurtain.home.settings import REPEATED_CALLS
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE, WITHHELD_CODE, Admission, OpenCall, Refused
@@ -32,7 +33,6 @@ from ironcurtain.mcp_proxy.inspection import ERROR_TEXT, clean, failure_text
 from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
-from ironcurtain.settings import REPEATED_CALLS
 
 REFUSED = -32001
 """Error code of requests other than tool calls that were refused (our choice, in the range left to servers)."""

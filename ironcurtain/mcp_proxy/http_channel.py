@@ -25,13 +25,13 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.bridge import from_asyncio
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.llm.failures import plain
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
 from ironcurtain.mcp_proxy.http_bounds import Bounded
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
+from ironcurtain.services.asyncio_bridge import from_asyncio
 
 ANSWER_SECONDS = 30.0
 """How long the server may take to let a connection in, and to take what it is sent (our choice)."""

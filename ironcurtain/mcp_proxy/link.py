@@ -25,7 +25,7 @@ from ironcurtain.mcp_proxy.backend import (
     Withdrawn,
 )
 from ironcurtain.mcp_proxy.channel import MakeChannel
-from ironcurtain.pace import Pace
+from ironcurtain.services.rate_limit import Pace
 
 SILENCE_SECONDS = 600.0
 """How long a request may go without an answer or a report of progress before it is given up (our choice)."""

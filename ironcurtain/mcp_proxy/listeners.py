@@ -14,7 +14,7 @@ from twisted.internet.stdio import StandardIO
 from twisted.python.failure import Failure
 
 from ironcurtain.mcp_proxy.connection import AgentConnection
-from ironcurtain.unix_socket import UnixListener, listen
+from ironcurtain.services.unix_socket import UnixListener, listen
 
 POLL_RDHUP = getattr(select, "POLLRDHUP", 0)
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ironcurtain.jsonrpc import codec
-from ironcurtain.pathmap import PathMap
+from ironcurtain.policy.pathmap import PathMap
 
 
 class Outward:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision, Unavailable
-from ironcurtain.home import private_directory, read_configuration
-from ironcurtain.locks import locked
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.files.locks import locked
+from ironcurtain.home.layout import private_directory, read_configuration
+from ironcurtain.home.structured import check_version, convert, parse_json
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.mcp_proxy.pins import Pin, accepted, digest_of_waiting, seen
-from ironcurtain.publication import write_atomically
-from ironcurtain.structured import check_version, convert, parse_json
 
 VERSION = 1
 """The newest version of the files' format that we read."""

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ironcurtain.display import has_hidden_text, one_line, paragraphs
+from ironcurtain.text.display import has_hidden_text, one_line, paragraphs
 
 Reason = Literal["hidden-text", "changed-definition", "not-pinned"]
 """Why a tool is withheld; also the name of the rule that refuses its calls."""

@@ -33,10 +33,10 @@ from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.mcp_proxy.session_pins import SessionPins
-from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine
-from ironcurtain.secrets import Redactor, Secret, may_be_secret
-from ironcurtain.unix_socket import UnixListener
+from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret
+from ironcurtain.services.unix_socket import UnixListener
 
 
 def _download(server: CommandServer, ground: Ground) -> Download | None:

@@ -14,7 +14,7 @@ from twisted.internet.threads import deferToThread
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.verification import believe
 
 INSTALL = "pip install 'ironcurtain[http]'"

@@ -12,7 +12,6 @@ from typing import Any, NoReturn, Protocol
 from twisted.internet.defer import DeferredList
 
 from ironcurtain import __version__
-from ironcurtain.display import paragraphs
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Agent, Backends
@@ -20,6 +19,7 @@ from ironcurtain.mcp_proxy.calls import CallResult
 from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Kind
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.text.display import paragraphs
 
 START_SECONDS = 5.0
 """

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import keeps_secrets
+from ironcurtain.home.structured import check_version, convert, parse_json
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
-from ironcurtain.secrets import Secret
-from ironcurtain.settings import keeps_secrets
-from ironcurtain.structured import check_version, convert, parse_json
+from ironcurtain.secrets.redaction import Secret
 
 FORMAT_VERSION = 1
 """The newest version of the file's format that we read; a file without one is of this version."""

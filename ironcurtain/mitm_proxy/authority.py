@@ -23,8 +23,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import private_directory
-from ironcurtain.locks import locked
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.files.locks import locked
+from ironcurtain.home.layout import private_directory
 from ironcurtain.mitm_proxy.certificates import (
     LEAF_LIFETIME,
     Leaf,
@@ -34,7 +35,6 @@ from ironcurtain.mitm_proxy.certificates import (
     new_leaf,
     seconds_left,
 )
-from ironcurtain.publication import write_atomically
 
 RENEWED_BEFORE: Final = 30 * 86400.0
 """Seconds before its end at which an authority is replaced for new sessions; running ones keep theirs (our choice)."""

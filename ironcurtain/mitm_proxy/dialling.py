@@ -27,7 +27,7 @@ from ironcurtain.mitm_proxy.limits import Limits
 from ironcurtain.mitm_proxy.plain import Side
 from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
-from ironcurtain.stream import adopt
+from ironcurtain.services.stream import adopt
 
 ATTEMPTS = 3
 """How many of a provider's addresses are tried for one connection (our choice)."""

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 
 from ironcurtain.mitm_proxy.providers import ProviderRule
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 FAKE_BYTES = 24
 """Random bytes of a fake key: 192 bits, of which none can be guessed."""

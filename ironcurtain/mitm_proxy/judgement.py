@@ -19,7 +19,7 @@ from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.query import unwanted
 from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.request import RequestHead
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443

@@ -13,11 +13,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import BASE_URL, Provider, is_base_url
+from ironcurtain.home.structured import wrong
 from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.mitm_proxy.headers import Role, role
 from ironcurtain.mitm_proxy.refusals import Dialect
-from ironcurtain.settings import BASE_URL, Provider, is_base_url
-from ironcurtain.structured import wrong
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")

@@ -30,8 +30,8 @@ from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
-from ironcurtain.secrets import Redactor, Secret
-from ironcurtain.unix_socket import UnixListener, listen
+from ironcurtain.secrets.redaction import Redactor, Secret
+from ironcurtain.services.unix_socket import UnixListener, listen
 
 SWEEP_SECONDS = 0.5
 """How often time limits are looked at, and whether the socket is still there (our choice)."""

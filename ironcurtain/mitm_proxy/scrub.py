@@ -13,7 +13,7 @@ from bisect import bisect_right
 from operator import itemgetter
 from typing import Final
 
-from ironcurtain.secrets import SHORTEST_EXACT, Secret
+from ironcurtain.secrets.redaction import SHORTEST_EXACT, Secret
 
 _ESCAPE: Final = re.compile(rb"\\u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\(/)")
 """A printable character of ASCII as JSON or a URL may have it."""

@@ -8,7 +8,7 @@ import msgspec
 
 from ironcurtain.escalation.model import Escalation
 from ironcurtain.escalation.permission import Permission
-from ironcurtain.settings import Settings, flatten
+from ironcurtain.home.settings import Settings, flatten
 
 
 class EscalationView(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ironcurtain.display import ago, json_line, one_line
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.text.display import ago, json_line, one_line
 
 WHOLE_LIMIT = 4000
 """Most characters of an escalation that a list shows whole (our choice: some two screens)."""

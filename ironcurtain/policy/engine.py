@@ -19,13 +19,13 @@ import msgspec
 
 from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.pathmap import PathMap, file_path
 from ironcurtain.policy import remotes
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.matching import ReadyRule, ready
+from ironcurtain.policy.pathmap import PathMap, file_path
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import Plan, make_plan
 from ironcurtain.policy.protected import Protection

@@ -16,13 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import read_configuration
+from ironcurtain.home.layout import read_configuration
+from ironcurtain.home.structured import check_version, convert, parse_json, parse_toml, wrong
+from ironcurtain.home.toml_lines import Place
 from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.roles import Role
 from ironcurtain.policy.rules import Policy, Rule
-from ironcurtain.structured import check_version, convert, parse_json, parse_toml, wrong
-from ironcurtain.toml_lines import Place
 
 FORMAT_VERSION = 1
 """The newest version of ``policy.toml`` that we read."""

@@ -13,7 +13,7 @@ from os.path import normpath
 from stat import S_ISLNK
 
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.pathmap import PathMap
+from ironcurtain.policy.pathmap import PathMap
 
 LINK_LIMIT = 40
 """Most links on the way to one file (the Linux kernel's limit, path_resolution(7))."""

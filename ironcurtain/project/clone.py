@@ -17,13 +17,13 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from ironcurtain.accounts import Account
-from ironcurtain.display import one_line
 from ironcurtain.errors import Unavailable
+from ironcurtain.files.removal import remove, remove_at
 from ironcurtain.project.gitsettings import MalformedSettings, parse
-from ironcurtain.removal import remove, remove_at
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, open_regular, parent
 from ironcurtain.servers.git_remote.addresses import checked_address, clone_command, clone_environment
+from ironcurtain.text.display import one_line
 
 CLONE_SECONDS = 600.0
 """How long a clone may take (our choice: a large repository on a slow line)."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ironcurtain.budget import Budget, Dimension, Notice
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import Usage as Tokens
 from ironcurtain.session import events
+from ironcurtain.session.budget import Budget, Dimension, Notice
 from ironcurtain.session.model import Usage
 
 

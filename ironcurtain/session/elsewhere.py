@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import NotFound
-from ironcurtain.home import Home, SessionPaths
-from ironcurtain.publication import write_atomically
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.home.layout import Home, SessionPaths
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):

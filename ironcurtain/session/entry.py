@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ironcurtain.home import Home, SessionPaths
+from ironcurtain.home.layout import Home, SessionPaths
+from ironcurtain.home.registry import Entry, Registry
 from ironcurtain.identity import identify
-from ironcurtain.registry import Entry, Registry
 from ironcurtain.session.model import SessionInfo
 
 

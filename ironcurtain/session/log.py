@@ -9,8 +9,8 @@ from pathlib import Path
 from twisted.logger import Logger
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.display import one_line
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.text.display import one_line
 
 TEXT_LIMIT = 2000
 """Most characters of one line's text."""

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError, NotFound, SessionError, UsageError
-from ironcurtain.numbers import Counter
+from ironcurtain.home.numbers import Counter
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Kind, Services
 from ironcurtain.session.resume import check_repository, closed_session, continued

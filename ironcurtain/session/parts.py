@@ -15,11 +15,11 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home, SessionPaths
-from ironcurtain.secrets import Redactor
+from ironcurtain.home.layout import Home, SessionPaths
+from ironcurtain.home.settings import Settings
+from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionRequest, Usage
-from ironcurtain.settings import Settings
 from ironcurtain.terminal.hub import Hub
 
 

@@ -17,12 +17,12 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.files.atomic import write_atomically
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.clone import clone
 from ironcurtain.project.manifest import read_manifest, take
 from ironcurtain.project.planted import Finding, findings
 from ironcurtain.project.tree import close, open_tree
-from ironcurtain.publication import write_atomically
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 

@@ -6,7 +6,7 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable, IronCurtainError
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.parts import Services
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.session.parts import Services
 from ironcurtain.terminal.recording import Recording
 from ironcurtain.terminal.recording_file import RecordingFile

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
-from ironcurtain.home import Home
-from ironcurtain.locks import FileLock, Held, is_held
+from ironcurtain.files.locks import FileLock, Held, is_held
+from ironcurtain.home.layout import Home
 from ironcurtain.servers.git_remote.addresses import checked_address
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Kind

@@ -17,12 +17,12 @@ from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.rendezvous import Rendezvous
-from ironcurtain.home import SessionPaths, account_directory, private_directory
-from ironcurtain.lifecycle import Lifecycle, StartFailed, started
-from ironcurtain.locks import FileLock
-from ironcurtain.numbers import Counter
-from ironcurtain.publication import write_atomically
-from ironcurtain.registry import label
+from ironcurtain.files.atomic import write_atomically
+from ironcurtain.files.locks import FileLock
+from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
+from ironcurtain.home.numbers import Counter
+from ironcurtain.home.registry import label
+from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
 from ironcurtain.session.entry import Registration, entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.home import private_directory
-from ironcurtain.locks import FileLock, is_held, locked
+from ironcurtain.files.locks import FileLock, is_held, locked
+from ironcurtain.home.layout import private_directory
 
 
 class TooMany(Unavailable):

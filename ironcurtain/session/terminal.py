@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironcurtain.errors import NotFound
-from ironcurtain.home import private_directory
+from ironcurtain.home.layout import private_directory
 from ironcurtain.session import events
 from ironcurtain.session.markers import bell, marker
 from ironcurtain.session.model import Ticket

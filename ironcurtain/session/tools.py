@@ -14,7 +14,8 @@ import msgspec
 
 from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import Home, account_home, person_home, private_directory, read_configuration
+from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
+from ironcurtain.home.settings import Settings
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
@@ -22,17 +23,16 @@ from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_ro
 from ironcurtain.mcp_proxy.pin_files import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
-from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Policy, PolicyEngine
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
 from ironcurtain.secret_command import secret_from_command
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.parts import Core
-from ironcurtain.settings import Settings
 
 ARGUMENTS_SHOWN = 200
 """Most characters of a call's arguments in an event."""

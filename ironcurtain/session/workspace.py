@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironcurtain.errors import UsageError
-from ironcurtain.home import account_home
+from ironcurtain.home.layout import account_home
 
 NAMED_LIMIT = 10
 """Most protected paths of a workspace that a refusal names (our choice)."""

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from ironcurtain.errors import ConfigurationError, NotFound, UsageError
-from ironcurtain.home import Home, private_directory
-from ironcurtain.locks import locked
-from ironcurtain.publication import publish_once, write_atomically
+from ironcurtain.files.atomic import publish_once, write_atomically
+from ironcurtain.files.locks import locked
+from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList, fingerprint, parse
 
 SIZE_LIMIT = 1024 * 1024

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import IronCurtainError, NotFound, UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name

@@ -10,12 +10,12 @@ from typing import Any
 from twisted.internet.defer import DeferredList
 from twisted.logger import Logger
 
-from ironcurtain.home import Home, private_directory
+from ironcurtain.home.layout import Home, private_directory
+from ironcurtain.services.stream import serve
 from ironcurtain.ssh.addresses import ELSEWHERE, family, nowhere, refusal
 from ironcurtain.ssh.channel import Programs
 from ironcurtain.ssh.connections import Connections
 from ironcurtain.ssh.key_files import KeyFile, directory, host_key
-from ironcurtain.stream import serve
 
 
 class SshService:

@@ -9,7 +9,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
-from ironcurtain.display import shorten
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.backlog import BACKLOG_LIMIT, Backlog
@@ -17,6 +16,7 @@ from ironcurtain.terminal.model import Ended, Mode, ScreenModel, Stream, Viewer,
 from ironcurtain.terminal.queue import QUEUE_LIMIT
 from ironcurtain.terminal.recording import Recording
 from ironcurtain.terminal.typed import TypedReader, by_a_person
+from ironcurtain.text.display import shorten
 
 RESIZE_SECONDS = 0.05
 """How long the next change of size waits after one (our choice); of those that come meanwhile, the last one counts."""

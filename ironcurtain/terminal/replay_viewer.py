@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
-from ironcurtain.display import shorten
 from ironcurtain.terminal.keys import stroke
 from ironcurtain.terminal.model import Channel
 from ironcurtain.terminal.replay import Replay, show_time
 from ironcurtain.terminal.typed import Kind, TypedReader
+from ironcurtain.text.display import shorten
 
 SKIP_SECONDS = 5.0
 """How far an arrow key goes."""

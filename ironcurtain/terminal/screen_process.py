@@ -11,11 +11,11 @@ from typing import Protocol
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.display import shorten
 from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.screen_outbox import Outbox
 from ironcurtain.terminal.screen_wire import Answer, Close, Ready, Refusal, Reply, Request, reply_reader
 from ironcurtain.terminal.worker import WORDS_LIMIT, Worker, WorkerReactor
+from ironcurtain.text.display import shorten
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")
 

@@ -22,9 +22,9 @@ from twisted.internet.protocol import Protocol as StreamProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.display import shorten
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.terminal.frames import MessageReader
+from ironcurtain.text.display import shorten
 
 WORDS_LIMIT = 300
 """Most characters of what a process that failed wrote last that are logged."""

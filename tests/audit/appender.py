@@ -13,7 +13,7 @@ from pathlib import Path
 from twisted.internet.task import Clock
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import at_once
 
 

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog, chain
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.audit import appender
 from tests.audit.doubles import at_once, scratch
 

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog, chain
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, descriptor_of, file_limit, open_files, scratch
 
 LITTLE = 1024 * 1024

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit import AuditLog, chain
 from ironcurtain.audit.log import SYNC_SECONDS, TEXT_LIMIT, InThread
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import ManualThread, at_once, open_files, scratch
 
 

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import TEXT_LIMIT
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.audit.doubles import at_once, scratch
 
 CREDENTIALS = {

@@ -9,7 +9,6 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.budget import Budget, Limits
 from ironcurtain.builtin_agent.agent import BuiltinAgent
 from ironcurtain.codemode.interpreter import Call, Interpreter
 from ironcurtain.codemode.model import RunResult, Tool
@@ -30,6 +29,7 @@ from ironcurtain.llm.model import Usage as Tokens
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.budget import Budget, Limits
 from ironcurtain.session.model import Reply, Turn, Usage
 
 RUN = ToolUse("t1", "execute_code", {"code": "print(1)"})

@@ -13,9 +13,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.owners import owner_labels
-from ironcurtain.home import find_home
+from ironcurtain.files.locks import FileLock
+from ironcurtain.home.layout import find_home
 from ironcurtain.identity import identify
-from ironcurtain.locks import FileLock
 from tests import engine
 
 

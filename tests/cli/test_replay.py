@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.terminal.recording import Recording
 from ironcurtain.terminal.recording_file import RecordingFile
 from tests.product import Product

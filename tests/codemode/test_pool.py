@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.accounts import Account
-from ironcurtain.bridge import from_asyncio
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.limits import Limits
 from ironcurtain.errors import Unavailable
 from ironcurtain.sandbox import bubblewrap
+from ironcurtain.services.asyncio_bridge import from_asyncio
 
 ONCE = """
 import os, sys

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.columns import plain
 from ironcurtain.console.arguments import SHOWN, SHOWN_IN_ALL, brief, full_lines, key_lines
 from ironcurtain.console.text import cells
-from ironcurtain.display import has_hidden_text
+from ironcurtain.text.columns import plain
+from ironcurtain.text.display import has_hidden_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=300),

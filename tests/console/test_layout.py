@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.columns import plain
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
@@ -14,6 +13,7 @@ from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.state import State, key_of
 from ironcurtain.console.text import cells
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.text.columns import plain
 from tests.console.doubles import NOW, escalation, session
 
 NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5

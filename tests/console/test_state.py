@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.columns import plain
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
@@ -18,6 +17,7 @@ from ironcurtain.console.layout import frame
 from ironcurtain.console.state import End, Key, Leave, Look, Send, State, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.text.columns import plain
 from tests.console.doubles import NOW, escalation, session
 
 ALL_KEYS = [

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.columns import Span, plain
 from ironcurtain.console.text import age, cells, clip, cut, left, pad, wrap
-from ironcurtain.display import one_line
+from ironcurtain.text.columns import Span, plain
+from ironcurtain.text.display import one_line
 
 
 class WidthTests(SynchronousTestCase):

@@ -17,7 +17,7 @@ from ironcurtain.container.image_choices import (
 )
 from ironcurtain.container.versions import Release
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home import Home
+from ironcurtain.home.layout import Home
 
 SUM = "sha512-" + "D" * 86 + "=="
 PEM = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"

@@ -16,9 +16,9 @@ def main(home: str, runtime: str) -> None:
     from twisted.internet.defer import Deferred
     from twisted.internet.task import react
 
-    from ironcurtain.home import Home
+    from ironcurtain.home.layout import Home
+    from ironcurtain.home.settings import Resources, Settings
     from ironcurtain.session.model import SessionRequest
-    from ironcurtain.settings import Resources, Settings
     from tests.container_agent.worlds import World
 
     async def own(reactor: Any) -> None:

@@ -4,9 +4,9 @@ import os
 import shutil
 import stat
 
+from ironcurtain.home.settings import Agents, Budget
 from ironcurtain.session import events
 from ironcurtain.session.model import State
-from ironcurtain.settings import Agents, Budget
 from tests import engine
 from tests.audit.doubles import open_files
 from tests.container_agent.worlds import KEY, UID, ContainerTestCase, reactor

@@ -7,9 +7,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.accounts import Account
 from ironcurtain.container_agent.description import COMMAND, describe
-from ironcurtain.home import Home
+from ironcurtain.home.layout import Home
+from ironcurtain.home.settings import Resources
 from ironcurtain.identity import identify
-from ironcurtain.settings import Resources
 
 
 class DescriptionTests(SynchronousTestCase):

@@ -12,9 +12,9 @@ from ironcurtain.container import screened
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container_agent.screen import TASK_LIMIT
 from ironcurtain.errors import SessionError, UsageError
+from ironcurtain.home.settings import Terminal
 from ironcurtain.session import events
 from ironcurtain.session.session import Session
-from ironcurtain.settings import Terminal
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode

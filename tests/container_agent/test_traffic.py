@@ -8,10 +8,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
+from ironcurtain.home.settings import Budget, Price, Settings
 from ironcurtain.llm.model import Usage as Tokens
 from ironcurtain.mitm_proxy.recording import ModelRequest, ModelResponse
 from ironcurtain.session import events
-from ironcurtain.settings import Budget, Price, Settings
 
 PRICED = Settings(prices={"m": Price(input=1_000_000.0, output=0.0)})
 """A model of which each token that it reads costs a dollar."""

@@ -17,7 +17,6 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from ironcurtain import unix_socket
 from ironcurtain.accounts import Account
 from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
 from ironcurtain.container.engine import Engine
@@ -25,15 +24,16 @@ from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home
-from ironcurtain.secrets import Redactor
+from ironcurtain.home.layout import Home
+from ironcurtain.home.settings import Resources, Settings
+from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.services import unix_socket
 from ironcurtain.session import events
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
-from ironcurtain.settings import Resources, Settings
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 
@@ -177,7 +177,7 @@ class ContainerTestCase(TestCase):
 
     def containers(self) -> list[dict[str, Any]]:
         """:returns: the containers of this home."""
-        filters = quote(json.dumps({"label": [f"ironcurtain.home={self.home.path}"]}))
+        filters = quote(json.dumps({"label": [f"ironcurtain.home.layout={self.home.path}"]}))
         found: list[list[dict[str, Any]]] = engine.call("GET", f"/containers/json?all=1&filters={filters}")
         return found[0] if found else []
 

@@ -22,9 +22,9 @@ from ironcurtain.control.server import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
+from ironcurtain.home.registry import Entry, Registry
 from ironcurtain.identity import identify
 from ironcurtain.operations.operations import Operations
-from ironcurtain.registry import Entry, Registry
 from ironcurtain.session import events
 from ironcurtain.session.events import SessionEvent, Stamped
 from ironcurtain.session.model import Reply, SessionRequest

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.display import has_hidden_text, one_line
 from ironcurtain.escalation.bounds import bounds
 from ironcurtain.policy.arguments import problem
+from ironcurtain.text.display import has_hidden_text, one_line
 from tests.escalation.test_permission import scope, sure
 
 CHOICES: tuple[dict[str, Any], ...] = (

@@ -322,7 +322,7 @@ class ManyTests(QueueTestCase):
 NUMBERING = """
 import sys
 from pathlib import Path
-from ironcurtain.numbers import Counter
+from ironcurtain.home.numbers import Counter
 for _ in range(25):
     print(Counter(Path(sys.argv[1])).next())
 """

@@ -33,7 +33,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.retry import RetryPolicy
 from ironcurtain.llm.trust import VerifyingPolicy
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.certificates import Authority
 from tests.model_stub.replies import Answer, Dropped, Refusal, Reply, Text, Thinking, Tool

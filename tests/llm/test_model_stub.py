@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.llm.model import Message, ModelRequest, TextBlock
 from ironcurtain.llm.registry import Surroundings, provider_for
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.anthropic import Invalid, check_body, check_headers
 from tests.model_stub.replies import Dropped, Refusal, parse_replies

@@ -3,9 +3,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import load
 from ironcurtain.llm.model import Usage
 from ironcurtain.llm.prices import PRICES, Price, cost
-from ironcurtain.settings import load
 
 MILLION = 1_000_000
 

@@ -9,9 +9,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.settings import Provider
 from ironcurtain.llm.registry import Chosen, Surroundings, provider_for
-from ironcurtain.secrets import Secret
-from ironcurtain.settings import Provider
+from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.loop.backends import ARGUMENT_LIMIT, BACKENDS, PROMPT, known, prepare
 from ironcurtain.loop.config import Layer, LoopSettings, effective, read_file, values_of
 from ironcurtain.loop.course import Limits, over

@@ -31,11 +31,11 @@ from ironcurtain.mcp_proxy.pin_files import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
 from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
-from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, Rule
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mcp_proxy.fake_server import TOOLS
 
 the_reactor: Any = _reactor

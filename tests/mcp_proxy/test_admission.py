@@ -15,7 +15,7 @@ from ironcurtain.escalation import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import Admission, OpenCall
 from ironcurtain.mcp_proxy.calls import CallEvent, CallFinished, CallRaised
 from ironcurtain.policy import Decision, Verdict
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.audit.doubles import at_once, scratch
 
 ALLOWED = Verdict(Decision.ALLOW, "a-rule", "it may", {"a": 1})

@@ -15,7 +15,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy import admission, connection
 from ironcurtain.mcp_proxy.calls import CallDecided, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import Limits
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, sleep, the_reactor, until
 from tests.mcp_proxy.test_protocol import Base
 

@@ -14,7 +14,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.gate import Limits
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mcp_proxy.support import SESSION, fake_server, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base

@@ -22,7 +22,7 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 
 from ironcurtain.mcp_proxy import http_bounds, http_channel
 from ironcurtain.mcp_proxy.servers_config import HttpServer
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 from tests.audit.doubles import scratch
 from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text

@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.home import SOCKET_PATH_LIMIT
+from ironcurtain.home.layout import SOCKET_PATH_LIMIT
 from tests.mcp_proxy.support import HELLO, until
 from tests.mcp_proxy.test_protocol import Base
 

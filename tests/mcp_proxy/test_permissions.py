@@ -15,7 +15,7 @@ from ironcurtain.mcp_proxy.gate import Limits
 from ironcurtain.mcp_proxy.pin_files import PinFiles
 from ironcurtain.mcp_proxy.pins import digest_of_waiting
 from ironcurtain.policy.rules import Conditions, Rule
-from ironcurtain.secrets import Redactor
+from ironcurtain.secrets.redaction import Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, the_reactor
 from tests.mcp_proxy.test_calls import code
 from tests.mcp_proxy.test_protocol import Base

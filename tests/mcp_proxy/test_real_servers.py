@@ -17,10 +17,10 @@ from mcp import StdioServerParameters, stdio_client
 from mcp.client.client import Client
 from twisted.internet.utils import getProcessOutputAndValue
 
-from ironcurtain.bridge import from_asyncio
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.policy.rules import Conditions, Rule
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
+from ironcurtain.services.asyncio_bridge import from_asyncio
 from tests.mcp_proxy.support import Bench, fake_server, the_reactor, until
 from tests.mcp_proxy.test_calls import text
 from tests.mcp_proxy.test_protocol import Base

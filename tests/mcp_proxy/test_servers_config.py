@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig, read_servers
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 
 def read(servers: Any, **more: Any) -> tuple[Any, ...]:

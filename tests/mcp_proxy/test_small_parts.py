@@ -14,7 +14,7 @@ from ironcurtain.mcp_proxy.breaker import REMEMBERED, CircuitBreaker
 from ironcurtain.mcp_proxy.inspection import clean, failure_text
 from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.mcp_proxy.progress import ProgressLine
-from ironcurtain.pathmap import PathMap
+from ironcurtain.policy.pathmap import PathMap
 
 
 class ProgressTests(SynchronousTestCase):

@@ -14,7 +14,7 @@ from ironcurtain.llm.model import Usage
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.usage import UsageReader
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 KEY = "sk-ant-api03-CANARY/real+key-0123456789abcdefghijklmnopqrstuv"
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -16,7 +16,7 @@ from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.upstream import Upstream
 from ironcurtain.mitm_proxy.usage import UsageReader
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.messages import reply
 
 

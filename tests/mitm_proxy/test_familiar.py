@@ -11,7 +11,7 @@ from ironcurtain.mitm_proxy.familiar import HEADS_KEPT, KEPT_LIMIT, FamiliarHead
 from ironcurtain.mitm_proxy.head import Request, read_request
 from ironcurtain.mitm_proxy.judgement import Credentials, Forward, judge
 from ironcurtain.mitm_proxy.providers import provider_rules
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 (RULE,) = provider_rules({}, ["anthropic"])
 CREDENTIALS = Credentials(RULE, Secret("sk-ant-api03-fake"), Secret("sk-ant-api03-real"))

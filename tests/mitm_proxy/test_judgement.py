@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.home.settings import Provider
 from ironcurtain.mitm_proxy.fake_keys import fake_key
 from ironcurtain.mitm_proxy.judgement import Credentials, Forward, judge
 from ironcurtain.mitm_proxy.providers import provider_rules
 from ironcurtain.mitm_proxy.refusals import Refusal
-from ironcurtain.secrets import Secret
-from ironcurtain.settings import Provider
+from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.agents import ALL, Sent, request
 
 REAL = "sk-ant-api03-the-real-key-which-nobody-may-see"

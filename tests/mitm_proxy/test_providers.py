@@ -6,8 +6,8 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import Provider
 from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
-from ironcurtain.settings import Provider
 
 OWN = {
     "host": "llm.example.com",

@@ -9,8 +9,8 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver
 from zope.interface import implementer
 
+from ironcurtain.home.settings import Provider
 from ironcurtain.mitm_proxy.providers import provider_rules
-from ironcurtain.settings import Provider
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.origin import Origin

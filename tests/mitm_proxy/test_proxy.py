@@ -6,7 +6,7 @@ import stat
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.mitm_proxy.providers import provider_rules
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench
 from tests.mitm_proxy.waiting import sleep, until

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 
 KEY = "sk-ant-api03-aB3_x-Yz9Qw7"
 EVENT = b'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"text":"Hello \\u00e9 50% wor"}}\n\n'

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.home.settings import Settings, load
 from ironcurtain.operations.model import Reloaded, reloaded
-from ironcurtain.settings import Settings, load
 
 
 def settings(text: str) -> Settings:

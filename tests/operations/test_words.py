@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.display import has_hidden_text, one_line
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.words import (
     LIST_LIMIT,
@@ -22,6 +21,7 @@ from ironcurtain.operations.words import (
     revoked,
     whole_lines,
 )
+from ironcurtain.text.display import has_hidden_text, one_line
 
 VIEW = EscalationView(
     number=7,

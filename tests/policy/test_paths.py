@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.pathmap import PathMap
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath, real_path
 from tests.policy.worlds import World
 

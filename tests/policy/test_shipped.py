@@ -10,9 +10,9 @@ from unittest import SkipTest
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine, ToolCall
 from ironcurtain.policy.loading import default_annotations, default_policy
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import CREDENTIAL_STORES, always_protected
 from tests.policy.worlds import World
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.pathmap import PathMap
 from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
+from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.trace import Trace
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parent / "policy-cases.json").read_text())

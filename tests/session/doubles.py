@@ -13,12 +13,12 @@ from twisted.internet.task import Clock
 from ironcurtain.errors import SessionError
 from ironcurtain.escalation import EscalationRequest, Scope, arguments_digest, closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home import Home
-from ironcurtain.secrets import Redactor
+from ironcurtain.home.layout import Home
+from ironcurtain.home.settings import Settings
+from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.session.parts import Core, Kind, Services
-from ironcurtain.settings import Settings
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.ring import RingScreen
 from tests.audit.doubles import at_once

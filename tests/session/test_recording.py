@@ -6,10 +6,10 @@ from dataclasses import replace
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home import SessionPaths, private_directory
+from ironcurtain.home.layout import SessionPaths, private_directory
+from ironcurtain.home.settings import Settings, Terminal
 from ironcurtain.session.parts import Services
 from ironcurtain.session.recording import open_recording
-from ironcurtain.settings import Settings, Terminal
 from ironcurtain.terminal.recording import Recording
 from tests.audit.doubles import scratch
 from tests.session.doubles import NOW, World

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit import chain
 from ironcurtain.errors import SessionError
 from ironcurtain.escalation import Outcome
-from ironcurtain.secrets import Secret
+from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import Reply, State

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.columns import plain
 from ironcurtain.console.activity import Activity
-from ironcurtain.home import find_home, person_home
+from ironcurtain.home.layout import find_home, person_home
+from ironcurtain.home.settings import load
 from ironcurtain.mcp_proxy.calls import CallRaised
-from ironcurtain.pathmap import PathMap
-from ironcurtain.secrets import Redactor, Secret
+from ironcurtain.policy.pathmap import PathMap
+from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session import events
 from ironcurtain.session.tools import ToolFiles, protected_paths, teller
-from ironcurtain.settings import load
+from ironcurtain.text.columns import plain
 
 
 class TellerTests(SynchronousTestCase):

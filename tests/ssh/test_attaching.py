@@ -6,10 +6,10 @@ from pathlib import Path
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain import unix_socket
 from ironcurtain.errors import NotFound
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.operations import Operations
+from ironcurtain.services import unix_socket
 from ironcurtain.session.model import Ticket
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.terminal.hub import Hub

@@ -6,7 +6,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, NotFound, UsageError
-from ironcurtain.home import Home
+from ironcurtain.home.layout import Home
 from ironcurtain.ssh.key_files import KeyFile, host_key
 from tests.audit.doubles import scratch
 from tests.ssh.doubles import make_holder

@@ -11,7 +11,7 @@ from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotFound
-from ironcurtain.home import Home
+from ironcurtain.home.layout import Home
 from ironcurtain.operations import Principal, Role
 from ironcurtain.ssh.channel import Program, SessionChannel
 from ironcurtain.ssh.connection import Connection

@@ -11,6 +11,7 @@ from pathlib import Path
 from twisted.internet.interfaces import IAddress, IReactorTime
 
 from ironcurtain.errors import NotAllowed
+from ironcurtain.services.unix_socket import UnixListener, listen
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.pty import LocalPty
@@ -18,7 +19,6 @@ from ironcurtain.terminal.remote_server import AttachFactory, AttachServer, Chec
 from ironcurtain.terminal.restore import RESTORE
 from ironcurtain.terminal.screen import open_screen
 from ironcurtain.terminal.wire import Hello
-from ironcurtain.unix_socket import UnixListener, listen
 from tests.terminal.ptys import ENVIRON, PtyCase
 
 TOP = Path(__file__).parent.parent.parent

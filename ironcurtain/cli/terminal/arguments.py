@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironcurtain.cli.terminal.lines import cells, cut, wrap
-from ironcurtain.columns import Line, Span
-from ironcurtain.display import one_line, paragraphs
+from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.display import one_line, paragraphs
 
 INDENT = 4
 """Columns before the lines of a value that starts below its name."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from ironcurtain.cli.terminal.arguments import full, is_whole
 from ironcurtain.cli.terminal.lines import Glyphs, cells, cut, wrap
-from ironcurtain.columns import Line, Span
-from ironcurtain.display import one_line
 from ironcurtain.session.events import EscalationRaised
+from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.display import one_line
 
 REASON_LINES = 2
 """Most lines of the policy's reason."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from ironcurtain.cli.terminal.arguments import brief
 from ironcurtain.cli.terminal.banner import elapsed, took
 from ironcurtain.cli.terminal.lines import Glyphs, cut
-from ironcurtain.columns import Line, Span
-from ironcurtain.display import one_line
 from ironcurtain.session import events
 from ironcurtain.session.words import unasked
+from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.display import one_line
 
 LEAST_ARGUMENTS = 8
 """Columns below which arguments are left out."""

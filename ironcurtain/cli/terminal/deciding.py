@@ -8,12 +8,12 @@ from typing import Any
 from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Show, Simple, choose
 from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.view import View
-from ironcurtain.columns import Span
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
 from ironcurtain.operations.words import LIST_LIMIT, whole_lines
+from ironcurtain.text.columns import Span
 
 Work = Coroutine[Any, Any, None]
 

@@ -27,13 +27,13 @@ from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.view import Answers, Item, View
-from ironcurtain.display import one_line
 from ironcurtain.errors import IronCurtainError, SessionError
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionInfo
+from ironcurtain.text.display import one_line
 
 TWICE_SECONDS = 2.0
 """A second Ctrl-C within this time leaves."""

@@ -16,9 +16,9 @@ from ironcurtain.cli.terminal.reports import (
     log_lines,
     permission_lines,
 )
-from ironcurtain.columns import Line
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations.api import SessionApi
+from ironcurtain.text.columns import Line
 
 TAIL_BYTES = 32768
 """How much of a log's end is read; enough for :data:`~ironcurtain.cli.terminal.reports.LOG_LINES` lines."""

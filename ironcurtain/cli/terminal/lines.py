@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ironcurtain.columns import Columns, Line, Span, plain
+from ironcurtain.text.columns import Columns, Line, Span, plain
 
 
 @dataclass(frozen=True, slots=True)

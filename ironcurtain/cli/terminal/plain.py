@@ -15,7 +15,7 @@ from zope.interface import implementer
 from ironcurtain.cli.terminal.lines import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.columns import Line, plain
+from ironcurtain.text.columns import Line, plain
 
 WIDTH = 100
 """Columns to which lines are fitted where nobody knows how wide the reader's are (our choice)."""

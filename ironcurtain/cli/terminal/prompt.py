@@ -36,11 +36,11 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.bridge import from_asyncio
 from ironcurtain.cli.terminal.lines import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.columns import Line
+from ironcurtain.services.asyncio_bridge import from_asyncio
+from ironcurtain.text.columns import Line
 
 INPUT_LINES = 8
 """Most lines of the input that are visible; longer input scrolls."""

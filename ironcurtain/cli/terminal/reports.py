@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
 from ironcurtain.cli.terminal.lines import Glyphs, cut
 from ironcurtain.cli.terminal.speech import shown
-from ironcurtain.columns import Line, Span
-from ironcurtain.display import one_line, shorten
 from ironcurtain.operations.model import PermissionView
 from ironcurtain.session.model import Turn
+from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.display import one_line, shorten
 
 LOG_LINES = 10
 """How many of the log's last lines ``/logs`` shows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironcurtain.cli.terminal.lines import wrap
-from ironcurtain.display import paragraphs
+from ironcurtain.text.display import paragraphs
 
 TAIL_LINES = 6
 """Most lines of unfinished text that are shown live."""

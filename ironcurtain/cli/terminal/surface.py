@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ironcurtain.cli.terminal.lines import Glyphs
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.columns import Line
+from ironcurtain.text.columns import Line
 
 
 class Listener(Protocol):

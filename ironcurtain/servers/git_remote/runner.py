@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ironcurtain.display import one_line
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.servers.files.failures import FileError
+from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 600.0
 """How long one git command may take (our choice: a large repository on a slow line)."""

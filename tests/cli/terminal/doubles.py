@@ -10,13 +10,13 @@ from twisted.internet.defer import Deferred
 from ironcurtain.cli.terminal.lines import ASCII
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.columns import Line, plain
 from ironcurtain.errors import NotFound, NotShown, SessionError, StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+from ironcurtain.text.columns import Line, plain
 
 INFO = SessionInfo(
     id="5a1e", number=7, kind="builtin", label="builtin: notes", state="ready", started_at="", workspace="/home/me"

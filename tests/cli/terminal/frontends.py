@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal import FrontEnd
-from ironcurtain.home import SessionPaths
+from ironcurtain.home.layout import SessionPaths
 from tests.cli.terminal.doubles import INFO, KeptSurface, PlayedSession
 
 T = TypeVar("T")

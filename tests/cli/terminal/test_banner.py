@@ -10,8 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.cli.terminal.arguments import LINES, brief, full
 from ironcurtain.cli.terminal.banner import SCOPE_LINES, Pending, banner, elapsed, ending, is_shown, left, took
 from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells
-from ironcurtain.columns import plain
-from ironcurtain.display import one_line, paragraphs
+from ironcurtain.text.columns import plain
+from ironcurtain.text.display import one_line, paragraphs
 from tests.cli.terminal.strategies import arguments, harmful, nasty
 
 

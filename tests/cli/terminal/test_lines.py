@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells, cut, fold, glyphs_for, representable, wrap
-from ironcurtain.columns import Span, plain
+from ironcurtain.text.columns import Span, plain
 
 texts = st.text(st.sampled_from("ab  漢é\u0301x-"), max_size=80)
 

@@ -14,7 +14,7 @@ from ironcurtain.cli.terminal.lines import ASCII, UNICODE
 from ironcurtain.cli.terminal.plain import PlainSurface
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.columns import Span
+from ironcurtain.text.columns import Span
 
 reactor: Any = installed
 

@@ -22,7 +22,7 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.cli.terminal.prompt import PromptSurface
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.columns import Span
+from ironcurtain.text.columns import Span
 
 reactor: Any = installed
 

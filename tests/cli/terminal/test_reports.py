@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
 from ironcurtain.cli.terminal.lines import ASCII, cells
 from ironcurtain.cli.terminal.reports import budget_lines, help_lines, history_lines, log_lines
-from ironcurtain.columns import plain
 from ironcurtain.session.model import Turn, Usage
+from ironcurtain.text.columns import plain
 from tests.cli.terminal.strategies import harmful, nasty
 
 

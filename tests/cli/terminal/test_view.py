@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.cli.terminal.banner import banner
 from ironcurtain.cli.terminal.lines import ASCII
 from ironcurtain.cli.terminal.view import Answer, Answers, Ask, Item, Say, View
-from ironcurtain.columns import plain
 from ironcurtain.session import events
+from ironcurtain.text.columns import plain
 from tests.cli.terminal.strategies import harmful, nasty, session_events
 
 DONE = events.ToolFinished(call_id="a", status="success", duration_ms=3)

@@ -1,0 +1,112 @@
+"""
+The registry of live sessions: one file each, so that every process of a home sees the sessions of all others.
+
+The files carry the field's usual members (``sessionId escalationDir label startedAt pid``) and ours beside them;
+members that we do not know are ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ironcurtain.files.atomic import publish_once
+from ironcurtain.identity import ProcessIdentity, started_at
+from ironcurtain.text.display import shorten
+
+FILE_LIMIT = 64 * 1024
+"""Most bytes of an entry that are read."""
+
+SLACK = 2.0
+"""
+Seconds by which a process may seem to have started after it wrote its entry. One that started later than that got the
+pid of the entry's dead owner; this is looked at where an entry has no start time of its own.
+"""
+
+LABEL_LIMIT = 60
+"""Most characters of a label (our choice: it fits a line of a console)."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """
+    One live session.
+
+    :param escalation_dir: directory of its request and response files.
+    :param label: for people, on one line.
+    :param started_at: UTC in ISO 8601.
+    :param control_socket: UNIX socket of its owner's control API; empty for owners that have none.
+    """
+
+    session_id: str
+    escalation_dir: str
+    label: str
+    started_at: str
+    pid: int
+    pid_start_time: int = 0
+    boot_id: str = ""
+    number: int = 0
+    kind: str = ""
+    control_socket: str = ""
+
+    @property
+    def owner(self) -> ProcessIdentity:
+        """The process that owns the session."""
+        return ProcessIdentity(self.pid, self.pid_start_time, self.boot_id)
+
+
+def label(agent: str, task: str) -> str:
+    """:returns: a session's label: the agent, and its task shortened, without control characters."""
+    return f"{agent}: {shorten(task, LABEL_LIMIT - len(agent) - 2) or 'interactive'}"
+
+
+class Registry:
+    """:param directory: ``pty-registry`` of the home."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def add(self, entry: Entry) -> bool:
+        """:returns: whether the entry was published; ``False`` if its session is registered already."""
+        return publish_once(self._path(entry.session_id), msgspec.json.encode(entry))
+
+    def remove(self, session_id: str) -> None:
+        """Take an entry away; harmless if there is none."""
+        self._path(session_id).unlink(missing_ok=True)
+
+    def live(self) -> list[Entry]:
+        """:returns: the sessions whose owners live, by number. Entries of dead owners are removed on the way."""
+        entries = []
+        for path, entry in self._read():
+            if entry.owner.alive and (entry.pid_start_time or started_at(entry.pid) < path.lstat().st_mtime + SLACK):
+                entries.append(entry)
+            else:
+                path.unlink(missing_ok=True)
+        return sorted(entries, key=lambda entry: (entry.number, entry.started_at))
+
+    def _path(self, session_id: str) -> Path:
+        return self.directory / f"session-{session_id}.json"
+
+    def _read(self) -> Iterator[tuple[Path, Entry]]:
+        for path in sorted(self.directory.glob("session-*.json")):
+            try:
+                yield path, msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=Entry)
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+                continue
+
+
+def read_small_file(path: Path, limit: int) -> bytes:
+    """
+    Read a file that another program may have put there, without following a link or waiting at a pipe.
+
+    :raises OSError: it is missing, no regular file, somebody else's, or over ``limit`` bytes.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > limit:
+            raise OSError(f"{path} is no regular file of ours within {limit} bytes")
+        return file.read(limit)

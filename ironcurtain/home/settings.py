@@ -1,0 +1,308 @@
+"""
+The settings: defaults, then ``config.toml``, then the environment; each value knows where it came from. Pure.
+
+A setting ``[section] key`` is overridden by ``IRONCURTAIN_SECTION_KEY`` in the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.structured import check_version, convert, parse_toml
+
+FORMAT_VERSION = 1
+"""Of ``config.toml``; newer ones are refused."""
+
+REPEATED_CALLS = 20
+"""
+How often one client may make the same call within a minute (our choice): whoever waits for something asks every few
+seconds, and a loop is over that at once.
+"""
+
+BASE_URL = (
+    "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
+    "http://127.0.0.1:11434"
+)
+"""What is said of a ``base_url`` that does not."""
+
+Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class Key(_Section, frozen=True):
+    """
+    Where a provider's real key comes from: exactly one of three; a literal key is refused.
+
+    :param header: the request header that carries it.
+    :param prefix: what its fake twin begins with.
+    :param env: name of an environment variable.
+    :param command: a command line that prints it, run without a shell.
+    :param file: a file, mode 0600, that holds it.
+    """
+
+    header: str = ""
+    prefix: str = ""
+    env: str = ""
+    command: str = ""
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.env, self.command, self.file))) > 1:
+            raise ValueError("give one of env, command and file")
+
+
+class Provider(_Section, frozen=True):
+    """
+    A model API.
+
+    :param base_url: a gateway to use in place of the provider's own address. It alone may be in a private network or on
+        this machine.
+    :param ca_file: certificates (PEM) to trust besides the system's.
+    """
+
+    host: str = ""
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 443
+    endpoints: tuple[str, ...] = ()
+    key: Key = Key()
+    base_url: str = ""
+    ca_file: str = ""
+
+
+class Model(_Section, frozen=True):
+    """
+    The model of the built-in agent.
+
+    :param backend: ``anthropic`` or ``scripted``.
+    :param name: the model's name as its provider spells it; empty: the provider's default here.
+    :param max_tokens: most tokens of one answer.
+    :param script: file of the scripted provider.
+    :param stall_seconds: how long the model may send nothing before the request is given up.
+    """
+
+    backend: Literal["anthropic", "scripted"] = "anthropic"
+    name: str = ""
+    max_tokens: Count = 8192
+    script: str = ""
+    stall_seconds: Positive = 120.0
+
+
+class Agent(_Section, frozen=True):
+    """:param max_steps: most model requests for one message to the built-in agent."""
+
+    max_steps: Count = 10
+
+
+class Agents(_Section, frozen=True):
+    """
+    Agents in containers.
+
+    :param turn_seconds: how long one may work on a message before its program is ended, waiting for people included.
+        An hour (our choice): real tasks take many minutes, and a program that hangs must not go on for ever.
+    """
+
+    turn_seconds: Positive = 3600.0
+
+
+class Escalation(_Section, frozen=True):
+    """
+    :param timeout_seconds: how long a person has to answer.
+    :param max_waiting: most questions of one session that wait at a time; further calls fail at once.
+    """
+
+    timeout_seconds: Annotated[float, msgspec.Meta(ge=1, le=86400 * 7)] = 300.0
+    max_waiting: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 32
+
+
+class Audit(_Section, frozen=True):
+    """:param durability: which calls wait until their record is on disk."""
+
+    durability: Literal["escalated", "every-call"] = "escalated"
+
+
+class Budget(_Section, frozen=True):
+    """Limits of one session: steps (model requests), seconds of work, tokens, US dollars. Without a value: no limit."""
+
+    steps: Positive | None = None
+    seconds: Positive | None = None
+    tokens: Positive | None = None
+    cost: Positive | None = None
+
+
+class Price(_Section, frozen=True):
+    """US dollars for a million tokens of a model, where the list that comes with the program lacks it or is old."""
+
+    input: NotNegative
+    output: NotNegative
+    cache_read: NotNegative = 0.0
+    cache_write: NotNegative = 0.0
+
+
+class Resources(_Section, frozen=True):
+    """Limits of one container: MiB of memory, processors, processes."""
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=256)] = 4096
+    cpus: Positive = 2.0
+    pids: Annotated[int, msgspec.Meta(ge=16)] = 512
+
+
+class Limits(_Section, frozen=True):
+    """
+    :param max_concurrent_sessions: of container sessions in this home.
+    :param repeated_calls: how often one client may make the same call within a minute.
+    """
+
+    max_concurrent_sessions: Count = 5
+    repeated_calls: Count = REPEATED_CALLS
+
+
+class Ssh(_Section, frozen=True):
+    """
+    Where the daemon listens for SSH.
+
+    :param port: 0 for nowhere.
+    :param listen: addresses; one that this machine does not have is left out.
+    """
+
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 2222
+    listen: tuple[str, ...] = ("127.0.0.1", "::1")
+
+
+class Terminal(_Section, frozen=True):
+    """
+    Sessions with a terminal.
+
+    :param record: whether what they show is kept, to be played again.
+    :param recording_mb: most MB of one recording.
+    """
+
+    record: bool = True
+    recording_mb: Positive = 16.0
+
+
+class Settings(_Section, frozen=True):
+    """
+    All settings.
+
+    :param default_agent: which agent ``start`` runs unless told; empty: the built-in one.
+    :param run_as: user name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.accounts` chooses.
+    """
+
+    version: int = FORMAT_VERSION
+    default_agent: str = ""
+    run_as: str = ""
+    model: Model = Model()
+    agent: Agent = Agent()
+    agents: Agents = Agents()
+    escalation: Escalation = Escalation()
+    audit: Audit = Audit()
+    budget: Budget = Budget()
+    resources: Resources = Resources()
+    limits: Limits = Limits()
+    ssh: Ssh = Ssh()
+    terminal: Terminal = Terminal()
+    providers: dict[str, Provider] = {}
+    prices: dict[str, Price] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """
+    Settings with their origins.
+
+    :param origins: for each dotted name: ``default``, the file's name, or the environment variable's.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective:
+    """
+    Put the settings together; :func:`ironcurtain.configuration.read_settings` also judges the tables of providers.
+
+    :param source: the file's name, for messages and origins.
+    :param text: its content; ``None`` if there is no such file.
+    :raises ConfigurationError: a value is unknown or does not fit; the message names file, line and field.
+    """
+    parsed = parse_toml(source, text) if text is not None else {}
+    check_version(source, parsed, FORMAT_VERSION, text or "")
+    convert(source, parsed, Settings, text or "")
+    origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
+    origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
+    for name in list(origins):
+        variable = "IRONCURTAIN_" + name.replace(".", "_").upper()
+        if name != "version" and name.partition(".")[0] not in ("providers", "prices") and environ.get(variable):
+            _put(parsed, name, environ[variable], variable)
+            origins[name] = f"environment variable {variable}"
+    return Effective(convert(source, parsed, Settings, text or ""), origins)
+
+
+def is_base_url(url: str) -> bool:
+    """:returns: whether a key may be sent to an address, as :func:`keeps_secrets` says, which ends with its path."""
+    return keeps_secrets(url) and not urlsplit(url).query
+
+
+def keeps_secrets(url: str) -> bool:
+    """
+    :returns: whether secrets may be sent to an address: it has TLS or is a loopback address, which no name can turn
+        into another. It holds no user name, and no fragment.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    extras = parts.username is not None or parts.fragment
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    return safe and bool(parts.hostname) and port != 0 and not extras
+
+
+def is_loopback(host: str) -> bool:
+    """:returns: whether a host is given as an address of this machine itself: 127.0.0.0/8 or ::1."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
+
+
+def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """:returns: the dotted name and value of every setting in a section or parsed table."""
+    members = msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else value
+    if isinstance(members, dict) and (members or not prefix):
+        for key, member in members.items():
+            yield from flatten(member, f"{prefix}.{key}" if prefix else key)
+    elif members != {}:
+        yield prefix, members
+
+
+def _put(parsed: dict[str, Any], name: str, text: str, variable: str) -> None:
+    *sections, key = name.split(".")
+    holder, table = _type_of(sections), parsed
+    for section in sections:
+        table = table.setdefault(section, {})
+    field = next(field for field in msgspec.structs.fields(holder) if field.name == key)
+    try:
+        value = msgspec.convert(text, field.type, strict=False)
+    except msgspec.ValidationError as e:
+        raise ConfigurationError(f"environment variable {variable}", str(e), field=name) from None
+    table[key] = value
+
+
+def _type_of(sections: list[str]) -> type[msgspec.Struct]:
+    holder: type[msgspec.Struct] = Settings
+    for section in sections:
+        holder = next(field.type for field in msgspec.structs.fields(holder) if field.name == section)
+    return holder

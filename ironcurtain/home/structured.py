@@ -1,0 +1,127 @@
+"""Read files that people write, TOML or JSON, into typed values, with messages that name file, line and field. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.toml_lines import Place, line_of
+
+T = TypeVar("T")
+
+_AT = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`$")
+_FIELD = re.compile(r"(?P<kind>unknown|required) field `(?P<field>[^`]+)`")
+_PARTS = re.compile(r"\.([^.\[\]]+)|\[([0-9]+|\.\.\.)\]")
+_TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+def parse_toml(source: str, text: str) -> dict[str, Any]:
+    """
+    :param source: the file's name, for messages.
+    :raises ConfigurationError: the text is no TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
+        place = _TOML_PLACE.search(str(e))
+        line = int(place.group(1)) if place else None
+        raise ConfigurationError(source, f"not TOML: {_TOML_PLACE.sub('', str(e))}", line=line) from None
+
+
+def parse_json(source: str, data: bytes) -> Any:
+    """
+    :param source: the file's name, for messages.
+    :raises ConfigurationError: the bytes are no JSON, or a key stands twice in one object: readers of JSON take the
+        first or the last of them, and who checks the file may see the other one.
+    """
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+            raise ConfigurationError(source, f"{json.dumps(twice)} stands twice in one object: leave one of them")
+        return found
+
+    try:
+        value = msgspec.json.decode(data)
+        json.loads(data, object_pairs_hook=members)  # msgspec takes the last and says nothing
+    except (ValueError, msgspec.DecodeError, RecursionError) as e:
+        raise ConfigurationError(source, f"not JSON: {e}") from None
+    return value
+
+
+def convert(source: str, value: Any, type_: type[T] | Any, text: str = "", place: Place = ()) -> T:
+    """
+    Check a parsed value and give it its type.
+
+    :param text: the TOML it was parsed from, to find the line of what is wrong.
+    :param place: where the value stands in the file.
+    :raises ConfigurationError: it does not fit the type.
+    """
+    try:
+        converted: T = msgspec.convert(value, type_)
+    except msgspec.ValidationError as e:
+        message = str(e)
+        at = _AT.search(message)
+        path: list[str | int] = [
+            int(i) if i.isdigit() else key or i for key, i in _PARTS.findall(at["path"] if at else "")
+        ]
+        message = _AT.sub("", message)
+        if field := _FIELD.search(message):
+            path.append(field["field"])
+            message = "there is no such setting" if field["kind"] == "unknown" else "is missing"
+        raise wrong(source, message, text, (*place, *_named(value, type_, path))) from None
+    return converted
+
+
+def wrong(source: str, detail: str, text: str, place: Place) -> ConfigurationError:
+    """:returns: an error that names the file, the field and, where the file is TOML, the line."""
+    line = line_of(text, place) if text else None
+    field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+    return ConfigurationError(source, detail, field=field, line=line)
+
+
+def _named(value: Any, type_: Any, path: list[str | int]) -> list[str | int]:
+    # The library says "..." for a key that the type leaves free: the key is the one whose entry alone fails as well.
+    for depth, part in enumerate(path):
+        if part == "...":
+            table: Any = value
+            for step in path[:depth]:
+                table = table[step]
+            path[depth] = next((key for key in table if _fails(_only(value, [*path[:depth], key]), type_)), part)
+    return path
+
+
+def _only(value: Any, path: Sequence[Any]) -> Any:
+    if not path:
+        return value
+    if isinstance(value, list):
+        return [_only(value[path[0]], path[1:])]
+    return {path[0]: _only(value[path[0]], path[1:])}
+
+
+def _fails(value: Any, type_: Any) -> bool:
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        return True
+    return False
+
+
+def check_version(source: str, value: Any, newest: int, text: str = "") -> None:
+    """
+    :param value: the parsed file; its ``version`` may be missing, which means 1.
+    :param text: the TOML it was parsed from.
+    :raises ConfigurationError: the file's format is newer than we know.
+    """
+    version = value.get("version", 1) if isinstance(value, dict) else 1
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise wrong(source, f"must be a number from 1 to {newest}", text, ("version",))
+    if version > newest:
+        raise wrong(source, f"version {version} is newer than {newest}, the newest read here", text, ("version",))

@@ -1,0 +1,197 @@
+"""
+Secrets that hide themselves, and the redactor that keeps them out of everything that is written.
+
+Two nets, since each has holes: the exact values of live secrets, in the forms they take on the wire (plain, JSON, URL,
+base64), and :mod:`rules <ironcurtain.secrets.rules>` for credentials that we never held, such as a key that an agent
+found in a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from ironcurtain.secrets.rules import Found, any_of, find, is_secret_name, is_secret_option
+
+SHORTEST_EXACT = 8
+"""Secrets shorter than this are not searched by value: they would blank out ordinary words (our choice)."""
+
+SHORTEST_NAMED = 4
+"""What stands under the name of a secret is hidden from this many characters on (our choice)."""
+
+LONG_NUMBER = 10**12
+"""Integers from here on can be card numbers, which have 13 digits or more (ISO/IEC 7812)."""
+
+CUT_MARGIN = 4096
+"""Characters beyond a cut that are searched for secrets all the same."""
+
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+_PLAIN = re.compile(
+    r"[A-Za-z]{1,11}"  # "production"
+    r"|(?:~|\.{1,2}|\$\w{1,32})?(?:/[\w .@~-]{0,31})+(?::(?:/[\w .@~-]{0,31})+)*"  # paths
+    r"|[a-z]+://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z._~-]{0,20}|/v[0-9]{1,3})*"
+)
+"""Values that hold no secret if their name does not say so: a word, paths, an address."""
+
+
+class Secret:
+    """
+    A value that must never be shown.
+
+    :param value: the secret itself.
+    :param origin: where it came from, in words for people ("environment variable X"); never the value.
+    """
+
+    __slots__ = ("_value", "origin")
+
+    def __init__(self, value: str, origin: str = "") -> None:
+        self._value, self.origin = value, origin
+
+    def reveal(self) -> str:
+        """:returns: the secret; call this only where it goes on the wire."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is never pickled or copied")
+
+
+def may_be_secret(name: str, value: str) -> bool:
+    """
+    :param name: of a variable that somebody set.
+    :returns: whether its value has to be kept out of records: its name says so, or it is more than a word, paths or an
+        address.
+    """
+    return is_secret_name(name) or _PLAIN.fullmatch(value) is None
+
+
+class Redactor:
+    """
+    Replace secrets in text and in JSON values by a word that says what stood there.
+
+    :param secrets: the live secrets known from the start; more are added with :meth:`add`.
+    :param base: another one, whose secrets are replaced too, and which learns those that are added here.
+    """
+
+    def __init__(self, secrets: Iterable[Secret] = (), base: Redactor | None = None) -> None:
+        self._base = base
+        self._forms: set[str] = set()
+        self._exact: re.Pattern[str] | None = None
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, secret: Secret) -> None:
+        """Search for this secret too, in every form in which it could appear."""
+        if self._base is not None:
+            self._base.add(secret)
+        else:
+            self.add_own(secret)
+
+    def add_own(self, secret: Secret) -> None:
+        """Search for this secret here, and not in what this is based on: for one that ends together with this."""
+        if len(secret.reveal()) >= SHORTEST_EXACT:
+            self._forms |= _forms(secret.reveal())
+            self._exact = re.compile(any_of(self._forms))
+
+    def live(self, text: str) -> str:
+        """:returns: the text with the live secrets replaced, and nothing that only resembles one."""
+        if self._base is not None:
+            text = self._base.live(text)
+        return text if self._exact is None else self._exact.sub("[redacted]", text)
+
+    def text(self, text: str) -> str:
+        """:returns: the text with every secret replaced."""
+        text = self.live(text)
+        found = find(text)
+        return _replaced(text, found) if found else text
+
+    def value(self, value: Any, limit: int | None = None) -> Any:
+        """
+        :param limit: most characters of one text in it; longer ones are cut, and say so at their end.
+        :returns: a JSON value with every secret in its strings, keys and long numbers replaced.
+        """
+        if isinstance(value, str):
+            return self.text(value) if limit is None or len(value) <= limit else self._cut(value, limit)
+        if isinstance(value, dict):
+            return self._members(value, limit)
+        if isinstance(value, (list, tuple)):
+            return self._items(value, limit)
+        if isinstance(value, int) and value >= LONG_NUMBER:
+            written = str(value)
+            return value if (redacted := self.text(written)) == written else redacted
+        return value
+
+    def _members(self, members: dict[Any, Any], limit: int | None) -> dict[str, Any]:
+        clean: dict[str, Any] = {}
+        for key, member in members.items():
+            name = self.text(str(key))
+            while name in clean:  # two keys were redacted to the same word
+                name += "'"
+            clean[name] = "[redacted]" if _is_named(is_secret_name, key, member) else self.value(member, limit)
+        return clean
+
+    def _items(self, items: Iterable[Any], limit: int | None) -> list[Any]:
+        clean: list[Any] = []
+        before: Any = ""
+        for item in items:
+            named = _is_named(is_secret_option, before, item)  # ["--password", "..."]
+            clean.append("[redacted]" if named else self.value(item, limit))
+            before = item
+        return clean
+
+    def _cut(self, text: str, limit: int) -> str:
+        # The margin lets a secret that lies across the cut be recognised before it is cut in two. What then stands in
+        # the margin is never shown, even where replacements made the text before it shorter: it may end in half of one.
+        searched = text[: limit + CUT_MARGIN]
+        redacted = self.text(searched)
+        end = limit if len(searched) == len(text) else min(limit, max(0, len(redacted) - CUT_MARGIN))
+        return f"{redacted[:end]}[{len(text) - limit} more characters]"
+
+
+def _is_named(says_so: Callable[[str], bool], name: object, value: object) -> bool:
+    return isinstance(value, str) and len(value) >= SHORTEST_NAMED and isinstance(name, str) and says_so(name)
+
+
+def _replaced(text: str, found: Iterable[Found]) -> str:
+    parts, shown = list[str](), 0
+    for start, end, name in sorted(found):
+        if end > shown:
+            if start >= shown or not parts:
+                parts += (text[shown:start], f"[redacted {name}]" if name else "[redacted]")
+            shown = end  # what overlaps is replaced as one
+    return "".join((*parts, text[shown:]))
+
+
+def _forms(value: str) -> set[str]:
+    raw = value.encode("utf-8", "surrogatepass")
+    forms = {value, quote(value, safe=""), quote(value), quote_plus(value)}
+    forms |= {_ESCAPE.sub(lambda escape: escape.group().lower(), form) for form in forms}
+    forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], value.replace("/", "\\/")}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        forms |= {part for shift in range(3) if (part := _inside(encode, raw, shift))}
+    forms |= {raw.hex(), raw.hex().upper()}
+    forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # as each stands inside a JSON text
+    return {form for form in forms if len(form) >= SHORTEST_EXACT}
+
+
+def _inside(encode: Callable[[bytes], bytes], raw: bytes, shift: int) -> str:
+    # Where a secret stands inside a longer text, base64 has three alignments, and the characters at both ends mix with
+    # its neighbours: keep only those that depend on the secret alone.
+    encoded = encode(b"\0" * shift + raw).rstrip(b"=").decode()
+    start = (shift * 8 + 5) // 6
+    end = ((shift + len(raw)) * 8) // 6
+    return encoded[start:end] if end - start >= SHORTEST_EXACT else ""

@@ -1,0 +1,178 @@
+"""Listen on a UNIX socket that only one account may use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import stat
+import struct
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from twisted.internet.interfaces import IProtocolFactory
+from twisted.logger import Logger
+
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.home.layout import SOCKET_PATH_LIMIT
+from ironcurtain.services.rate_limit import Pace
+from ironcurtain.services.stream import serve
+
+PROBE_SECONDS = 1.0
+"""How long a socket that is there may take to accept, before it counts as in use."""
+
+
+PEER_CREDENTIALS = struct.Struct("3i")
+"""pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
+
+CLIENTS = 256
+"""How many clients one socket has at a time (our choice; an agent's programs were seen to open some twenty)."""
+
+DESCRIPTORS_KEPT = 256
+"""
+How many of the process's file descriptors clients of these sockets leave to the control API, SSH and programs; a
+quarter where there are few (our choice).
+"""
+
+REFUSAL_SECONDS = 10.0
+"""How often refusals at one socket are logged."""
+
+
+class UnixListener:
+    """A socket that is listened on, with its file."""
+
+    def __init__(self, server: asyncio.Server, path: Path) -> None:
+        self._server, self._path, self._number = server, path, _number(path)
+
+    @property
+    def alive(self) -> bool:
+        """Whether clients still come in: the socket is open, and its file is the one that was made."""
+        return self._server.is_serving() and _number(self._path) == self._number
+
+    async def stop(self) -> None:
+        """Let nobody in any more, and remove the file."""
+        self._server.close()
+        if _number(self._path) == self._number:
+            with suppress(FileNotFoundError):
+                self._path.unlink()
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """:returns: the uid that whoever connected to a UNIX socket had when it did."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
+    _, uid, _ = PEER_CREDENTIALS.unpack(raw)
+    return int(uid)
+
+
+class Admission:
+    """
+    Says who may use a socket of ours, and how many at a time. Its mode says the former too, but others can change that.
+
+    :param owner: uid and gid of whom it is for, besides us and root.
+    :param now: gives seconds, for how often a refusal is logged.
+    """
+
+    log = Logger()
+
+    def __init__(self, owner: tuple[int, int] | None, now: Callable[[], float] = time.monotonic) -> None:
+        self._may = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
+        self._clients = 0
+        self._pace = Pace(1, lambda: now() / REFUSAL_SECONDS)
+
+    def enter(self, connection: socket.socket) -> bool:
+        """:returns: whether a client may stay; then it counts until :meth:`leave`."""
+        if why := self._refusal(connection):
+            if (more := self._pace.take()) is not None:
+                before = f", as were {more} since the last that was told" if more else ""
+                path = connection.getsockname()
+                self.log.warn("a client at {path} was refused{before}: {why}", path=path, before=before, why=why)
+            return False
+        self._clients += 1
+        return True
+
+    def leave(self) -> None:
+        """A client has gone."""
+        self._clients -= 1
+
+    def _refusal(self, connection: socket.socket) -> str:
+        if (uid := peer_uid(connection)) not in self._may:
+            return f"the socket is not for user {uid}"
+        if self._clients >= CLIENTS:
+            return f"{CLIENTS} are there already"
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        kept = min(DESCRIPTORS_KEPT, most // 4)
+        if connection.fileno() >= most - kept:  # the kernel gives the lowest that is free
+            return f"the last {kept} file descriptors of this process are not for clients"
+        return ""
+
+
+async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
+    """
+    Listen, with mode 0600, and whatever becomes of that, for the owner, root and us alone. Clients' transports are
+    :class:`~ironcurtain.services.stream.Stream`. The reactor must run.
+
+    :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
+    :param owner: uid and gid of who may use it, if not we.
+    :raises ConfigurationError: the path is too long.
+    :raises Unavailable: others could replace the socket, or something else is in the way.
+    """
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise ConfigurationError(str(path), f"a socket's path has at most {SOCKET_PATH_LIMIT} bytes: use a shorter one")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_directory(path.parent, owner)
+    _remove_stale(path)
+    with ExitStack() as undo:
+        listening = undo.enter_context(socket.socket(socket.AF_UNIX))
+        _bind(listening, path)
+        undo.callback(path.unlink, missing_ok=True)
+        if owner is not None:
+            os.chown(path, *owner, follow_symlinks=False)
+        server = await serve(listening, factory, Admission(owner))
+        undo.pop_all()
+    return UnixListener(server, path)
+
+
+def _bind(listening: socket.socket, path: Path) -> None:
+    mask = os.umask(0o177)  # the socket's mode comes from it alone
+    try:
+        listening.bind(str(path))
+    finally:
+        os.umask(mask)
+
+
+def _number(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_directory(directory: Path, owner: tuple[int, int] | None) -> None:
+    found = directory.stat()
+    owners = {0, os.geteuid(), *(owner[:1] if owner is not None else ())}
+    open_to_others = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    if found.st_uid not in owners or open_to_others:
+        raise Unavailable(f"others could replace a socket in {directory}: use a directory with mode 0700")
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise Unavailable(f"{path} is in the way and is no socket: remove it")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PROBE_SECONDS)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as e:
+            raise Unavailable(f"{path} is in the way: {e}") from None
+    raise Unavailable(f"{path} is in use by another process")

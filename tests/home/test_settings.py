@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import Settings, flatten, load
+
+NAMES = [name for name, _ in flatten(Settings())]
+
+
+class LoadTests(SynchronousTestCase):
+    def test_defaults(self) -> None:
+        effective = load("config.toml", None, {})
+        self.assertEqual(effective.settings, Settings())
+        self.assertEqual((effective.settings.agent.max_steps, effective.settings.escalation.timeout_seconds), (10, 300))
+        self.assertEqual((effective.settings.run_as, effective.settings.agents.turn_seconds), ("", 3600.0))
+        self.assertEqual(set(effective.origins.values()), {"default"})
+        self.assertEqual(effective.origins.keys(), set(NAMES))
+
+    def test_the_environment_wins_over_the_file_over_the_default(self) -> None:
+        text = "default_agent = 'x'\n[agent]\nmax_steps = 3\n[budget]\ncost = 1\n"
+        environ = {"IRONCURTAIN_AGENT_MAX_STEPS": "5", "IRONCURTAIN_BUDGET_STEPS": "7", "IRONCURTAIN_MODEL_NAME": ""}
+        effective = load("config.toml", text, environ)
+        self.assertEqual(effective.settings.agent.max_steps, 5)
+        self.assertEqual((effective.settings.budget.cost, effective.settings.budget.steps), (1.0, 7.0))
+        origins = effective.origins
+        self.assertEqual(origins["agent.max_steps"], "environment variable IRONCURTAIN_AGENT_MAX_STEPS")
+        self.assertEqual(origins["budget.steps"], "environment variable IRONCURTAIN_BUDGET_STEPS")
+        self.assertEqual((origins["budget.cost"], origins["default_agent"]), ("config.toml", "config.toml"))
+        self.assertEqual(origins["model.name"], "default")
+
+    def test_what_is_wrong_is_named(self) -> None:
+        for text, environ, wanted in (
+            ("[agent]\nmax_stpes = 3", {}, "config.toml:2: agent.max_stpes"),
+            ("[agent]\nmax_steps = 0", {}, "config.toml:2: agent.max_steps"),
+            ("[escalation]\ntimeout_seconds = nan", {}, "config.toml:2: escalation.timeout_seconds"),
+            ("[model]\nbackend = 'else'", {}, "config.toml:2: model.backend"),
+            ("version = 2", {}, "config.toml:1: version"),
+            ("[agents]\nturn_seconds = 0", {}, "config.toml:2: agents.turn_seconds"),
+            (None, {"IRONCURTAIN_AGENTS_TURN_SECONDS": "x"}, "environment variable IRONCURTAIN_AGENTS_TURN_SECONDS"),
+            ("version = true", {}, "config.toml:1: version"),
+            ("=", {}, "config.toml:1"),
+            (None, {"IRONCURTAIN_AGENT_MAX_STEPS": "many"}, "environment variable IRONCURTAIN_AGENT_MAX_STEPS"),
+            (None, {"IRONCURTAIN_BUDGET_COST": "nan"}, "environment variable IRONCURTAIN_BUDGET_COST"),
+            (None, {"IRONCURTAIN_RESOURCES_PIDS": "1"}, "environment variable IRONCURTAIN_RESOURCES_PIDS"),
+        ):
+            error = self.assertRaises(ConfigurationError, load, "config.toml", text, environ)
+            self.assertTrue(str(error).startswith(wanted), str(error))
+
+    def test_a_literal_key_is_refused_without_being_shown(self) -> None:
+        for key in ("value = 'sk-literal'", "key = 'sk-literal'"):
+            text = f"[providers.anthropic.key]\nheader = 'x-api-key'\n{key}\n"
+            error = self.assertRaises(ConfigurationError, load, "config.toml", text, {})
+            self.assertNotIn("sk-literal", str(error))
+        error = self.assertRaises(ConfigurationError, load, "c", "[providers.x]\nkey = 'sk-literal'", {})
+        self.assertNotIn("sk-literal", str(error))
+
+    def test_one_source_of_a_key(self) -> None:
+        text = "[providers.x.key]\nheader = 'h'\nenv = 'A'\nfile = 'b'\n"
+        error = self.assertRaises(ConfigurationError, load, "config.toml", text, {})
+        self.assertIn("one of env, command and file", str(error))
+        self.assertIn("providers.x.key", str(error))
+
+    def test_as_whom_sessions_run(self) -> None:
+        effective = load("config.toml", "run_as = 'ada'", {})
+        self.assertEqual((effective.settings.run_as, effective.origins["run_as"]), ("ada", "config.toml"))
+        effective = load("config.toml", "run_as = 'ada'", {"IRONCURTAIN_RUN_AS": "1001"})
+        self.assertEqual(effective.settings.run_as, "1001")
+
+    def test_keys_are_no_settings_of_the_environment(self) -> None:
+        text = "[providers.x.key]\nheader = 'h'\nenv = 'A'\n"
+        effective = load("config.toml", text, {"IRONCURTAIN_PROVIDERS_X_KEY_ENV": "B", "IRONCURTAIN_VERSION": "9"})
+        self.assertEqual(effective.settings.providers["x"].key.env, "A")
+
+    @given(st.dictionaries(st.sampled_from(NAMES), st.text(max_size=6), max_size=4))
+    def test_any_environment_fits_or_is_refused(self, values: dict[str, str]) -> None:
+        environ = {f"IRONCURTAIN_{name.replace('.', '_').upper()}": text for name, text in values.items()}
+        try:
+            effective = load("config.toml", None, environ)
+        except ConfigurationError as e:
+            self.assertIn("environment variable", str(e))
+        else:
+            self.assertEqual(len(effective.origins), len(NAMES))

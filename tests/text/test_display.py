@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.text.display import has_hidden_text, one_line, paragraphs, shorten
+
+DECEIVING = (
+    "\x1b[2J",
+    "\x9b31m",
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\ufeff",
+    "\U000e0041",
+    "\u2028",
+    "\ud800",
+    "\x7f",
+    "\ue000",
+    "\u3164",
+    "\ufe0f",
+)
+"""Escape sequences, bidirectional controls, zero-width and tag characters, half a surrogate pair, private use."""
+
+
+def harmless(text: str) -> bool:
+    return all(unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for c in text)
+
+
+class DisplayTests(SynchronousTestCase):
+    def test_what_deceives_is_made_visible(self) -> None:
+        for text in DECEIVING:
+            self.assertTrue(has_hidden_text(text))
+            for shown in (one_line(f"a{text}b"), paragraphs(f"a{text}b")):
+                self.assertTrue(harmless(shown), ascii(shown))
+                self.assertIn("\\", shown)
+
+    def test_ordinary_text_stays(self) -> None:
+        for text in ("plain", "größer", "日本語", "é", "a 'b' \"c\"", "🙂"):
+            self.assertEqual((one_line(text), paragraphs(text)), (text, text))
+            self.assertFalse(has_hidden_text(text))
+        self.assertEqual(paragraphs("a\tb\r\nc\n"), "a\tb\nc\n")
+
+    def test_one_line_can_be_read_back(self) -> None:
+        self.assertEqual(one_line("a\nb\tc\\n\r"), "a\\nb\\tc\\\\n\\r")
+
+    @given(st.text(st.characters(exclude_categories=())))
+    def test_any_text_becomes_harmless(self, text: str) -> None:
+        self.assertTrue(harmless(one_line(text)))
+        self.assertTrue(harmless(paragraphs(text).replace("\n", "").replace("\t", "")))
+        self.assertTrue(harmless(shorten(text, 20)))
+        self.assertFalse(has_hidden_text(paragraphs(text)))
+
+    @given(st.text(st.characters(exclude_categories=())), st.text(st.characters(exclude_categories=())))
+    def test_different_texts_look_different(self, one: str, other: str) -> None:
+        self.assertEqual(one_line(one) == one_line(other), one == other)
+
+    @given(st.text(st.characters(exclude_categories=())), st.integers(1, 30))
+    def test_shortened(self, text: str, limit: int) -> None:
+        self.assertLessEqual(len(shorten(text, limit)), limit)
+
+    def test_what_is_left_out_is_counted(self) -> None:
+        self.assertEqual(one_line("abcdef", 4), "abcd… (+2 characters)")
+        self.assertEqual(one_line("abcd", 4), "abcd")
+
+    def test_a_limit_holds_for_what_is_shown(self) -> None:
+        self.assertLess(len(one_line("\u200b" * 1000, 100)), 130)
