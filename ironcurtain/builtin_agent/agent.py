@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+import msgspec
 from twisted.internet.defer import CancelledError
 
-from ironcurtain.builtin_agent.conversation import Conversation
 from ironcurtain.builtin_agent.prompt import EXECUTE_CODE, execute_code_tool, system_prompt
 from ironcurtain.codemode.interpreter import Call, Interpreter, InterpreterFactory
-from ironcurtain.codemode.model import RunResult, Tool
+from ironcurtain.codemode.model import RunResult, Tool, ToolReply
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import (
+    Block,
+    Message,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -26,6 +29,110 @@ from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting
 from ironcurtain.session.model import Reply, Turn, Usage
+
+DENIED_CODES = frozenset(
+    {
+        "denied-by-rule",
+        "denied-by-person",
+        "expired",
+        "withdrawn",
+        "nobody-to-ask",
+        "too-many-questions",
+        "changed-meanwhile",
+    }
+)
+"""Values of ``_meta["ironcurtain/code"]`` that mean: not permitted."""
+
+_WRAPPERS = ("content", "result")
+
+
+def reply(raw: bytes) -> ToolReply:
+    """
+    Take the value out of a result.
+
+    Structured content is preferred; where it is only a wrapper round one value (``{"content": ...}`` of the reference
+    servers, ``{"result": ...}`` of the Python SDK) that value is taken. Else texts are joined to one string; if other
+    parts are among them, it is a list of strings and parts.
+
+    :param raw: a ``CallToolResult`` object as JSON.
+    """
+    try:
+        result = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ToolReply(None, "the tool's result is no JSON, or is nested too deeply")
+    if not isinstance(result, dict):
+        return ToolReply(None, "the tool's result is no object")
+    value = _value(result)
+    if not result.get("isError"):
+        return ToolReply(value)
+    meta = result.get("_meta")
+    denied = isinstance(meta, dict) and meta.get("ironcurtain/code") in DENIED_CODES
+    return ToolReply(None, value if isinstance(value, str) and value else "the tool failed without a word", denied)
+
+
+def _value(result: dict[str, Any]) -> Any:
+    structured = result.get("structuredContent")
+    if isinstance(structured, dict) and not result.get("isError"):
+        if len(structured) == 1 and (name := next(iter(structured))) in _WRAPPERS:
+            return structured[name]
+        return structured
+    parts = result.get("content")
+    values = [_part(part) for part in parts] if isinstance(parts, list) else []
+    return "\n".join(values) if all(isinstance(value, str) for value in values) else values
+
+
+def _part(part: Any) -> Any:
+    is_text = isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    return part["text"] if is_text else part
+
+
+class Conversation:
+    """
+    Messages in which the roles alternate and every tool use has its result.
+
+    Both hold after every method, so that a turn may be cut off anywhere.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, the oldest first."""
+        return tuple(self._messages)
+
+    def say(self, text: str) -> None:
+        """Add what the person says."""
+        self._add_user((TextBlock(text),))
+
+    def answer(self, content: Sequence[Block]) -> list[ToolUse]:
+        """
+        Add what the model says.
+
+        :returns: the tool uses in it, which need :meth:`results` next.
+        """
+        blocks = tuple(content)
+        if blocks:
+            self._messages.append(Message("assistant", blocks))
+        return [block for block in blocks if isinstance(block, ToolUse)]
+
+    def results(self, results: Sequence[ToolResult]) -> None:
+        """Add the results of the tool uses."""
+        self._add_user(tuple(results))
+
+    def interrupt(self, why: str) -> None:
+        """End a turn that was cut off: results that are missing say why."""
+        if not self._messages or self._messages[-1].role == "user":
+            return
+        uses = [block for block in self._messages[-1].content if isinstance(block, ToolUse)]
+        if uses:
+            self._add_user(tuple(ToolResult(use.id, why, True) for use in uses))
+
+    def _add_user(self, blocks: tuple[Block, ...]) -> None:
+        if self._messages and self._messages[-1].role == "user":
+            blocks = self._messages.pop().content + blocks
+        self._messages.append(Message("user", blocks))
+
 
 TOO_LONG = "the conversation is too long for the model: start a new session (/history still shows this one)"
 

@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 from twisted.internet.defer import Deferred
 
-from ironcurtain.builtin_agent.agent import BuiltinAgent
-from ironcurtain.codemode import prompt
+from ironcurtain.builtin_agent import prompt
+from ironcurtain.builtin_agent.agent import BuiltinAgent, reply
 from ironcurtain.codemode.interpreter import InterpreterFactory
 from ironcurtain.codemode.limits import Limits as CodeLimits
 from ironcurtain.codemode.model import Tool, ToolReply
 from ironcurtain.codemode.monty import offered
-from ironcurtain.codemode.replies import reply
 from ironcurtain.home.settings import Provider
 from ironcurtain.llm import prices
 from ironcurtain.llm.registry import Chosen, Surroundings, needs_key, provider_for

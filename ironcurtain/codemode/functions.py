@@ -2,13 +2,91 @@
 
 from __future__ import annotations
 
+import builtins
+import keyword
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.codemode import names, shapes
+from ironcurtain.codemode import shapes
 from ironcurtain.codemode.model import Tool
 from ironcurtain.text.display import shorten
+
+NAME_LIMIT = 64
+"""Most characters of a name made here, before what keeps it apart from others (our choice)."""
+
+STANDARD_MODULES = frozenset(
+    [
+        "asyncio",
+        "base64",
+        "binascii",
+        "bisect",
+        "builtins",
+        "collections",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "functools",
+        "hashlib",
+        "itertools",
+        "json",
+        "math",
+        "os",
+        "pathlib",
+        "posixpath",
+        "random",
+        "re",
+        "sys",
+        "time",
+        "tomllib",
+        "types",
+        "typing",
+        "unicodedata",
+    ]
+)
+"""Modules that the interpreter has itself (pydantic-monty 1.4); a server must not hide one."""
+
+KEYWORDS = frozenset([*keyword.kwlist, *keyword.softkwlist])
+
+MODULE_NAMES = KEYWORDS | STANDARD_MODULES | frozenset(dir(builtins))
+"""What a server must not be called."""
+
+FUNCTION_NAMES = KEYWORDS | frozenset({"Any", "bool", "dict", "float", "int", "list", "str", "tuple"})
+"""What a tool must not be called, because the declarations use these names for types."""
+
+
+def identifiers(names: Iterable[str], taken: frozenset[str], word: str, suffix: str = "_") -> dict[str, str]:
+    """
+    Make one identifier for each name.
+
+    The result does not depend on the order of the names, so that the same tools always have the same names.
+
+    :param taken: identifiers that must not be used.
+    :param word: stands before a name that begins with a digit, and for one that has no usable character.
+    :param suffix: is appended to a name that is taken.
+    :returns: the identifier of each name; no two are equal, none begins with an underscore.
+    """
+    made: dict[str, str] = {}
+    used = set(taken)
+    for name in sorted(set(names), key=lambda each: (each != _plain(each, word), each)):
+        wanted = identifier = _plain(name, word)
+        if identifier in taken:
+            wanted = identifier = f"{identifier}{suffix}"
+        number = 2
+        while identifier in used:
+            identifier, number = f"{wanted}_{number}", number + 1
+        used.add(identifier)
+        made[name] = identifier
+    return made
+
+
+def _plain(name: str, word: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")[:NAME_LIMIT]
+    return f"{word}_{plain}".rstrip("_") if not plain or plain[0].isdigit() else plain
+
 
 PARAMETER_LIMIT = 100
 """Most named parameters of one function; a tool with more takes them all as ``**extra``."""
@@ -67,8 +145,8 @@ def modules(tools: Sequence[Tool], taken: Iterable[str] = ()) -> tuple[Module, .
 
     :param taken: names that modules must not have, besides those that Python takes.
     """
-    reserved = names.MODULE_NAMES | frozenset(taken)
-    servers = names.identifiers((tool.server for tool in tools), reserved, "server", "_mcp")
+    reserved = MODULE_NAMES | frozenset(taken)
+    servers = identifiers((tool.server for tool in tools), reserved, "server", "_mcp")
     return tuple(
         Module(server, identifier, _functions([tool for tool in tools if tool.server == server]))
         for server, identifier in sorted(servers.items(), key=lambda pair: pair[1])
@@ -77,7 +155,7 @@ def modules(tools: Sequence[Tool], taken: Iterable[str] = ()) -> tuple[Module, .
 
 def _functions(tools: Sequence[Tool]) -> tuple[Function, ...]:
     by_name = {tool.name: tool for tool in tools}
-    made = names.identifiers(by_name, names.FUNCTION_NAMES, "tool")
+    made = identifiers(by_name, FUNCTION_NAMES, "tool")
     return tuple(_function(by_name[name], made[name]) for name in by_name)
 
 
@@ -94,7 +172,7 @@ def _function(tool: Tool, identifier: str) -> Function:
 def _parameters(properties: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
     required = schema.get("required")
     needed = required if isinstance(required, list) else []
-    made = names.identifiers(map(str, properties), names.KEYWORDS, "argument")
+    made = identifiers(map(str, properties), KEYWORDS, "argument")
     found = [_parameter(str(name), made[str(name)], each, name in needed, schema) for name, each in properties.items()]
     return tuple(sorted(found, key=lambda parameter: not parameter.required))
 

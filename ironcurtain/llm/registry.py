@@ -13,7 +13,7 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.settings import BASE_URL, is_base_url
 from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import Provider
-from ironcurtain.llm.scripted import ScriptedProvider, load_script
+from ironcurtain.llm.script import ScriptedProvider, load_script
 from ironcurtain.secrets.redaction import Secret
 
 _HTTP = {"anthropic": AnthropicDialect}

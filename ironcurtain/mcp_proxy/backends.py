@@ -14,13 +14,12 @@ from twisted.logger import Logger
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
-from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, Sighting, ToolDefinition
-from ironcurtain.mcp_proxy.listing import fetch_all
+from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, Sighting, ToolDefinition, fetch_all
 from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.pin_files import SessionPins
 from ironcurtain.mcp_proxy.pins import told_of_withheld
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
-from ironcurtain.mcp_proxy.session_pins import SessionPins
 
 REFRESH_SECONDS = 0.2
 """Between two fetches of the same list, however often the server says that it changed (our choice)."""

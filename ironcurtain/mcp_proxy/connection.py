@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -16,10 +17,45 @@ from zope.interface import implementer
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
-from ironcurtain.mcp_proxy.progress import ProgressLine
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
 from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, Send, Start
+
+STEP = 1e-6
+"""How much our own reports grow each time."""
+
+
+@dataclass(slots=True)
+class ProgressLine:
+    """
+    Reports under one token.
+
+    :param token: the agent's.
+    :param tell: takes the raw JSON parameters of each ``notifications/progress``.
+    """
+
+    token: codec.Id
+    tell: Callable[[bytes], None]
+    _said: float = 0.0
+    _shift: float | None = None
+
+    def waiting(self, message: str) -> None:
+        """Report that the call still waits."""
+        self._said += STEP
+        self.tell(codec.encode({"progressToken": self.token, "progress": self._said, "message": message}))
+
+    def relay(self, params: dict[str, Any]) -> None:
+        """:param params: a report of the server's, under its own token."""
+        value = params.get("progress")
+        if self._shift is None:
+            behind = self._said and isinstance(value, int | float) and value <= self._said
+            self._shift = self._said + STEP - value if behind and isinstance(value, int | float) else 0.0
+        shifted = {name: self._shifted(params[name]) for name in ("progress", "total") if name in params}
+        self.tell(codec.encode({**params, **shifted, "progressToken": self.token}))
+
+    def _shifted(self, value: Any) -> Any:
+        return value + self._shift if self._shift and isinstance(value, int | float) else value
+
 
 UNREAD_LIMIT = 32 * 1024 * 1024
 """

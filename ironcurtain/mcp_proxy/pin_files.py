@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,3 +196,35 @@ def waiting(server: str, pins: Mapping[str, Pin], tools: Collection[str] = ()) -
 
 def _is_pins(entry: str) -> bool:
     return entry.endswith(".json") and BACKEND_NAME.match(entry[:-5]) is not None
+
+
+class SessionPins:
+    """
+    :param own: the servers that come with this program: their definitions are ours, and change with our releases.
+    :param tell: takes a sentence for the person whose session it is.
+    """
+
+    def __init__(self, files: PinFiles, own: Collection[str], tell: Callable[[str], None]) -> None:
+        self._files, self._own, self._tell = files, own, tell
+        self._marks: dict[str, tuple[int, int]] = {}
+
+    def see(self, server: str, definitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Pin]:
+        """
+        :param definitions: what a server says now.
+        :returns: what counts of each tool.
+        :raises ConfigurationError: the file of the server is damaged.
+        :raises Unavailable: it cannot be read or written.
+        """
+        if server in self._own:
+            return {str(definition["name"]): Pin(dict(definition), 0.0) for definition in definitions}
+        file = self._files.of(server)
+        self._marks[server] = file.mark()  # before it is read: what is written meanwhile is read once more
+        seen = file.see(definitions)
+        if seen.new:
+            first = f"{seen.new} tools are" if seen.new > 1 else "1 tool is"
+            self._tell(f"MCP server {server}: {first} seen for the first time, and pinned as defined now")
+        return seen.pins
+
+    def changed(self, server: str) -> bool:
+        """Whether something of a server was pinned or accepted since this session looked."""
+        return server in self._marks and self._files.of(server).mark() != self._marks[server]

@@ -20,19 +20,17 @@ from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.child import Child, ChildReactor
 from ironcurtain.mcp_proxy.connection import AgentConnection
-from ironcurtain.mcp_proxy.connections import Connections
 from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
 from ironcurtain.mcp_proxy.gate import Gate, Limits
 from ironcurtain.mcp_proxy.launch import Ground, Missing, is_own, prepare
-from ironcurtain.mcp_proxy.listeners import ListenerReactor, listen_unix, serve_stdio
+from ironcurtain.mcp_proxy.listeners import Connections, ListenerReactor, listen_unix, serve_stdio
 from ironcurtain.mcp_proxy.outward import Outward
-from ironcurtain.mcp_proxy.pin_files import PinFiles
+from ironcurtain.mcp_proxy.pin_files import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
 from ironcurtain.mcp_proxy.remote import way_to
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
-from ironcurtain.mcp_proxy.session_pins import SessionPins
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret

@@ -25,13 +25,12 @@ from ironcurtain.home.registry import label
 from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
-from ironcurtain.session.entry import Registration, entry
+from ironcurtain.session.entry import Registration, close_audit, entry, open_audit
 from ironcurtain.session.history import History
 from ironcurtain.session.log import SessionLog
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
 from ironcurtain.session.parts import Agent, Core, Kind, Project, Services, Tools
 from ironcurtain.session.questions import told
-from ironcurtain.session.record import close_audit, open_audit
 from ironcurtain.session.resume import hold
 from ironcurtain.session.terminal import SharedTerminal
 from ironcurtain.session.words import describe

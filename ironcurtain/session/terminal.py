@@ -2,17 +2,106 @@
 
 from __future__ import annotations
 
-from ironcurtain.errors import NotFound
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ironcurtain.errors import NotAllowed, NotFound
 from ironcurtain.home.layout import private_directory
 from ironcurtain.session import events
-from ironcurtain.session.markers import bell, marker
 from ironcurtain.session.model import Ticket
 from ironcurtain.session.parts import Core, Listener
-from ironcurtain.session.tickets import Tickets
+from ironcurtain.session.words import unasked
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.remote_server import AttachFactory
 from ironcurtain.terminal.wire import Hello
+
+
+def bell(event: events.SessionEvent) -> str:
+    """:returns: what a person has to be called for, in a few words; empty if nothing is."""
+    match event:
+        case events.EscalationRaised():
+            return f"escalation {event.number}: {event.server}.{event.tool}"
+        case events.BudgetWarning() | events.BudgetExhausted():
+            return event.message
+        case events.ProxyDown():
+            return f"the {event.proxy} proxy is dead: {event.reason}"
+        case _:
+            return ""
+
+
+def marker(event: events.SessionEvent) -> str:
+    """:returns: a mark in the recording, for an event that rings nowhere; empty: none."""
+    match event:
+        case events.ToolCall():
+            return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
+        case events.ToolDecision():
+            by = f" by {event.by}{unasked(event)}" if event.by else ""
+            return f"call {event.call_id} {event.decision}{by}"
+        case events.ToolFinished():
+            return f"call {event.call_id} ended: {event.status}"
+        case events.StepFinished():
+            return f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
+        case events.RequestRefused():
+            return f"request refused: {event.method} {event.host}{event.path}"
+        case events.EscalationClosed():
+            return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}"
+        case _:
+            return ""
+
+
+TICKET_SECONDS = 10.0
+"""How long a token may be used (our choice: whoever asked for it attaches at once)."""
+
+MOST = 100
+"""Most tokens that wait to be used (our choice); one more, and the oldest is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    by: str
+    mode: Mode
+    until: float
+
+
+class Tickets:
+    """
+    The tokens of one session.
+
+    :param seconds: a clock that never goes back.
+    :param new_token: makes what nobody can guess.
+    """
+
+    def __init__(
+        self, seconds: Callable[[], float], new_token: Callable[[], str] = lambda: secrets.token_urlsafe(32)
+    ) -> None:
+        self._seconds, self._new_token = seconds, new_token
+        self._issued: dict[str, _Issued] = {}
+
+    def issue(self, by: str, mode: Mode) -> str:
+        """
+        :param by: who may attach.
+        :param mode: as what.
+        :returns: the token.
+        """
+        if len(self._issued) >= MOST:
+            del self._issued[next(iter(self._issued))]
+        token = self._new_token()
+        self._issued[token] = _Issued(by, mode, self._seconds() + TICKET_SECONDS)
+        return token
+
+    def spend(self, token: str, mode: Mode) -> str:
+        """
+        Use a token up.
+
+        :returns: who attaches.
+        :raises NotAllowed: there is no such token (any more), or it is for another mode.
+        """
+        issued = self._issued.pop(token, None)
+        if issued is None or issued.until < self._seconds() or issued.mode is not mode:
+            raise NotAllowed("the token to attach is used, too old, or for something else: ask for a new one")
+        return issued.by
 
 
 class SharedTerminal:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.codemode import functions, names, shapes, stubs
-from ironcurtain.codemode.binding import DEPTH, bind
+from ironcurtain.codemode import functions, shapes, stubs
+from ironcurtain.codemode.calls import DEPTH, bind
 from ironcurtain.codemode.functions import Function, modules
 from ironcurtain.codemode.model import Tool
 
@@ -37,7 +37,7 @@ def function(properties: dict[str, Any], required: list[str] | None = None, **mo
 
 class NameTests(SynchronousTestCase):
     def test_names_stay_where_they_can(self) -> None:
-        made = names.identifiers(["read_file", "git-log", "3d", "class", "-", "été"], names.KEYWORDS, "tool")
+        made = functions.identifiers(["read_file", "git-log", "3d", "class", "-", "été"], functions.KEYWORDS, "tool")
         self.assertEqual(
             made,
             {
@@ -52,7 +52,7 @@ class NameTests(SynchronousTestCase):
 
     def test_a_name_that_python_takes_as_it_is_comes_before_one_that_is_changed(self) -> None:
         for order in (["a-b", "a_b", "a.b"], ["a.b", "a_b", "a-b"]):
-            made = names.identifiers(order, frozenset(), "tool")
+            made = functions.identifiers(order, frozenset(), "tool")
             self.assertEqual(made, {"a_b": "a_b", "a-b": "a_b_2", "a.b": "a_b_3"})
 
     def test_servers_do_not_hide_modules_of_the_language(self) -> None:
@@ -64,7 +64,7 @@ class NameTests(SynchronousTestCase):
 
     @given(st.lists(NAMES, max_size=8))
     def test_all_are_usable_and_different(self, given_names: list[str]) -> None:
-        made = names.identifiers(given_names, names.FUNCTION_NAMES, "tool")
+        made = functions.identifiers(given_names, functions.FUNCTION_NAMES, "tool")
         self.assertEqual(set(made), set(given_names))
         self.assertEqual(len(set(made.values())), len(made))
         for identifier in made.values():

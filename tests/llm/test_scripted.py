@@ -19,8 +19,7 @@ from ironcurtain.llm.model import (
     Usage,
     UsageSeen,
 )
-from ironcurtain.llm.script import parse_script
-from ironcurtain.llm.scripted import ScriptedProvider, load_script
+from ironcurtain.llm.script import ScriptedProvider, load_script, parse_script
 from tests.llm.files import written
 
 DEMO = """

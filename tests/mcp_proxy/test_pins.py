@@ -14,9 +14,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision
 from ironcurtain.mcp_proxy import pin_files
-from ironcurtain.mcp_proxy.pin_files import PinFile, PinFiles
+from ironcurtain.mcp_proxy.pin_files import PinFile, PinFiles, SessionPins
 from ironcurtain.mcp_proxy.pins import Pin, accepted, comparison, digest, digest_of_waiting, seen, withheld
-from ironcurtain.mcp_proxy.session_pins import SessionPins
 from tests.mcp_proxy.test_catalogue import tool
 
 texts = st.sampled_from(["good", "bad", "worse", "hidden \u202e text"])

@@ -11,9 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.jsonrpc.codec import InvalidMessage
 from ironcurtain.mcp_proxy.breaker import REMEMBERED, CircuitBreaker
+from ironcurtain.mcp_proxy.connection import ProgressLine
 from ironcurtain.mcp_proxy.inspection import clean, failure_text
 from ironcurtain.mcp_proxy.outward import Outward
-from ironcurtain.mcp_proxy.progress import ProgressLine
 from ironcurtain.policy.pathmap import PathMap
 
 

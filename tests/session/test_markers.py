@@ -3,7 +3,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.session import events
-from ironcurtain.session.markers import bell, marker
+from ironcurtain.session.terminal import bell, marker
 
 ESCALATION = events.EscalationRaised(
     number=3,

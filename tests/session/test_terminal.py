@@ -16,7 +16,7 @@ from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.parts import Kind
 from ironcurtain.session.session import Session
-from ironcurtain.session.tickets import MOST, TICKET_SECONDS, Tickets
+from ironcurtain.session.terminal import MOST, TICKET_SECONDS, Tickets
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.wire import Hello, line, read_welcome
