@@ -34,7 +34,6 @@ from twisted.internet.defer import Deferred  # noqa: E402
 from twisted.internet.task import deferLater, react  # noqa: E402
 from twisted.internet.threads import deferToThreadPool  # noqa: E402
 
-from ironcurtain.services import unix_socket  # noqa: E402
 from ironcurtain.console.console import Console  # noqa: E402
 from ironcurtain.console.source import HomeSource  # noqa: E402
 from ironcurtain.control.client import ControlClient  # noqa: E402
@@ -48,6 +47,7 @@ from ironcurtain.home.settings import Settings  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
 from ironcurtain.secrets.redaction import Redactor  # noqa: E402
+from ironcurtain.services import unix_socket  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.manager import SessionManager  # noqa: E402
 from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
