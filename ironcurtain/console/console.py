@@ -19,7 +19,7 @@ from ironcurtain.console.details import Details
 from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
-from ironcurtain.console.source import Source
+from ironcurtain.console.source import ConsoleSource
 from ironcurtain.console.state import Effect, End, Leave, Look, Send, Shown, State, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
@@ -68,7 +68,7 @@ class Console:
 
     def __init__(
         self,
-        source: Source,
+        source: ConsoleSource,
         channel: Channel,
         clock: IReactorTime,
         who: str,

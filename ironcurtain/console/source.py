@@ -17,7 +17,7 @@ from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.registry import Entry, Registry
-from ironcurtain.operations.api import OnEvent, SessionApi
+from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name
 from ironcurtain.session.events import (
@@ -56,39 +56,8 @@ _ELSEWHERE = (NotFound.code, Unavailable.code)
 """What a process answers that does not have what is asked about, or is gone."""
 
 
-class Source(Protocol):
-    """What a console needs. Errors are those of :class:`~ironcurtain.operations.operations.Operations`."""
-
-    async def sessions(self) -> Sequence[SessionInfo]:
-        """:returns: the open sessions."""
-
-    async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
-        """:returns: what waits for a person; with ``closed`` also what waited before."""
-
-    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
-        """An escalation was shown whole: it may be approved by its number from now on."""
-
-    async def decide(
-        self,
-        number: int,
-        outcome: Outcome,
-        digest: str | None = None,
-        keep: bool = False,
-        calls: int | None = None,
-    ) -> EscalationView:
-        """Answer an escalation, whose arguments have this digest if one is given."""
-
-    async def deny_all(self, name: Name | None = None) -> list[int]:
-        """Deny all that waits, or all of one session; the result is the numbers."""
-
-    async def stop(self, name: Name) -> SessionInfo:
-        """End a session."""
-
-    async def permissions(self) -> Sequence[PermissionView]:
-        """:returns: the approvals that were kept and still stand."""
-
-    async def revoke(self, number: int) -> PermissionView:
-        """Have people asked again about what an approval permits."""
+class ConsoleSource(OversightApi, Protocol):
+    """What a console needs: the lists and the decisions, and when to look again."""
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """

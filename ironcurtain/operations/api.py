@@ -20,37 +20,18 @@ from ironcurtain.session.session import Session
 OnEvent = Callable[[Stamped], None]
 
 
-class SessionApi(Protocol):
-    """What a front end can do. Errors are those of :class:`~ironcurtain.operations.operations.Operations`."""
+class OversightApi(Protocol):
+    """
+    What a person needs to oversee sessions: the lists, and the decisions.
+
+    Errors are those of :class:`~ironcurtain.operations.operations.Operations`.
+    """
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: all sessions of the process behind this."""
+        """:returns: all sessions of the processes behind this."""
 
-    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
-        """
-        Start a session. Whoever cancels this ends it.
-
-        :param on_event: hears its events until it is ready.
-        """
-
-    async def send(self, name: Name, message: str) -> Reply:
-        """Give a session a message and wait for the reply."""
-
-    async def cancel(self, name: Name) -> bool:
-        """:returns: whether there was a message to cancel."""
-
-    async def stop(self, name: Name) -> SessionInfo:
-        """End a session."""
-
-    async def history(self, name: Name) -> list[Turn]:
-        """:returns: the turns so far."""
-
-    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
-        """
-        :param closed: also those that have their outcome.
-        :param after: of these, only those with a greater number of closing.
-        :returns: the escalations of the process behind this, by number.
-        """
+    async def escalations(self, closed: bool = False) -> list[EscalationView]:
+        """:returns: what waits for a person, by number; with ``closed`` also what waited before."""
 
     async def shown(self, number: int, digest: str, calls: int = 1) -> None:
         """An escalation was shown whole: it may be approved by its number from now on."""
@@ -63,22 +44,58 @@ class SessionApi(Protocol):
         keep: bool = False,
         calls: int | None = None,
     ) -> EscalationView:
-        """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+        """
+        Answer an escalation.
+
+        :param digest: of the arguments that were shown; another one is refused.
+        :param keep: whether an approval stands for all calls of its scope.
+        :param calls: how many equal calls were shown.
+        """
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
         """Deny all that waits, or all of one session; the result is the numbers."""
+
+    async def stop(self, name: Name) -> SessionInfo:
+        """End a session."""
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals that were kept and still stand."""
 
     async def revoke(self, number: int) -> PermissionView:
-        """Have people asked again about what an approval permits."""
+        """End a kept approval: such calls are asked about again."""
+
+
+class SessionApi(OversightApi, Protocol):
+    """All that a front end can do with the sessions of one process."""
+
+    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
+        """
+        Start a session. Whoever cancels this ends it.
+
+        :param on_event: gets its events until it is ready.
+        """
+
+    async def send(self, name: Name, message: str) -> Reply:
+        """Give a session a message and wait for the reply."""
+
+    async def cancel(self, name: Name) -> bool:
+        """:returns: whether there was a message to cancel."""
+
+    async def history(self, name: Name) -> list[Turn]:
+        """:returns: the turns so far."""
+
+    async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
+        """
+        :param closed: also those that have their outcome.
+        :param after: of these, only those with a greater number of closing.
+        :returns: the escalations of the process behind this, by number.
+        """
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """
-        Hear a session's events after a sequence number, and all that come.
+        Get a session's events after a sequence number, and all that come.
 
-        :returns: call it to hear no more.
+        :returns: call it to get no more.
         """
 
 

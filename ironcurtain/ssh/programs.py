@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -14,50 +13,13 @@ from ironcurtain.errors import IronCurtainError, NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations import Principal, Role
-from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.operations import Name
+from ironcurtain.operations.api import OversightApi
+from ironcurtain.operations.model import EscalationView
 from ironcurtain.operations.words import decided, denied_all, how_to_approve, listing, revoked, whole_lines
-from ironcurtain.session.model import SessionInfo
 from ironcurtain.ssh import reports
 from ironcurtain.ssh.channel import Program, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
-
-
-class Lists(Protocol):
-    """What the commands need of :class:`~ironcurtain.operations.operations.Operations`, for one principal."""
-
-    async def sessions(self) -> Sequence[SessionInfo]:
-        """:returns: all sessions."""
-
-    async def escalations(self, closed: bool = False) -> Sequence[EscalationView]:
-        """:returns: what waits for a person; with ``closed`` also what waited before."""
-
-    async def shown(self, number: int, digest: str, calls: int = 1) -> None:
-        """An escalation was shown whole: it may be approved by its number from now on."""
-
-    async def decide(
-        self,
-        number: int,
-        outcome: Outcome,
-        digest: str | None = None,
-        keep: bool = False,
-        calls: int | None = None,
-    ) -> EscalationView:
-        """Answer an escalation, whose arguments have this digest if one is given."""
-
-    async def deny_all(self, name: Name | None = None) -> list[int]:
-        """Deny all that waits, or all of one session; the result is the numbers."""
-
-    async def stop(self, name: Name) -> SessionInfo:
-        """End a session."""
-
-    async def permissions(self) -> Sequence[PermissionView]:
-        """:returns: the approvals that were kept and still stand."""
-
-    async def revoke(self, number: int) -> PermissionView:
-        """Have people asked again about what an approval permits."""
-
 
 StartConsole = Callable[[Principal, SessionChannel], Program]
 StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[Program]]
@@ -122,7 +84,7 @@ class OwnPrograms:
         self,
         console: StartConsole,
         attach: StartAttach,
-        source: Callable[[Principal], Lists],
+        source: Callable[[Principal], OversightApi],
         files: Callable[[str], SessionPaths],
         now: Callable[[], float],
     ) -> None:
@@ -185,7 +147,7 @@ class OwnPrograms:
         lines = _lines_of(files.audit)
         return map(_as_written, lines) if asked.json else map(reports.record_line, lines)
 
-    async def _escalations(self, source: Lists, asked: Command) -> Iterable[str]:
+    async def _escalations(self, source: OversightApi, asked: Command) -> Iterable[str]:
         if asked.name == "escalations":
             views = await source.escalations(asked.everything)
             listed = listing(views, self._now())
@@ -200,7 +162,7 @@ class OwnPrograms:
         return _shown(source, lines, waiting)
 
 
-def _shown(source: Lists, lines: Sequence[str], views: Sequence[EscalationView]) -> Iterator[str]:
+def _shown(source: OversightApi, lines: Sequence[str], views: Sequence[EscalationView]) -> Iterator[str]:
     """:returns: the lines; when all are written, the escalations were shown whole."""
     yield from lines
     for view in views:
