@@ -39,7 +39,7 @@ def escalations(what: str | None, number: int | None, everything: bool, json_out
 
 async def _list(reactor: Any, everything: bool, json_output: bool) -> None:
     from ironcurtain.control.owners import Owners
-    from ironcurtain.operations.words import listing
+    from ironcurtain.view.escalations import listing
 
     owners = Owners(reactor, home())
     found = await owners.escalations(everything)
@@ -54,7 +54,7 @@ async def _list(reactor: Any, everything: bool, json_output: bool) -> None:
 async def _show(reactor: Any, number: int, json_output: bool) -> str:
     """:returns: what is for a pager. Only its reader knows whether it was read to its end, where the digest stands."""
     from ironcurtain.control.owners import Owners
-    from ironcurtain.operations.words import how_to_approve, whole_lines
+    from ironcurtain.view.escalations import how_to_approve, whole_lines
 
     owners = Owners(reactor, home())
     _, view = await owners.of_escalation(number)
@@ -101,7 +101,7 @@ def deny(number: str, session: str) -> None:
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
     from ironcurtain.escalation import Outcome
-    from ironcurtain.operations.words import denied_all
+    from ironcurtain.view.escalations import denied_all
 
     if number == "all":
         where = home()
@@ -115,7 +115,7 @@ def deny(number: str, session: str) -> None:
 def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> None:
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.operations.words import decided
+    from ironcurtain.view.escalations import decided
 
     where = home()
 

@@ -23,7 +23,7 @@ def permissions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.operations.words import permission_lines
+    from ironcurtain.view.escalations import permission_lines
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).permissions())
@@ -45,7 +45,7 @@ def revoke(number: int) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.operations.words import revoked
+    from ironcurtain.view.escalations import revoked
 
     where = home()
 

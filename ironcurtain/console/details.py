@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ironcurtain.console.activity import Activity
-from ironcurtain.console.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock, title
 from ironcurtain.console.state import State, outcome_words
-from ironcurtain.console.text import left, wrap
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.operations.words import permission_lines
-from ironcurtain.text.columns import Line, Span, plain
-from ironcurtain.text.display import one_line
+from ironcurtain.text.columns import Line, Span, unstyled, wrap
+from ironcurtain.text.display import left, one_line
+from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
+from ironcurtain.view.escalations import permission_lines
 
 REASON_LINES = 2
 """Most lines of rule and reason before the arguments (our choice: the arguments stay on an 80x24 screen)."""
@@ -134,5 +133,5 @@ def _wrapped(text: str, width: int, most: int) -> list[Line]:
     cut_off = len(parts) > most
     lines: list[Line] = [(Span(part, "dim"),) for part in parts[:most]]
     if cut_off:
-        lines[-1] = (Span(f"{plain(lines[-1])[: width - 1]}…", "dim"),)
+        lines[-1] = (Span(f"{unstyled(lines[-1])[: width - 1]}…", "dim"),)
     return lines

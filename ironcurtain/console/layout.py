@@ -9,9 +9,8 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details, Text
 from ironcurtain.console.rows import clock, empty, row, title
 from ironcurtain.console.state import Key, Shown, State, key_of
-from ironcurtain.console.text import cells, clip, cut, pad, wrap
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.columns import Line, Span, cells, clip, cut, pad, wrap
 from ironcurtain.text.display import one_line
 
 WIDE = 120

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ironcurtain.console.arguments import brief
 from ironcurtain.console.commands import Section
 from ironcurtain.console.state import State, outcome_words
-from ironcurtain.console.text import age, cells, cut, left, pad
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.text.columns import Line, Span, Style
-from ironcurtain.text.display import one_line
+from ironcurtain.text.columns import Line, Span, Style, cells, cut, pad
+from ironcurtain.text.display import ago, left, one_line
+from ironcurtain.view.arguments import brief
 
 URGENT = 30.0
 """Seconds left from which on the time is shown as a warning."""
@@ -71,7 +70,7 @@ def _style(name: str) -> Style:
 
 def _session(info: SessionInfo, now: float) -> str:
     try:
-        since = age(now - datetime.fromisoformat(info.started_at).timestamp())
+        since = ago(now - datetime.fromisoformat(info.started_at).timestamp())
     except ValueError:
         since = "?"
     return f"{info.number:<3} {since:>6}  {one_line(info.state, 20):<12} {one_line(info.label, 100)}"

@@ -15,11 +15,11 @@ from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.operations.words import decided, denied_all, how_to_approve, listing, revoked, whole_lines
 from ironcurtain.ssh import reports
 from ironcurtain.ssh.channel import Program, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
+from ironcurtain.view.escalations import decided, denied_all, how_to_approve, listing, revoked, whole_lines
 
 StartConsole = Callable[[Principal, SessionChannel], Program]
 StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[Program]]

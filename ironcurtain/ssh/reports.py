@@ -8,10 +8,10 @@ from datetime import datetime
 from ironcurtain.audit.chain import read_record
 from ironcurtain.audit.view import render
 from ironcurtain.operations.model import PermissionView
-from ironcurtain.operations.words import permission_lines
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.words import outside_sandboxes
 from ironcurtain.text.display import ago, one_line, paragraphs, table
+from ironcurtain.view.escalations import permission_lines
 
 
 def sessions(found: Sequence[SessionInfo], now: float) -> Sequence[str]:

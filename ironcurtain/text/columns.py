@@ -1,8 +1,14 @@
-"""Styled text, and how many columns of a terminal it takes. Pure."""
+"""
+Styled text, and how many columns of a terminal it takes at most.
+
+A combining character counts as one column, so that no number of them can hide in a line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Style = Literal["", "dim", "bold", "good", "bad", "warn", "key", "title", "chosen", "old", "new"]
@@ -23,45 +29,107 @@ Line = tuple[Span, ...]
 """One line; an empty one is a blank line."""
 
 
-def plain(line: Line) -> str:
+def unstyled(line: Line) -> str:
     """:returns: a line without its styles."""
     return "".join(span.text for span in line)
 
 
-class Columns:
+_ALSO_WIDE = (
+    ("\u2630", "\u2637"),
+    ("\u268a", "\u268f"),
+    ("\u4dc0", "\u4dff"),
+    ("\U0001d300", "\U0001d376"),
+    ("\U0001f1e6", "\U0001f1ff"),
+)
+"""Wide since Unicode 16, or in some terminals, and not in the tables of every Python."""
+
+
+@lru_cache(4096)  # lines drawn with box characters are most of a frame
+def _width(character: str) -> int:
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2
+    return 2 if any(first <= character <= last for first, last in _ALSO_WIDE) else 1
+
+
+def cells(text: str) -> int:
+    """:returns: how many columns the text takes at most."""
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def fitting(text: str, start: int, width: int) -> int:
+    """:returns: the end of the longest part from ``start`` that fits."""
+    if text[start : start + width + 1].isascii():
+        return min(start + width, len(text))
+    used = 0
+    for index in range(start, len(text)):
+        used += _width(text[index])
+        if used > width:
+            return index
+    return len(text)
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
     """
-    Text in columns.
-
-    :param width: how many columns a character takes that is not one of ASCII; those take one.
+    Break text into pieces of at most ``width`` columns, at spaces where there are any near; nothing is left out but
+    the space at which it is broken.
     """
+    width, start = max(width, 2), 0
+    while (end := fitting(text, start, width)) < len(text):
+        space = text.rfind(" ", start + 1, end + 1)
+        broken = space if space - start > (end - start) // 2 else end
+        yield text[start:broken]
+        start = broken + (text[broken] == " ")
+    yield text[start:]
 
-    def __init__(self, width: Callable[[str], int]) -> None:
-        self._width = width
 
-    def cells(self, text: str) -> int:
-        """:returns: how many columns the text takes."""
-        return len(text) if text.isascii() else sum(map(self._width, text))
+def cut(text: str, width: int, rest: str = "…") -> str:
+    """:returns: the text, shortened at its end to at most ``width`` columns; ``rest`` stands for what is missing."""
+    if cells(text) <= width:
+        return text
+    room = width - cells(rest)
+    return text[: fitting(text, 0, room)] + rest if room > 0 else rest[: max(width, 0)]
 
-    def fitting(self, text: str, start: int, width: int) -> int:
-        """:returns: the end of the longest part from ``start`` that fits."""
-        if text[start : start + width + 1].isascii():
-            return min(start + width, len(text))
-        used = 0
-        for index in range(start, len(text)):
-            used += self._width(text[index])
-            if used > width:
-                return index
-        return len(text)
 
-    def wrap(self, text: str, width: int) -> Iterator[str]:
-        """
-        Break text into pieces of at most ``width`` columns, at spaces where there are any near; nothing is left out but
-        the space at which it is broken.
-        """
-        width, start = max(width, 2), 0
-        while (end := self.fitting(text, start, width)) < len(text):
-            space = text.rfind(" ", start + 1, end + 1)
-            broken = space if space - start > (end - start) // 2 else end
-            yield text[start:broken]
-            start = broken + (text[broken] == " ")
-        yield text[start:]
+def pad(text: str, width: int) -> str:
+    """:returns: the text with spaces up to ``width`` columns, shortened if it is longer."""
+    shown = cut(text, width)
+    return shown + " " * (width - cells(shown))
+
+
+def clip(line: Line, width: int) -> Line:
+    """:returns: the line without what is beyond ``width`` columns."""
+    spans, room = [], width
+    for span in line:
+        shown = cut(span.text, room)
+        spans.append(Span(shown, span.style))
+        room -= cells(shown)
+    return tuple(span for span in spans if span.text)
+
+
+def fold(line: Line, width: int) -> Iterator[Line]:
+    """
+    Break a line at spaces; what follows is indented as the line is. A word that is too long, such as a path, is left
+    for the terminal to break, so that it can be copied.
+    """
+    text = unstyled(line)
+    indent = min(len(text) - len(text.lstrip(" ")), width // 2)
+    start = 0
+    while (end := max(fitting(text, start, width if start == 0 else width - indent), start + 1)) < len(text):
+        space = text.rfind(" ", start, end + 1)
+        if not text[start:space].strip(" ") or space < 0:
+            space = text.find(" ", end)
+        if space < 0:
+            break
+        yield _part(line, start, space, indent)
+        start = space + 1
+    yield _part(line, start, len(text), indent)
+
+
+def _part(line: Line, start: int, end: int, indent: int) -> Line:
+    parts, offset = [Span(" " * indent)] if start and indent else [], 0
+    for span in line:
+        text = span.text[max(start - offset, 0) : max(end - offset, 0)]
+        offset += len(span.text)
+        if text:
+            parts.append(Span(text, span.style))
+    return tuple(parts)

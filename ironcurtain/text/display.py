@@ -84,8 +84,14 @@ def ago(seconds: float) -> str:
     """:returns: a time span in its largest fitting unit."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
+            return f"{seconds // size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
+
+
+def left(seconds: float) -> str:
+    """:returns: a time that runs out, as ``4:59``."""
+    whole = max(int(seconds), 0)
+    return f"{whole // 60}:{whole % 60:02d}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

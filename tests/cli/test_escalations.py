@@ -51,7 +51,7 @@ class LongCallTests(ProductCase):
         self.assertTrue(waiting["arguments"]["content"].endswith("the end"))
         self.assertIn(unseen, self.refused("--keep"))
         shown = self.product.run("escalations", "show", "1").stdout
-        for row in ("   | row 0 of it", "   | row 1000 of it", "   | the end"):
+        for row in ("     row 0 of it", "     row 1000 of it", "     the end"):
             self.assertIn(row, shown.splitlines())
         self.approved()
 

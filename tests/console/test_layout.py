@@ -11,9 +11,8 @@ from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.state import State, key_of
-from ironcurtain.console.text import cells
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import plain
+from ironcurtain.text.columns import cells, unstyled
 from tests.console.doubles import NOW, escalation, session
 
 NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5
@@ -21,7 +20,7 @@ NASTY = "\x1b]0;owned\x07\u202e\u200b\x9b2J" + "漢" * 40 + "\n" * 5
 
 def lines(picture: Frame) -> list[str]:
     """:returns: a frame without styles."""
-    return [plain(line) for line in picture.lines]
+    return [unstyled(line) for line in picture.lines]
 
 
 def decision(number: int) -> EscalationView:

@@ -17,7 +17,7 @@ from ironcurtain.console.layout import frame
 from ironcurtain.console.state import End, Key, Leave, Look, Send, State, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
-from ironcurtain.text.columns import plain
+from ironcurtain.text.columns import unstyled
 from tests.console.doubles import NOW, escalation, session
 
 ALL_KEYS = [
@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine):
     @rule(columns=st.integers(1, 140), rows=st.integers(1, 40))
     def drawn(self, columns: int, rows: int) -> None:
         picture = frame(self.state, self.details, columns, rows, NOW)
-        body = "".join("".join(plain(line).split()) for line in picture.lines)
+        body = "".join("".join(unstyled(line).split()) for line in picture.lines)
         self.seen |= {key_of(view) for number, view in self.views.items() if f"#end{number}#" in body}
         self.state = self.state.drawn(picture.shown)
 

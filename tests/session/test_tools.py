@@ -16,7 +16,7 @@ from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session import events
 from ironcurtain.session.tools import ToolFiles, protected_paths, teller
-from ironcurtain.text.columns import plain
+from ironcurtain.text.columns import unstyled
 
 
 class TellerTests(SynchronousTestCase):
@@ -36,7 +36,7 @@ class TellerTests(SynchronousTestCase):
         tell = teller(told.append, Redactor(()), PathMap("/x/work"))
         tell(CallRaised("1", "filesystem", "read_file", {"path": "/evil\u202etxt.\x1b[31m.sh"}, "deny", "r", ""))
         activity.add(events.Stamped(1, 0.0, told[0]))
-        self.assertIn(r"path=/evil\u202etxt.\x1b[31m.sh", plain(activity.lines[0]))
+        self.assertIn(r"path=/evil\u202etxt.\x1b[31m.sh", unstyled(activity.lines[0]))
 
     def test_long_arguments_are_cut(self) -> None:
         told: list[events.SessionEvent] = []

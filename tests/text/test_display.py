@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.text.display import has_hidden_text, one_line, paragraphs, shorten
+from ironcurtain.text.display import ago, has_hidden_text, left, one_line, paragraphs, shorten
 
 DECEIVING = (
     "\x1b[2J",
@@ -68,3 +68,13 @@ class DisplayTests(SynchronousTestCase):
 
     def test_a_limit_holds_for_what_is_shown(self) -> None:
         self.assertLess(len(one_line("\u200b" * 1000, 100)), 130)
+
+
+class TimeTests(SynchronousTestCase):
+    """Times for people."""
+
+    def test_what_is_left(self) -> None:
+        self.assertEqual([left(299.9), left(60), left(0.5), left(-3)], ["4:59", "1:00", "0:00", "0:00"])
+
+    def test_how_old(self) -> None:
+        self.assertEqual([ago(3), ago(119), ago(7200), ago(90000), ago(-1)], ["3 s", "1 min", "2 h", "1 d", "0 s"])

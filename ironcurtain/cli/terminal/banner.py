@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.cli.terminal.arguments import full, is_whole
-from ironcurtain.cli.terminal.lines import Glyphs, cells, cut, wrap
+from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.session.events import EscalationRaised
-from ironcurtain.text.columns import Line, Span
-from ironcurtain.text.display import one_line
+from ironcurtain.text.columns import Line, Span, cells, cut, wrap
+from ironcurtain.text.display import left, one_line
+from ironcurtain.view.arguments import argument_lines, is_complete
+
+LINES = 14
+"""Most lines for the arguments of one call: with the rest of the banner about 20, so it fits 80x24."""
 
 REASON_LINES = 2
 """Most lines of the policy's reason."""
@@ -74,12 +77,16 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     """
     room = max(width - 3, 20)
     side = Span(glyphs.side, "warn")
-    heading = cut(f" asks: {pending.name}", max(room - len(f"Escalation {pending.number}"), 10), glyphs)
+    heading = cut(f" asks: {pending.name}", max(room - len(f"Escalation {pending.number}"), 10), glyphs.rest)
     lines: list[Line] = [(Span(f"{glyphs.top}Escalation {pending.number}", "warn"), Span(heading, "bold"))]
     if pending.omitted:
         lines.append((side, Span(f"arguments of {pending.omitted:,} bytes, which have no room here", "warn")))
     else:
-        lines += [(side, *line) for line in full(pending.arguments, room)]
+        shown = argument_lines(pending.arguments, room)
+        more = len(shown) - LINES + 1 if len(shown) > LINES else 0
+        lines += [(side, *line) for line in shown[: len(shown) - more]]
+        if more:
+            lines.append((side, Span(f"and {more:,} more lines", "warn")))
     if pending.calls > 1:
         lines.append((side, Span(f"{pending.calls} equal calls", "warn")))
     lines.append((side,))
@@ -111,7 +118,8 @@ def is_shown(pending: Pending, width: int, keep: bool = False) -> bool:
         pending.name == f"{one_line(pending.server)}.{one_line(pending.tool)}"
         and cells(f"Escalation {pending.number} asks: {pending.name}") <= room
         and not pending.omitted
-        and is_whole(pending.arguments, room)
+        and is_complete(pending.arguments)
+        and len(argument_lines(pending.arguments, room)) <= LINES
         and len(list(wrap(_why(pending), room))) <= REASON_LINES
         and (not keep or len(_kept_for(pending, room)) <= SCOPE_LINES)
     )
@@ -128,7 +136,7 @@ def _kept_for(pending: Pending, room: int) -> list[str]:
 def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
     lines = list(wrap(_why(pending), room))
     if len(lines) > REASON_LINES:
-        last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs)
+        last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs.rest)
         lines = [*lines[: REASON_LINES - 1], last]
     return lines
 
@@ -139,12 +147,6 @@ def _keeping(pending: Pending, room: int) -> list[str]:
     if len(lines) <= SCOPE_LINES:
         return lines
     return list(wrap(f"/approve {pending.number} keep: /show {pending.number} says for what", room))
-
-
-def left(seconds: float) -> str:
-    """:returns: a time span as ``4:59``."""
-    whole = max(int(seconds), 0)
-    return f"{whole // 60}:{whole % 60:02d}"
 
 
 def took(milliseconds: float) -> str:

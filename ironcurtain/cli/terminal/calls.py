@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ironcurtain.cli.terminal.arguments import brief
 from ironcurtain.cli.terminal.banner import elapsed, took
-from ironcurtain.cli.terminal.lines import Glyphs, cut
+from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.session import events
 from ironcurtain.session.words import unasked
-from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line
+from ironcurtain.view.arguments import brief_json
 
 LEAST_ARGUMENTS = 8
 """Columns below which arguments are left out."""
@@ -47,7 +47,7 @@ class Calls:
 
     def raised(self, event: events.ToolCall, at: float) -> None:
         """:param at: seconds since the epoch."""
-        self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief(event.arguments), at)
+        self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief_json(event.arguments), at)
 
     def decided(self, event: events.ToolDecision) -> None:
         """Policy or a person judged a call."""
@@ -94,7 +94,7 @@ def tool_name(server: str, tool: str) -> str:
 def _fitting(call: _Call, room: int, glyphs: Glyphs) -> Line:
     if not call.arguments or room <= LEAST_ARGUMENTS:
         return ()
-    return (Span(f" {cut(call.arguments, room - 1, glyphs)}", "dim"),)
+    return (Span(f" {cut(call.arguments, room - 1, glyphs.rest)}", "dim"),)
 
 
 def _refusal(event: events.ToolDecision) -> str:

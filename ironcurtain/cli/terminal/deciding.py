@@ -12,8 +12,8 @@ from ironcurtain.errors import IronCurtainError, NotShown, UsageError
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.operations import LOOK
-from ironcurtain.operations.words import LIST_LIMIT, whole_lines
 from ironcurtain.text.columns import Span
+from ironcurtain.view.escalations import LIST_LIMIT, whole_lines
 
 Work = Coroutine[Any, Any, None]
 

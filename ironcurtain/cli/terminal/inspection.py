@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironcurtain.cli.terminal.commands import Simple
-from ironcurtain.cli.terminal.lines import Glyphs
+from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.cli.terminal.reports import (
     LOG_LINES,
     budget_lines,

@@ -12,10 +12,10 @@ from twisted.internet.interfaces import IReactorFDSet, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.cli.terminal.lines import glyphs_for, representable
+from ironcurtain.cli.terminal.glyphs import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
-from ironcurtain.text.columns import Line, plain
+from ironcurtain.text.columns import Line, unstyled
 
 WIDTH = 100
 """Columns to which lines are fitted where nobody knows how wide the reader's are (our choice)."""
@@ -101,7 +101,7 @@ class PlainSurface:
         """Print, without styles."""
         stream = self._stdout if answer else self._stderr
         if stream is not None:
-            text = "".join(f"{plain(line)}\n" for line in lines)
+            text = "".join(f"{unstyled(line)}\n" for line in lines)
             stream.write(representable(text, stream.encoding or "ascii"))
             stream.flush()
 

@@ -8,10 +8,9 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 
 from ironcurtain.cli.terminal.banner import banner, is_shown
-from ironcurtain.cli.terminal.lines import fold
 from ironcurtain.cli.terminal.surface import Surface
 from ironcurtain.cli.terminal.view import Answer, Ask, Item, Say, View
-from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.columns import Line, Span, fold
 
 GATHER_SECONDS = 0.03
 """How long output is gathered before it is drawn: too short to be noticed, long enough for a burst of text."""

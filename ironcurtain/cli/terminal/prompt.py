@@ -36,7 +36,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.cli.terminal.lines import glyphs_for, representable
+from ironcurtain.cli.terminal.glyphs import glyphs_for, representable
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
 from ironcurtain.services.asyncio_bridge import from_asyncio

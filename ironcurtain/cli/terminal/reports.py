@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.lines import Glyphs, cut
+from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.cli.terminal.speech import shown
 from ironcurtain.operations.model import PermissionView
 from ironcurtain.session.model import Turn
-from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
 
 LOG_LINES = 10
@@ -55,7 +55,7 @@ def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Lin
 
 
 def _short(text: str, room: int, glyphs: Glyphs) -> str:
-    return cut(shorten(text[:SHORT], SHORT), room, glyphs)
+    return cut(shorten(text[:SHORT], SHORT), room, glyphs.rest)
 
 
 def budget_lines(turns: Sequence[Turn]) -> list[Line]:

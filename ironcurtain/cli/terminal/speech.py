@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironcurtain.cli.terminal.lines import wrap
+from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import paragraphs
 
 TAIL_LINES = 6

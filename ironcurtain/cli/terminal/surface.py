@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from ironcurtain.cli.terminal.lines import Glyphs
+from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Line
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
-from ironcurtain.cli.terminal.banner import Pending, elapsed, ending, left
+from ironcurtain.cli.terminal.banner import Pending, elapsed, ending
 from ironcurtain.cli.terminal.calls import Calls, tool_name
-from ironcurtain.cli.terminal.lines import UNICODE, Glyphs
+from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
 from ironcurtain.session import events
 from ironcurtain.session.words import describe
 from ironcurtain.text.columns import Line, Span, Style
-from ironcurtain.text.display import one_line, paragraphs
+from ironcurtain.text.display import left, one_line, paragraphs
 
 REMEMBERED = 200
 """How many outcomes of escalations are remembered for late answers."""

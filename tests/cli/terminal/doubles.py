@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.cli.terminal.lines import ASCII
+from ironcurtain.cli.terminal.glyphs import ASCII
 from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
 from ironcurtain.errors import NotFound, NotShown, SessionError, StaleDecision
@@ -16,7 +16,7 @@ from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
-from ironcurtain.text.columns import Line, plain
+from ironcurtain.text.columns import Line, unstyled
 
 INFO = SessionInfo(
     id="5a1e", number=7, kind="builtin", label="builtin: notes", state="ready", started_at="", workspace="/home/me"
@@ -244,7 +244,7 @@ class KeptSurface:
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:
         if self.is_gone:
             raise BrokenPipeError("nobody reads")
-        (self.answers if answer else self.printed).extend(map(plain, lines))
+        (self.answers if answer else self.printed).extend(map(unstyled, lines))
 
     def show(self, live: Live) -> None:
         self.last = live

@@ -1,89 +1,16 @@
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.arguments import LINES, brief, full
-from ironcurtain.cli.terminal.banner import SCOPE_LINES, Pending, banner, elapsed, ending, is_shown, left, took
-from ironcurtain.cli.terminal.lines import ASCII, UNICODE, cells
-from ironcurtain.text.columns import plain
+from ironcurtain.cli.terminal.banner import LINES, SCOPE_LINES, Pending, banner, elapsed, ending, is_shown, took
+from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE
+from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.text.display import one_line, paragraphs
 from tests.cli.terminal.strategies import arguments, harmful, nasty
-
-
-def shown(values: dict[str, Any], width: int = 76) -> list[str]:
-    """:returns: arguments as a banner shows them."""
-    return [plain(line) for line in full(values, width)]
-
-
-class BriefTests(SynchronousTestCase):
-    def test_names_and_values(self) -> None:
-        self.assertEqual(brief('{"path": "notes.txt", "head": 3}'), "path=notes.txt head=3")
-
-    def test_what_is_no_json_stays(self) -> None:
-        self.assertEqual(brief('{"path": "notes… (+200 characters)'), '{"path": "notes… (+200 characters)')
-
-    def test_deep_nesting_is_survived(self) -> None:
-        self.assertEqual(brief("[" * 100_000), "[" * 100_000)
-
-    @given(nasty)
-    def test_it_is_escaped(self, text: str) -> None:
-        self.assertEqual(harmful(brief(text)), [])
-
-
-class FullTests(SynchronousTestCase):
-    def test_short_ones_have_a_line_each(self) -> None:
-        self.assertEqual(shown({"path": "a b", "all": True}), ["path         a b", "all          true"])
-
-    def test_text_with_line_ends_is_a_block(self) -> None:
-        self.assertEqual(shown({"text": "one\n\ttwo"}), ["text         ", "    one", "        two"])
-
-    def test_escapes_are_visible(self) -> None:
-        self.assertEqual(shown({"a\x1b": "\x1b[2J\u202e"}), ["a\\x1b        \\x1b[2J\\u202e"])
-
-    def test_an_empty_text_is_told_from_none(self) -> None:
-        self.assertEqual(shown({"a": "", "b": None}), ["a            (empty)", "b            null"])
-
-    def test_a_long_one_is_cut_and_measured(self) -> None:
-        text = "\n".join(str(i) for i in range(1000))
-        lines = shown({"path": "/x", "content": text})
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        self.assertEqual(len(lines), LINES)
-        self.assertEqual(lines[-1], f"    cut here: ({len(text)} characters in 1000 lines, sha256 {digest})")
-
-    def test_a_very_long_one_is_cut_on_any_width(self) -> None:
-        self.assertIn("cut here: (100000 characters, sha256 ", shown({"a": "x" * 100_000}, 5000)[-1])
-
-    def test_a_long_one_leaves_the_others_their_lines(self) -> None:
-        lines = shown({"content": "x\n" * 100, **{f"a{i}": i for i in range(10)}})
-        self.assertLessEqual(len(lines), LINES)
-        for i in range(10):
-            self.assertIn(f"a{i:<11} {i}", lines)
-
-    def test_more_than_there_are_lines_are_counted(self) -> None:
-        lines = shown({f"a{i}": i for i in range(100)})
-        self.assertEqual(len(lines), LINES)
-        self.assertIn(f"and {100 - LINES + 1} more", lines[-1])
-
-    def test_none_at_all(self) -> None:
-        self.assertEqual(shown({}), ["no arguments"])
-
-    @given(arguments, st.integers(30, 200))
-    def test_any_are_bounded_and_escaped(self, values: dict[str, Any], width: int) -> None:
-        lines = shown(values, width)
-        self.assertLessEqual(len(lines), LINES)
-        self.assertEqual(harmful("".join(lines)), [])
-
-    @given(arguments)
-    def test_every_name_is_shown_or_counted(self, values: dict[str, Any]) -> None:
-        lines = full(values, 76)
-        names = [line[0].text for line in lines if line[0].style == "dim" and line[0].text != "no arguments"]
-        if len(values) <= LINES:
-            self.assertEqual(len(names), len(values))
 
 
 def pending(**changes: Any) -> Pending:
@@ -106,7 +33,7 @@ LOOK_FIRST = "+ Type /show 3, then /approve 3 or /deny 3 within 4:59"
 
 def lines_of(width: int = 79, **changes: Any) -> list[str]:
     """:returns: the banner of an escalation."""
-    return [plain(line) for line in banner(pending(**changes), 1001.0, width, ASCII)]
+    return [unstyled(line) for line in banner(pending(**changes), 1001.0, width, ASCII)]
 
 
 def is_in(row: str, text: str) -> bool:
@@ -117,10 +44,10 @@ def is_in(row: str, text: str) -> bool:
 class BannerTests(SynchronousTestCase):
     def test_it_says_what_and_why_and_what_to_type(self) -> None:
         self.assertEqual(
-            [plain(line) for line in banner(pending(), 1001.0, 79, ASCII)],
+            [unstyled(line) for line in banner(pending(), 1001.0, 79, ASCII)],
             [
                 "+ Escalation 3 asks: filesystem.write_file",
-                "| path         /etc/motd",
+                "| path = /etc/motd",
                 "| ",
                 "| why: outside the workspace (rule outside)",
                 "+ Type /approve 3 or /deny 3 within 4:59",
@@ -128,16 +55,19 @@ class BannerTests(SynchronousTestCase):
         )
 
     def test_for_what_an_approval_could_be_kept(self) -> None:
-        lines = [plain(line) for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII)]
+        lines = [
+            unstyled(line) for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII)
+        ]
         self.assertEqual(lines[-2], "| /approve 3 keep: ask no more about filesystem.write_file in /etc\\x1b")
-        lines = [plain(line) for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII)]
+        lines = [
+            unstyled(line) for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII)
+        ]
         self.assertEqual(lines[-2], "| /approve 3 keep: /show 3 says for what")
 
     def test_what_it_has_no_room_for_is_to_be_looked_at_first(self) -> None:
         for changes in (
-            {"arguments": {"content": "x\n" * 100}},
+            {"arguments": {"content": "".join(f"{n}\n" for n in range(100))}},
             {"arguments": {f"a{n}": n for n in range(20)}},
-            {"arguments": {"a" * 50: 1}},
             {"arguments": {"a": "x" * 9000}},
             {"arguments": {}, "omitted": 20_000},
             {"reason": "because " * 60},
@@ -146,11 +76,16 @@ class BannerTests(SynchronousTestCase):
         ):
             asked = pending(**changes)
             self.assertFalse(is_shown(asked, 79), changes)
-            self.assertEqual(plain(banner(asked, 1001.0, 79, ASCII)[-1]), LOOK_FIRST)
+            self.assertEqual(unstyled(banner(asked, 1001.0, 79, ASCII)[-1]), LOOK_FIRST)
         self.assertIn("| arguments of 20,000 bytes, which have no room here", lines_of(omitted=20_000))
         self.assertTrue(is_shown(pending(), 79))
         long = pending(scope="filesystem.write_file in /" + "x/" * 900)
         self.assertEqual((is_shown(long, 79), is_shown(long, 79, keep=True)), (True, False))
+
+    def test_arguments_are_cut_and_what_is_left_out_is_counted(self) -> None:
+        lines = lines_of(arguments={"path": "/x", "content": "\n".join(map(str, range(1000)))})
+        self.assertEqual(len(lines), LINES + 4)
+        self.assertEqual((lines[3], lines[LINES]), ("| in full", "| and 991 more lines"))
 
     def test_equal_calls_are_counted(self) -> None:
         self.assertIn("| 4 equal calls", lines_of(calls=4))
@@ -171,24 +106,23 @@ class BannerTests(SynchronousTestCase):
     @given(arguments, nasty.map(lambda text: text * 50), nasty, st.integers(20, 200))
     def test_it_is_bounded_and_escaped(self, values: dict[str, Any], reason: str, server: str, width: int) -> None:
         asked = pending(arguments=values, reason=reason, server=server, tool=reason, rule=reason, scope=reason)
-        lines = [plain(line) for line in banner(asked, 0, width, UNICODE)]
+        lines = [unstyled(line) for line in banner(asked, 0, width, UNICODE)]
         self.assertLessEqual(len(lines), 20 + SCOPE_LINES)
         self.assertEqual(harmful("".join(lines)), [])
 
     @given(arguments)
     def test_no_line_of_the_call_begins_like_ours(self, values: dict[str, Any]) -> None:
-        lines = [plain(line) for line in banner(pending(arguments=values), 0, 79, UNICODE)]
+        lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE)]
         self.assertTrue(all(line.startswith("│") for line in lines[1:-1]))
 
     @given(st.dictionaries(st.text("abc", max_size=50), st.text("ab\n漢 ", max_size=300), max_size=9))
     def test_it_fits_the_terminal(self, values: dict[str, Any]) -> None:
-        lines = [plain(line) for line in banner(pending(arguments=values), 0, 79, UNICODE)]
+        lines = [unstyled(line) for line in banner(pending(arguments=values), 0, 79, UNICODE)]
         self.assertTrue(all(cells(line) <= 79 for line in lines), lines)
 
 
 class WordsTests(SynchronousTestCase):
     def test_times(self) -> None:
-        self.assertEqual([left(s) for s in (299.9, 61, 0.4, -5)], ["4:59", "1:01", "0:00", "0:00"])
         self.assertEqual([took(ms) for ms in (3, 2500, 185_000)], ["3 ms", "2.5 s", "3 min 5 s"])
         self.assertEqual([elapsed(s) for s in (-1, 12.9, 185)], ["0 s", "12 s", "3 min 5 s"])
 

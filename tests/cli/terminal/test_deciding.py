@@ -30,7 +30,7 @@ class ShownTests(FrontEndCase):
         self.assertIn("not all of escalation 3 was shown to you: type /show 3, then /approve 3", self.surface.text)
         self.assertIn(3, self.session.pending)
         self.type("/show")
-        self.assertIn("   | line 60", self.surface.printed)
+        self.assertIn("     line 60", self.surface.printed)
         self.type("/approve 3")
         self.assertEqual(self.session.decisions[2:], [(3, Outcome.APPROVED, "digest-3")])
 

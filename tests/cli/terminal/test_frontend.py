@@ -209,7 +209,7 @@ class EscalationTests(FrontEndCase):
     def test_it_is_shown_and_rings(self) -> None:
         self.session.raise_escalation(3)
         self.draw()
-        self.assertIn("| path         /etc/motd", self.surface.printed)
+        self.assertIn("| path = /etc/motd", self.surface.printed)
         self.assertEqual(self.surface.bells, ["escalation 3 waits"])
 
     def test_it_is_decided_for_what_was_shown(self) -> None:

@@ -62,7 +62,7 @@ class PlainConversationTests(FrontEndCase):
         self.type("one", "/show", "/approve")
         self.session.raise_escalation(3, {"content": "".join(f"line {n}\n" for n in range(100))})
         self.draw()
-        self.assertIn("   | line 60", self.surface.printed)
+        self.assertIn("     line 60", self.surface.printed)
         self.assertEqual(self.session.decisions, [(3, Outcome.APPROVED, "digest-3")])
 
     def test_a_decision_for_nothing_is_said_after_the_answer(self) -> None:

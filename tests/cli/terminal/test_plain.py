@@ -10,7 +10,7 @@ from twisted.internet import reactor as installed
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.cli.terminal.lines import ASCII, UNICODE
+from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE
 from ironcurtain.cli.terminal.plain import PlainSurface
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.view import Live

@@ -4,10 +4,10 @@ from hypothesis import given
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.commands import DECISIONS, Simple
-from ironcurtain.cli.terminal.lines import ASCII, cells
+from ironcurtain.cli.terminal.glyphs import ASCII
 from ironcurtain.cli.terminal.reports import budget_lines, help_lines, history_lines, log_lines
 from ironcurtain.session.model import Turn, Usage
-from ironcurtain.text.columns import plain
+from ironcurtain.text.columns import cells, unstyled
 from tests.cli.terminal.strategies import harmful, nasty
 
 
@@ -19,30 +19,32 @@ def turn(message: str = "hi", answer: str = "hello", cost: float | None = None, 
 
 class ReportTests(SynchronousTestCase):
     def test_help_names_every_command(self) -> None:
-        text = "\n".join(map(plain, help_lines()))
+        text = "\n".join(map(unstyled, help_lines()))
         for name in [*DECISIONS, "show [N]", "deny all", *(command.name.lower() for command in Simple)]:
             self.assertIn(f"/{name}", text)
-        self.assertTrue(all(cells(plain(line)) < 80 for line in help_lines()))
+        self.assertTrue(all(cells(unstyled(line)) < 80 for line in help_lines()))
 
     def test_history_is_short(self) -> None:
-        lines = [plain(line) for line in history_lines([turn(answer="one\n two"), turn(error="overloaded")], 79, ASCII)]
+        lines = [
+            unstyled(line) for line in history_lines([turn(answer="one\n two"), turn(error="overloaded")], 79, ASCII)
+        ]
         self.assertEqual(lines, ["   1  hi", "      one two", "   1  hi", "      no answer: overloaded"])
-        self.assertEqual([plain(line) for line in history_lines([], 79, ASCII)], ["no messages yet"])
+        self.assertEqual([unstyled(line) for line in history_lines([], 79, ASCII)], ["no messages yet"])
 
     @given(nasty, nasty)
     def test_history_is_escaped_and_fits(self, message: str, answer: str) -> None:
         for line in history_lines([turn(message, answer * 50)], 79, ASCII):
-            self.assertEqual(harmful(plain(line)), [])
-            self.assertLess(cells(plain(line)), 80)
+            self.assertEqual(harmful(unstyled(line)), [])
+            self.assertLess(cells(unstyled(line)), 80)
 
     def test_budget_sums(self) -> None:
-        lines = [plain(line) for line in budget_lines([turn(cost=0.25), turn(cost=0.5)])]
+        lines = [unstyled(line) for line in budget_lines([turn(cost=0.25), turn(cost=0.5)])]
         self.assertEqual(lines, ["  messages   2", "  tokens     2,000 in, 40 out", "  cost       $0.7500"])
 
     def test_a_cost_that_is_not_known_is_not_made_up(self) -> None:
-        self.assertIn("not known", plain(budget_lines([turn()])[2]))
-        self.assertIn("$0.2500 for 1 of the messages", plain(budget_lines([turn(cost=0.25), turn()])[2]))
+        self.assertIn("not known", unstyled(budget_lines([turn()])[2]))
+        self.assertIn("$0.2500 for 1 of the messages", unstyled(budget_lines([turn(cost=0.25), turn()])[2]))
 
     def test_logs_are_escaped(self) -> None:
-        lines = [plain(line) for line in log_lines("/h/session.log", "/h/audit.jsonl", ["a\x1b[2J"])]
+        lines = [unstyled(line) for line in log_lines("/h/session.log", "/h/audit.jsonl", ["a\x1b[2J"])]
         self.assertEqual(lines, ["  log        /h/session.log", "  audit log  /h/audit.jsonl", "  a\\x1b[2J"])

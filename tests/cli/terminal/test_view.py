@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.banner import banner
-from ironcurtain.cli.terminal.lines import ASCII
+from ironcurtain.cli.terminal.glyphs import ASCII
 from ironcurtain.cli.terminal.view import Answer, Answers, Ask, Item, Say, View
 from ironcurtain.session import events
-from ironcurtain.text.columns import plain
+from ironcurtain.text.columns import unstyled
 from tests.cli.terminal.strategies import harmful, nasty, session_events
 
 DONE = events.ToolFinished(call_id="a", status="success", duration_ms=3)
@@ -28,16 +28,16 @@ def texts(item: Item) -> list[str]:
     """:returns: one thing to print, as lines without style."""
     match item:
         case Say(line):
-            return [plain(line)]
+            return [unstyled(line)]
         case Answer(text):
             return [f"ANSWER {line}" for line in text.split("\n")]
         case Ask(pending):
-            return [plain(line) for line in banner(pending, 0.0, 79, ASCII)]
+            return [unstyled(line) for line in banner(pending, 0.0, 79, ASCII)]
 
 
 def status(view: View, now: float = 100.0) -> str:
     """:returns: the line about the state."""
-    return plain(view.live(now).status)
+    return unstyled(view.live(now).status)
 
 
 def view(answers: Answers = Answers.FLOWING, airy: bool = False) -> View:
@@ -78,7 +78,7 @@ class EscapeTests(SynchronousTestCase):
             for line in play(shown, event):
                 self.assertEqual(harmful(line.replace("\t", "")), [], event)
             live = shown.live(200.0)
-            self.assertEqual(harmful("".join([*live.tail, plain(live.status)])), [], event)
+            self.assertEqual(harmful("".join([*live.tail, unstyled(live.status)])), [], event)
 
     @given(nasty, st.sampled_from(("deny", "denied")))
     def test_a_whole_call_is_escaped(self, text: str, decision: str) -> None:

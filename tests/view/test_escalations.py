@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.operations.words import (
+from ironcurtain.text.display import has_hidden_text, one_line
+from ironcurtain.view.escalations import (
     LIST_LIMIT,
     LIST_ROWS,
     WHOLE_LIMIT,
@@ -21,7 +22,6 @@ from ironcurtain.operations.words import (
     revoked,
     whole_lines,
 )
-from ironcurtain.text.display import has_hidden_text, one_line
 
 VIEW = EscalationView(
     number=7,
@@ -138,10 +138,8 @@ class ListingTests(SynchronousTestCase):
     def test_a_text_of_many_lines_is_a_block_that_cannot_look_like_more(self) -> None:
         text = "first\n   force = true\n" + "x" * 200
         lines = whole_lines(msgspec.structs.replace(VIEW, arguments={"text": text}), 140.0)
-        self.assertEqual(
-            lines[1:5],
-            ["   text = 222 characters in 3 lines:", "   | first", "   |    force = true", f"   | {'x' * 200}"],
-        )
+        self.assertEqual(lines[2:6], ["   in full", "   text: 222 characters", "     first", "        force = true"])
+        self.assertEqual(lines[6], f"     {'x' * 200}")
 
     def test_what_was_decided_is_not_to_be_approved(self) -> None:
         self.assertEqual(listing(self.views("a", outcome="denied"), 140.0).whole, [])

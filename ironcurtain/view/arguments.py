@@ -1,4 +1,8 @@
-"""The arguments of a call: shortly for a row, and in full for a decision, edits as what they change. Pure."""
+"""
+The arguments of a call: shortly for a row, and in full for a decision, edits as what they change.
+
+Every front end shows them by these functions, so that a person reads the same wherever a call can be approved.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any
 
-from ironcurtain.console.text import cells, cut, wrap
-from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.columns import Line, Span, Style, cells, clip, cut, wrap
 from ironcurtain.text.display import json_line, one_line
 
 SHOWN = 65536
@@ -30,6 +33,9 @@ How much of all changes of one argument is compared line by line, as lines of th
 NAME = 40
 """Most characters of an argument's name that are shown before it comes in full."""
 
+LINE = 100
+"""Columns for the one line of a value that comes in full below, however wide the terminal is."""
+
 KEYS = 4
 """Most arguments that are listed shortly before they come in full."""
 
@@ -45,25 +51,49 @@ def brief(arguments: Mapping[str, Any]) -> str:
     return " ".join(f"{one_line(name, NAME)}={_value(value, BRIEF)}" for name, value in list(arguments.items())[:8])
 
 
+def brief_json(text: str) -> str:
+    """
+    :param text: arguments as an event carries them: a JSON object, perhaps cut short.
+    :returns: as :func:`brief` does; what is no JSON object as it is, escaped.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return one_line(text)
+    return brief(value) if isinstance(value, dict) else one_line(text)
+
+
+def argument_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHOWN) -> list[Line]:
+    """
+    :param width: columns.
+    :param limit: most characters of one argument that are shown; ``None``: all of them.
+    :returns: one line an argument, and below them in full what such a line could not hold.
+    """
+    if not arguments:
+        return [(Span("no arguments", "dim"),)]
+    rest = full_lines(arguments, width, limit)
+    return [*key_lines(arguments, width), *([(Span("in full", "dim"),), *rest] if rest else ())]
+
+
 def key_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
     """:returns: one line an argument: its value, or as much as fits and its length."""
-    lines = [_key_line(name, value, width) for name, value in list(arguments.items())[:KEYS]]
+    lines = [clip(_key_line(name, value, width), width) for name, value in list(arguments.items())[:KEYS]]
     if (more := len(arguments) - KEYS) > 0:
         lines.append((Span(f"and {more} more arguments, below", "warn"),))
     return lines
 
 
-def full_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
+def full_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHOWN) -> list[Line]:
     """:returns: all arguments that :func:`key_lines` could not show whole, or an empty list."""
     lines: list[Line] = []
     for index, (name, value) in enumerate(arguments.items()):
         if index >= KEYS or not _fits(name, value, width):
-            lines += _argument(name, value, width)
+            lines += _argument(name, value, width, limit)
     return lines
 
 
 def is_complete(arguments: Mapping[str, Any]) -> bool:
-    """Whether :func:`key_lines` and :func:`full_lines` together show everything, however it is folded."""
+    """Whether :func:`argument_lines` shows everything, however it is folded."""
     return all(_is_all_shown(value) for value in arguments.values())
 
 
@@ -90,9 +120,10 @@ def _length(value: Any) -> int:
 
 
 def _fits(name: str, value: Any, width: int) -> bool:
-    if len(name) > NAME or len(one_line(name)) > NAME:
+    if len(name) > NAME or len(one_line(name)) > NAME or _length(value) > min(width, BRIEF) or _edits(value):
         return False
-    return not _edits(value) and _length(value) <= width and cells(_value(value, BRIEF)) + len(_label(name)) <= width
+    shown = one_line(value) if isinstance(value, str) else json_line(value)
+    return len(shown) <= BRIEF and cells(shown) + len(_label(name)) <= width
 
 
 def _label(name: str) -> str:
@@ -106,21 +137,21 @@ def _key_line(name: str, value: Any, width: int) -> Line:
     if _fits(name, value, width):
         return (label, Span(_value(value, BRIEF)))
     told = f" ({_length(value):,} characters, below)"
-    room = max(width - cells(label.text) - len(told), 0)
+    room = max(min(width, LINE) - cells(label.text) - len(told), 0)
     edits = _edits(value)
     text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else _value(value, room)
     return (label, Span(cut(text, room)), Span(told, "warn"))
 
 
-def _argument(name: str, value: Any, width: int) -> Iterator[Line]:
+def _argument(name: str, value: Any, width: int, limit: int | None) -> Iterator[Line]:
     for part in wrap(f"{one_line(name)}: {_length(value):,} characters", width):
         yield (Span(part, "bold"),)
     if isinstance(value, str):
-        yield from _block(value, "  ", "new" if name == "content" else "", width)
+        yield from _block(value, "  ", "new" if name == "content" else "", width, limit)
     elif edits := _edits(value):
-        yield from _changes_of(edits, width)
+        yield from _changes_of(edits, width, limit)
     else:
-        yield from _wrapped(json_line(value, SHOWN), "  ", "", width)
+        yield from _wrapped(json_line(value, limit), "  ", "", width)
 
 
 def _edits(value: Any) -> list[tuple[str, str]]:
@@ -139,19 +170,19 @@ def _edit(value: Any) -> tuple[str, str] | None:
     return None
 
 
-def _changes_of(edits: list[tuple[str, str]], width: int) -> Iterator[Line]:
+def _changes_of(edits: list[tuple[str, str]], width: int, limit: int | None) -> Iterator[Line]:
     room, comparable = SHOWN_IN_ALL, COMPARED
     for number, (old, new) in enumerate(edits, 1):
         room -= min(len(old), SHOWN) + min(len(new), SHOWN)
-        if room < 0:
+        if room < 0 and limit is not None:
             left = len(edits) - number + 1
             yield (Span(f"… {left:,} more changes: 'ironcurtain escalations show' has all", "warn"),)
             return
         yield (Span(f"  change {number} of {len(edits)}", "dim"),)
-        cost = (old[:SHOWN].count("\n") + 1) * (new[:SHOWN].count("\n") + 1)
+        cost = (old.count("\n") + 1) * (new.count("\n") + 1)
         if cost > comparable or len(old) > SHOWN or len(new) > SHOWN:
-            yield from _block(old, "- ", "old", width)
-            yield from _block(new, "+ ", "new", width)
+            yield from _block(old, "- ", "old", width, limit)
+            yield from _block(new, "+ ", "new", width, limit)
         else:
             comparable -= cost
             yield from _change(old, new, width)
@@ -167,9 +198,9 @@ def _change(old: str, new: str, width: int) -> Iterator[Line]:
             yield from _lines(after[j:stop], "+ ", "new", width)
 
 
-def _block(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
-    yield from _lines(text[:SHOWN].split("\n"), mark, style, width)
-    if (more := len(text) - SHOWN) > 0:
+def _block(text: str, mark: str, style: Style, width: int, limit: int | None) -> Iterator[Line]:
+    yield from _lines(text[:limit].split("\n"), mark, style, width)
+    if limit is not None and (more := len(text) - limit) > 0:
         yield (Span(f"… {more:,} more characters: 'ironcurtain escalations show' has all", "warn"),)
 
 

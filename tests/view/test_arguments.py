@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.console.arguments import SHOWN, SHOWN_IN_ALL, brief, full_lines, key_lines
-from ironcurtain.console.text import cells
-from ironcurtain.text.columns import plain
+from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.text.display import has_hidden_text
+from ironcurtain.view.arguments import SHOWN, SHOWN_IN_ALL, argument_lines, brief, brief_json, full_lines, key_lines
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=300),
@@ -26,15 +25,15 @@ class ShownTests(SynchronousTestCase):
     @given(st.dictionaries(st.text(max_size=60), JSON, max_size=6), st.integers(10, 100))
     def test_nothing_can_deceive_and_everything_fits(self, arguments: dict[str, Any], width: int) -> None:
         for line in [*key_lines(arguments, width), *full_lines(arguments, width)]:
-            self.assertFalse(has_hidden_text(plain(line)), plain(line))
-            self.assertNotIn("\n", plain(line))
+            self.assertFalse(has_hidden_text(unstyled(line)), unstyled(line))
+            self.assertNotIn("\n", unstyled(line))
         for line in full_lines({"a": arguments}, width):
-            self.assertLessEqual(cells(plain(line)), width + 60)
+            self.assertLessEqual(cells(unstyled(line)), width + 60)
         self.assertFalse(has_hidden_text(brief(arguments)))
 
     def test_control_characters_of_all_kinds_are_escaped(self) -> None:
         (line,) = key_lines({"path": "a\x1b[2J\x9b1m\u202eb\u200bc"}, 80)
-        self.assertEqual(plain(line), "path = a\\x1b[2J\\x9b1m\\u202eb\\u200bc")
+        self.assertEqual(unstyled(line), "path = a\\x1b[2J\\x9b1m\\u202eb\\u200bc")
 
     def test_a_value_that_fits_is_not_repeated(self) -> None:
         self.assertEqual(full_lines({"path": "short"}, 80), [])
@@ -42,34 +41,36 @@ class ShownTests(SynchronousTestCase):
     def test_a_long_value_has_its_length_and_comes_in_full(self) -> None:
         value = "".join(f"{number:05d} " for number in range(200))
         (line,) = key_lines({"text": value}, 76)
-        self.assertTrue(plain(line).endswith("… (1,200 characters, below)"), plain(line))
-        self.assertLessEqual(cells(plain(line)), 76)
-        shown = "".join(plain(line) for line in full_lines({"text": value}, 76)[1:])
+        self.assertTrue(unstyled(line).endswith("… (1,200 characters, below)"), unstyled(line))
+        self.assertLessEqual(cells(unstyled(line)), 76)
+        shown = "".join(unstyled(line) for line in full_lines({"text": value}, 76)[1:])
         self.assertEqual(shown.split(), value.split())
 
     def test_what_differs_does_not_hide_in_a_crowd(self) -> None:
         value = "x = 1\n" * 400 + "evil()\n" + "x = 1\n" * 1200 + "y\ny\ny"
-        lines = [plain(line) for line in full_lines({"content": value}, 76)[1:]]
+        lines = [unstyled(line) for line in full_lines({"content": value}, 76)[1:]]
         folded = ["  x = 1", "… that line 400 times", "  evil()", "  x = 1", "… that line 1,200 times"]
         self.assertEqual(lines, [*folded, "  y", "  y", "  y"])
 
     def test_an_empty_text_is_told_from_no_text(self) -> None:
-        self.assertEqual([plain(line) for line in key_lines({"content": ""}, 76)], ["content = nothing: an empty text"])
+        self.assertEqual(
+            [unstyled(line) for line in key_lines({"content": ""}, 76)], ["content = nothing: an empty text"]
+        )
 
     def test_a_megabyte_is_cut_and_counted(self) -> None:
         lines = full_lines({"text": "x" * 1_000_000}, 76)
-        self.assertEqual(sum(plain(line).count("x") for line in lines[1:-1]), SHOWN)
-        self.assertIn(f"{1_000_000 - SHOWN:,} more characters", plain(lines[-1]))
+        self.assertEqual(sum(unstyled(line).count("x") for line in lines[1:-1]), SHOWN)
+        self.assertIn(f"{1_000_000 - SHOWN:,} more characters", unstyled(lines[-1]))
 
     def test_a_value_cannot_look_like_another_argument(self) -> None:
-        lines = [plain(line) for line in full_lines({"text": "a\npath = /etc/passwd\n" + "b" * 200}, 40)]
+        lines = [unstyled(line) for line in full_lines({"text": "a\npath = /etc/passwd\n" + "b" * 200}, 40)]
         self.assertIn("  path = /etc/passwd", lines)
         self.assertTrue(all(line.startswith("  ") for line in lines[1:]))
 
     def test_the_fifth_argument_is_told_of_and_comes_in_full(self) -> None:
         arguments = {f"name{number}": number for number in range(6)}
-        self.assertEqual(plain(key_lines(arguments, 80)[-1]), "and 2 more arguments, below")
-        self.assertIn("name5: 1 characters", [plain(line) for line in full_lines(arguments, 80)])
+        self.assertEqual(unstyled(key_lines(arguments, 80)[-1]), "and 2 more arguments, below")
+        self.assertIn("name5: 1 characters", [unstyled(line) for line in full_lines(arguments, 80)])
 
 
 class ChangeTests(SynchronousTestCase):
@@ -77,7 +78,7 @@ class ChangeTests(SynchronousTestCase):
 
     def edit(self, old: str, new: str) -> list[str]:
         edits = [{"oldText": old, "newText": new}]
-        return [plain(line) for line in full_lines({"path": "x", "edits": edits}, 40)][2:]
+        return [unstyled(line) for line in full_lines({"path": "x", "edits": edits}, 40)][2:]
 
     def test_an_edit_is_a_difference(self) -> None:
         old, new = "def mend():\n    return 1\nend of it\n", "def mend():\n    return 2\nend of it\n"
@@ -94,19 +95,51 @@ class ChangeTests(SynchronousTestCase):
         """Each of these takes some 0.1 s to compare."""
         old, new = "b\na\n" * 100, "x\na\n" * 100
         edits = [{"oldText": old, "newText": new}] * 10_000
-        lines = [plain(line) for line in full_lines({"edits": edits}, 40)]
+        lines = [unstyled(line) for line in full_lines({"edits": edits}, 40)]
         self.assertLess(len(lines), SHOWN_IN_ALL)
         self.assertNotIn("  a", lines)  # what is equal, where two texts are compared
         self.assertRegex(lines[-1], "^… 9,[0-9]{3} more changes: 'ironcurtain escalations show' has all")
         small = [{"oldText": "b\na", "newText": "x\na"}] * 20
-        lines = [plain(line) for line in full_lines({"edits": small + edits[:1] + small}, 40)]
+        lines = [unstyled(line) for line in full_lines({"edits": small + edits[:1] + small}, 40)]
         self.assertEqual(lines.count("  a"), 40)
 
     def test_what_has_more_to_it_is_shown_as_it_is(self) -> None:
         edits = [{"oldText": "a" * 40, "newText": "b", "also": 1}]
-        lines = [plain(line) for line in full_lines({"edits": edits}, 40)]
+        lines = [unstyled(line) for line in full_lines({"edits": edits}, 40)]
         self.assertIn('"also":1', "".join(lines).replace(" ", ""))
 
     def test_what_a_file_will_hold_is_marked_as_new(self) -> None:
         lines = full_lines({"path": "x", "content": "one\ntwo\n" * 20}, 40)
         self.assertEqual(lines[1][1].style, "new")
+
+
+class BriefJsonTests(SynchronousTestCase):
+    """Arguments as events carry them."""
+
+    def test_names_and_values(self) -> None:
+        self.assertEqual(brief_json('{"path": "notes.txt", "head": 3}'), "path=notes.txt head=3")
+
+    def test_what_is_no_json_stays(self) -> None:
+        self.assertEqual(brief_json('{"path": "notes… (+200 characters)'), '{"path": "notes… (+200 characters)')
+
+    def test_deep_nesting_is_survived(self) -> None:
+        self.assertEqual(brief_json("[" * 100_000), "[" * 100_000)
+
+    @given(st.text())
+    def test_it_is_escaped(self, text: str) -> None:
+        self.assertFalse(has_hidden_text(brief_json(text)))
+
+
+class LinesTests(SynchronousTestCase):
+    """All arguments together."""
+
+    def test_none_at_all(self) -> None:
+        self.assertEqual([unstyled(line) for line in argument_lines({}, 76)], ["no arguments"])
+
+    def test_without_a_limit_nothing_is_left_out(self) -> None:
+        text, old = "x" * 200_000, "a\n" * 100_000
+        lines = argument_lines({"text": text, "edits": [{"oldText": old, "newText": "b"}]}, 10**6, None)
+        shown = "\n".join(map(unstyled, lines))
+        self.assertIn(text, shown)
+        self.assertIn("that line 100,000 times", shown)
+        self.assertNotIn("more characters", shown)

@@ -1,14 +1,16 @@
-"""What the operations give back, in lines for people; safe for a terminal. Pure."""
+"""Escalations and kept approvals in lines for people, safe for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.text.columns import unstyled
 from ironcurtain.text.display import ago, json_line, one_line
+from ironcurtain.view.arguments import argument_lines
 
 WHOLE_LIMIT = 4000
 """Most characters of an escalation that a list shows whole (our choice: some two screens)."""
@@ -18,6 +20,9 @@ LIST_LIMIT = 64_000
 
 LIST_ROWS = 200
 """Most escalations that a list names, and most arguments of one that it does not show whole."""
+
+WIDE = 1_000_000
+"""Columns of a list: its lines are broken by the terminal, so that they can be copied."""
 
 NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
 """Most characters of a name, of a value, and of the reason, where an escalation is not shown whole."""
@@ -65,8 +70,7 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
     :returns: all that an escalation would do, and until when it waits or what became of it.
     """
     lines = [_heading(view, now, None)]
-    for name, value in view.arguments.items():
-        lines += _argument(one_line(name), value)
+    lines += [f"   {unstyled(line)}" for line in argument_lines(view.arguments, WIDE, None)]
     return lines + _why(view, one_line(view.reason), one_line(view.rule))
 
 
@@ -97,18 +101,6 @@ def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -
         state = f"{view.outcome}{f' by {one_line(view.by, NAME_LIMIT)}' if view.by else ''}"
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
     return f"{view.number}  {one_line(view.server, limit)}.{one_line(view.tool, limit)}  ({state}{calls})"
-
-
-def _argument(name: str, value: Any) -> list[str]:
-    if not isinstance(value, str):
-        return [f"   {name} = {json_line(value)}"]
-    if len(value) <= VALUE_LIMIT or "\n" not in value:
-        return [f"   {name} = {one_line(value)}"]
-    rows = value.split("\n")
-    return [
-        f"   {name} = {len(value):,} characters in {len(rows):,} lines:",
-        *(f"   | {one_line(row)}" for row in rows),
-    ]
 
 
 def _why(view: EscalationView, reason: str, rule: str, most: int | None = None) -> list[str]:

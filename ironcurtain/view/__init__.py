@@ -1,0 +1,1 @@
+"""Escalations and arguments in lines for people, the same for every front end."""
