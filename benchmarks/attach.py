@@ -93,7 +93,7 @@ class Terminal:
 
 def serve(home: Path, container: str) -> None:
     """Our service in front of one container, which it starts; it says the port."""
-    from ironcurtain.reactor import install
+    from twisted.internet.asyncioreactor import install
 
     install()
     from twisted.internet import reactor as the_reactor

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.reactor import install
+from twisted.internet.asyncioreactor import install
 
 install()
 

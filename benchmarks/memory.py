@@ -36,7 +36,7 @@ SETTLED, STEP = 400, 100
 """From how many ended sessions on there is to be no growth, and how often the memory is read."""
 
 FLOOR = """
-from ironcurtain.reactor import install
+from twisted.internet.asyncioreactor import install
 install()
 from twisted.internet import reactor
 from twisted.web.resource import Resource

@@ -235,7 +235,7 @@ def _ours(running: contextlib.ExitStack, top: Path, provider: int) -> Peer:
 
 def serve(top: Path, ca_file: str, provider: int) -> None:
     """Our proxy, as sessions have it, with an audit log on disk. It prints the fake key once it listens."""
-    from ironcurtain.reactor import install
+    from twisted.internet.asyncioreactor import install
 
     install()
     from twisted.internet import reactor as the_reactor

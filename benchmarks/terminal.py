@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.reactor import install
+from twisted.internet.asyncioreactor import install
 
 install()
 

@@ -105,7 +105,7 @@ def child() -> None:
 
 def serve(top: Path) -> None:
     """The MCP proxy with the server behind it, a policy with rules, and an audit log on disk."""
-    from ironcurtain.reactor import install
+    from twisted.internet.asyncioreactor import install
 
     install()
     from twisted.internet import reactor as the_reactor

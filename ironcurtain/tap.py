@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 from twisted.application.service import Service
-from twisted.internet.asyncioreactor import AsyncioSelectorReactor
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
@@ -24,7 +24,6 @@ from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.settings import Ssh
-from ironcurtain.reactor import install
 from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, family
 

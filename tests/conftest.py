@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.error import ReactorAlreadyInstalledError
-
-from ironcurtain.reactor import DirectReactor, install
 
 with suppress(ReactorAlreadyInstalledError):
     install()
 
 from twisted.internet import reactor as _reactor
 
-assert isinstance(_reactor, DirectReactor), "run with pytest, which installs the product's own"
+assert isinstance(_reactor, AsyncioSelectorReactor), "run with pytest, or trial --reactor=asyncio"
 reactor: Any = _reactor
 
 # Trial ends a test with crash(), which prepares the next start. Called while the reactor starts, as when a process had

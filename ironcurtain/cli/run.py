@@ -8,12 +8,11 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from twisted.internet.asyncioreactor import install
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import ILogObserver, LogEvent, LogLevel, eventAsText, globalLogBeginner
 from twisted.python.failure import Failure
 from zope.interface import implementer
-
-from ironcurtain.reactor import install
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.error import ConnectionDone, ConnectionLost
@@ -27,7 +27,6 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.cork import cork
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 # What came is taken out before anything else can come. Left to itself, asyncio asks for 256 KiB of memory each time,
@@ -35,15 +34,11 @@ from ironcurtain.services.asyncio_bridge import from_asyncio
 _BUFFER = bytearray(64 * 1024)
 _VIEW = memoryview(_BUFFER)
 
-HELD_LIMIT: Final = 64 * 1024
-"""How many bytes wait while others are handled (our choice: as many as one reading brings)."""
-
 
 @implementer(ITransport, IConsumer, IPushProducer)
 class Stream(asyncio.BufferedProtocol):
     """
-    The transport of a Twisted protocol. What is written goes out at once, as far as the other side takes it, or with
-    what others write (:mod:`ironcurtain.cork`).
+    The transport of a Twisted protocol. What is written goes out at once, as far as the other side takes it.
 
     A producer that is registered (a push producer) is paused while anything waits to go out, and resumed when nothing
     does. A protocol that is half-closeable keeps writing when the other side sends no more.
@@ -58,20 +53,11 @@ class Stream(asyncio.BufferedProtocol):
         self._transport: Any = None
         self._producer: Any = None
         self._blocked = self._said_all = self._over = False
-        self._held = b""
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now. After :meth:`loseWriteConnection` it goes nowhere."""
-        if self._said_all:
-            return
-        if not cork.on or len(self._held) + len(data) > HELD_LIMIT:
-            self._send()
+        if not self._said_all:
             self._transport.write(data)
-        elif self._held:
-            self._held += data
-        else:
-            self._held = bytes(data)
-            cork.put_off(self._send)
 
     def writeSequence(self, iovec: Any) -> None:
         """Send several pieces."""
@@ -79,17 +65,14 @@ class Stream(asyncio.BufferedProtocol):
 
     def loseConnection(self) -> None:
         """End the connection once all that was written is out."""
-        self._send()
         self._transport.close()
 
     def abortConnection(self) -> None:
         """End the connection now; what the other side could not take yet is lost."""
-        self._send()
         self._transport.abort()
 
     def loseWriteConnection(self) -> None:
         """Say that nothing more will be written."""
-        self._send()
         self._said_all = True
         self._transport.write_eof()
 
@@ -151,7 +134,6 @@ class Stream(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """:returns: for asyncio, whether the connection stays open to be written to."""
-        self._send()
         if not IHalfCloseableProtocol.providedBy(self._protocol):
             return False
         self._protocol.readConnectionLost()
@@ -175,11 +157,6 @@ class Stream(asyncio.BufferedProtocol):
         self._left()
         reason = ConnectionDone() if exc is None else ConnectionLost(str(exc))
         self._protocol.connectionLost(Failure(reason))
-
-    def _send(self) -> None:
-        if self._held:
-            held, self._held = self._held, b""
-            self._transport.write(held)
 
 
 def _address(name: Any) -> IPv4Address | IPv6Address | UNIXAddress:

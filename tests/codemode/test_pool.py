@@ -18,7 +18,7 @@ from ironcurtain.services.asyncio_bridge import from_asyncio
 
 ONCE = """
 import os, sys
-from ironcurtain.reactor import install
+from twisted.internet.asyncioreactor import install
 install()
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed

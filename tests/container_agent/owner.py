@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.reactor import install
+from twisted.internet.asyncioreactor import install
 
 
 def main(home: str, runtime: str) -> None:

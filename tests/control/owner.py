@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from twisted.internet.asyncioreactor import install
 from twisted.internet.defer import Deferred
-
-from ironcurtain.reactor import install
 
 
 async def serve(reactor: Any, path: Path) -> None:

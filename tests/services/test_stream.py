@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from functools import partial
 from typing import Any
 
 from twisted.internet import reactor as _reactor
@@ -17,9 +16,8 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
-from ironcurtain.cork import cork
 from ironcurtain.services.asyncio_bridge import soon
-from ironcurtain.services.stream import HELD_LIMIT, Stream, adopt, connect, serve
+from ironcurtain.services.stream import Stream, adopt, connect, serve
 
 reactor: Any = _reactor
 
@@ -228,118 +226,6 @@ class StreamTests(Connected):
         (await self.connected(protocol)).sendall(b"!")
         self.assertIsInstance(await self.reason(protocol), ConnectionDone)
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
-
-
-class CorkTests(Connected):
-    """What is written while the cork is on goes out when it is released."""
-
-    async def corked(self, protocol: Kept) -> socket.socket:
-        """:returns: the other side of a protocol's connection, whose writing waits."""
-        other = await self.connected(protocol)
-        cork.on = True
-        self.addCleanup(cork.release)
-        return other
-
-    def got(self, other: socket.socket) -> bytes:
-        """:returns: what the other side has now."""
-        try:
-            return other.recv(MUCH)
-        except BlockingIOError:
-            return b""
-
-    async def test_it_waits_and_is_sent_in_one_piece(self) -> None:
-        protocol = Kept()
-        other = await self.corked(protocol)
-        protocol.transport.write(b"one ")
-        protocol.transport.writeSequence([b"two ", b"three"])
-        self.assertEqual(self.got(other), b"")
-        cork.release()
-        self.assertEqual(self.got(other), b"one two three")
-        protocol.transport.write(b"four")
-        self.assertEqual(self.got(other), b"four")
-        await self.ended(protocol)
-
-    async def test_so_much_does_not_wait(self) -> None:
-        protocol = Kept()
-        other = await self.corked(protocol)
-        protocol.transport.write(b"a")
-        protocol.transport.write(b"b" * HELD_LIMIT)
-        self.assertEqual(self.got(other), b"a" + b"b" * HELD_LIMIT)
-        protocol.transport.write(b"c")
-        self.assertEqual(self.got(other), b"")
-        cork.release()
-        self.assertEqual(self.got(other), b"c")
-        await self.ended(protocol)
-
-    async def test_an_end_comes_after_it(self) -> None:
-        for end in ("loseConnection", "loseWriteConnection"):
-            protocol = Kept()
-            other = await self.corked(protocol)
-            protocol.transport.write(b"last words")
-            getattr(protocol.transport, end)()
-            self.assertEqual(self.got(other), b"last words")
-            cork.release()
-            await self.ended(protocol)
-            self.assertEqual(self.got(other), b"")
-
-    async def test_whoever_says_no_more_still_gets_it(self) -> None:
-        protocol = Kept()
-        other = await self.corked(protocol)
-        protocol.transport.write(b"last words")
-        other.shutdown(socket.SHUT_WR)
-        await self.reason(protocol)
-        self.assertEqual(self.got(other), b"last words")
-
-    async def test_what_was_written_before_an_abort_is_sent_as_without_it(self) -> None:
-        protocol = Kept()
-        other = await self.corked(protocol)
-        protocol.transport.write(b"goodbye")
-        await self.ended(protocol)
-        self.assertEqual(self.got(other), b"goodbye")
-        protocol.transport.write(b"after the end")
-        cork.release()
-        self.assertEqual(self.got(other), b"")
-
-    async def test_what_is_written_after_the_last_word_goes_nowhere(self) -> None:
-        protocol = Kept()
-        other = await self.corked(protocol)
-        protocol.transport.loseWriteConnection()
-        protocol.transport.write(b"after the end")
-        cork.release()
-        protocol.transport.write(b"after the end")
-        protocol.transport.loseConnection()
-        self.assertIsInstance(await self.reason(protocol), ConnectionDone)
-        self.assertEqual(self.got(other), b"")
-
-    async def test_what_the_writer_changes_afterwards_is_sent_as_it_was(self) -> None:
-        protocol, written = Kept(), bytearray(b"one ")
-        other = await self.corked(protocol)
-        protocol.transport.write(written)
-        written[:] = b"two "
-        protocol.transport.write(written)
-        cork.release()
-        self.assertEqual((self.got(other), written), (b"one two ", b"two "))
-        await self.ended(protocol)
-
-    async def test_what_several_write_at_once(self) -> None:
-        protocols = [Kept() for _ in range(20)]
-        others = [await self.connected(protocol) for protocol in protocols]
-        held, done = list[bool](), Deferred[None]()
-
-        def answer(protocol: Kept, data: bytes) -> None:
-            protocol.transport.write(data)
-            held.append(cork.on)
-            if len(held) == len(protocols):
-                reactor.callLater(0, done.callback, None)
-
-        for protocol, other in zip(protocols, others, strict=True):
-            protocol.dataReceived = partial(answer, protocol)  # type: ignore[method-assign]
-            other.sendall(b"hello")
-        await done
-        self.assertEqual([self.got(other) for other in others], [b"hello"] * len(others))
-        self.assertIn(True, held)
-        for protocol in protocols:
-            await self.ended(protocol)
 
 
 class ServerTests(TestCase):

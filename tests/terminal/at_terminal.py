@@ -11,7 +11,8 @@ import os
 import sys
 from typing import Any
 
-from ironcurtain.reactor import install
+from twisted.internet.asyncioreactor import install
+
 from ironcurtain.terminal.local import LocalTerminal
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from twisted.internet.asyncioreactor import install
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import IronCurtainError
-from ironcurtain.reactor import install
 from ironcurtain.terminal.keys import QUIT, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode

@@ -264,7 +264,7 @@ class FailingTests(ProcessTests):
 
     async def test_it_ends_when_its_owner_is_killed_even_if_it_hangs(self) -> None:
         program = (
-            "import os; from ironcurtain.reactor import install; install();"
+            "import os; from twisted.internet.asyncioreactor import install; install();"
             "from twisted.internet import reactor; from ironcurtain.terminal import screen;"
             "s = screen.open_screen(80, 24, reactor); p = screen._processes[reactor];"
             "s.text(lambda t: (print(p.pid, flush=True), os.kill(p.pid, 19), os.kill(os.getpid(), 9))); reactor.run()"

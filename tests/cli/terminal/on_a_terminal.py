@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from twisted.internet.asyncioreactor import install
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
-
-from ironcurtain.reactor import install
 
 
 class _Ended(ProcessProtocol):
