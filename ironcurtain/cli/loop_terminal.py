@@ -39,7 +39,7 @@ class LoopTerminal:
         """Show it. Its size is the program's."""
         self._guard.begin(OUTPUT)
         self._terminal.begin(self)
-        self._attachment = hub.attach(self, Mode.DRIVE, *self._terminal.size(), self._terminal.direct)
+        self._attachment = hub.attach(self, Mode.DRIVE, *self._terminal.size())
 
     async def left(self) -> None:
         """Be as before."""

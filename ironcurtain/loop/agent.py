@@ -270,11 +270,7 @@ class LoopAgent:
         watch = Watch(self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage))
         stream.listens = mode is Mode.INTERACTIVE
 
-        def relayed(data: bytes) -> None:
-            stage.relayed(data)
-            watch.shown(data)
-
-        owner = Owner(watch.received, stage.complained, stage.input_full, stage.direct, relayed)
+        owner = Owner(watch.received, stage.complained, stage.input_full)
         task = Task(prompt, mode, self._environ(number), stage.size, stream)
         self._starting = Deferred.fromCoroutine(self._backend.run(task, owner))
         try:

@@ -34,7 +34,6 @@ class Owner:
     :param received: gets its output.
     :param complained: gets its error output, where that is apart.
     :param input_full: hears whether it reads nothing of what is typed.
-    :param direct: gives the descriptor where its output may be written to; then ``relayed`` gets it, not ``received``.
     """
 
     def __init__(
@@ -42,11 +41,8 @@ class Owner:
         received: Callable[[bytes], None],
         complained: Callable[[bytes], None],
         input_full: Callable[[bool], None] = lambda full: None,
-        direct: Callable[[], int | None] = lambda: None,
-        relayed: Callable[[bytes], None] = lambda data: None,
     ) -> None:
         self.received, self.complained, self.input_full = received, complained, input_full
-        self.direct, self.relayed = direct, relayed
 
     def ended(self, ended: Ended) -> None:
         """A terminal says so; :attr:`Running.done` does as well."""

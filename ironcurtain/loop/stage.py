@@ -57,12 +57,6 @@ class Streams:
     def input_full(self, full: bool) -> None:
         """Nobody types."""
 
-    def direct(self) -> None:
-        """Output goes through us."""
-
-    def relayed(self, data: bytes) -> None:
-        """No output goes elsewhere."""
-
     def in_order(self, work: Callable[[], None]) -> None:
         """Nothing is put off."""
         work()
@@ -101,7 +95,6 @@ class Terminal:
         screen = open_screen(*size, reactor)
         self.hub: Hub = Hub(self.stream, services.clock, screen, size, recording=recording)
         self.output, self.input_full, self.mark = self.hub.received, self.hub.input_full, self.hub.mark
-        self.direct, self.relayed = self.hub.direct, self.hub.relayed
         self.in_order, self.settle = self.hub.in_order, self.hub.settle
 
     @property

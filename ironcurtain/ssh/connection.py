@@ -79,22 +79,15 @@ class Connection(connection.SSHConnection):
         channel.begin(self.transport.factory.programs, self.transport.key.principal)
         return channel
 
-    def packetReceived(self, messageNum: int, packet: bytes) -> None:
-        """Take a packet; what a person types by the shortest way."""
-        if messageNum == connection.MSG_CHANNEL_DATA:
-            self.ssh_CHANNEL_DATA(packet)
-        else:
-            super().packetReceived(messageNum, packet)
-
     def send_pieces(self, channel: SessionChannel, to_error: bool, pieces: Sequence[bytes | memoryview]) -> None:
         """Send what a program writes, each piece in a packet of its own."""
         if channel.localClosed:
             return
-        number = self.channelsToRemoteChannel[channel]
-        kind = connection.MSG_CHANNEL_EXTENDED_DATA if to_error else connection.MSG_CHANNEL_DATA
-        head = struct.pack(">2L", number, connection.EXTENDED_DATA_STDERR) if to_error else struct.pack(">L", number)
-        payloads = [b"".join((head, struct.pack(">L", len(piece)), piece)) for piece in pieces]
-        self.transport.send_packets(kind, payloads)
+        for piece in pieces:
+            if to_error:
+                self.sendExtendedData(channel, connection.EXTENDED_DATA_STDERR, bytes(piece))
+            else:
+                self.sendData(channel, bytes(piece))
 
     def adjustWindow(self, channel: SessionChannel, bytesToAdd: int) -> None:
         """Let the peer send more, unless the channel's program does not read now."""

@@ -6,7 +6,6 @@ conch leaves these to its user. Where a number or order comes from an RFC or fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from twisted.conch.ssh import transport
@@ -18,7 +17,6 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.ssh.authorized_keys import SIGNATURES, AuthorizedKey
-from ironcurtain.ssh.gcm import GCM_CIPHERS, GcmCiphers
 
 KEY_EXCHANGES = (
     b"mlkem768x25519-sha256",
@@ -31,13 +29,10 @@ KEY_EXCHANGES = (
 """Of what conch has, without finite fields and SHA-1; the first one also holds against quantum computers."""
 
 CIPHERS = (b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
-"""For clients that have no Galois/counter mode. Of conch's ciphers only these: CBC of SSH is broken."""
+"""Of conch's ciphers only these: CBC of SSH is broken."""
 
 MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
 """Without SHA-1 and MD5."""
-
-UNUSED_MACS = (*MACS, b"hmac-sha2-512-etm@openssh.com", b"hmac-sha2-256-etm@openssh.com", b"umac-128-etm@openssh.com")
-"""What goes with Galois/counter mode, which does without: so a client that takes only these gets in, too."""
 
 STRICT_SERVER, STRICT_CLIENT = b"kex-strict-s-v00@openssh.com", b"kex-strict-c-v00@openssh.com"
 """With both, packet numbers begin anew with the keys, so that nothing can be cut out (OpenSSH's PROTOCOL, 1.10)."""
@@ -104,7 +99,7 @@ class Transport(transport.SSHServerTransport):
         self.gone: Deferred[None] = Deferred()
         self._clock: IReactorTime = self.factory.clock
         self._timers: dict[str, IDelayedCall] = {}
-        self._paused = self._exchanging = self._rekeying = self._strict = self._leaving = False
+        self._paused = self._exchanging = self._rekeying = self._strict = self._leaving = self._negotiating = False
         self._carried = 0
         there = transport.SSHServerTransport.supportedKeyExchanges
         self.supportedKeyExchanges = [*(each for each in KEY_EXCHANGES if each in there), STRICT_SERVER]
@@ -127,7 +122,7 @@ class Transport(transport.SSHServerTransport):
     @property
     def blocked(self) -> bool:
         """Whether what is sent now would wait in a buffer of ours."""
-        return self._paused or self._leaving or self._keyExchangeState != self._KEY_EXCHANGE_NONE
+        return self._paused or self._leaving or self._negotiating
 
     @property
     def peer(self) -> str:
@@ -185,15 +180,7 @@ class Transport(transport.SSHServerTransport):
         """:returns: the next packet; none once we leave, though there may be some."""
         if self._leaving:
             return None
-        keys = self.currentEncryptions
-        if not isinstance(keys, GcmCiphers):
-            return super().getPacket()
-        size = keys.size(self.buf)
-        if len(self.buf) < size:
-            return None
-        packet, self.buf = self.buf[:size], self.buf[size:]
-        self.incomingPacketSequence += 1
-        return keys.open(packet)
+        return super().getPacket()
 
     def dispatchMessage(self, messageNum: int, payload: bytes) -> None:
         """Take a packet, if it may come at this time."""
@@ -217,12 +204,9 @@ class Transport(transport.SSHServerTransport):
                 return
         self._exchanging = True
         self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
-        if self._keyExchangeState == self._KEY_EXCHANGE_NONE:
-            self._prefer(*(name.split(b",") for name in getNS(packet[16:], 4)[2:4]))
+        if not self._negotiating:
             self.sendKexInit()
         super().ssh_KEXINIT(packet)
-        if self.nextEncryptions.outCipType in GCM_CIPHERS:
-            self.nextEncryptions = GcmCiphers(self.nextEncryptions.outCipType, self.nextEncryptions.inCipType, b"", b"")
         if self.kexAlg == STRICT_SERVER:
             self.sendDisconnect(transport.DISCONNECT_KEY_EXCHANGE_FAILED, b"that is no key exchange")
 
@@ -232,6 +216,7 @@ class Transport(transport.SSHServerTransport):
             self._later("offer", OFFER_SECONDS, self.sendKexInit)
         else:
             self._cancel("offer")
+            self._negotiating = True
             super().sendKexInit()
 
     def ssh_NEWKEYS(self, packet: bytes) -> None:
@@ -245,6 +230,7 @@ class Transport(transport.SSHServerTransport):
         if self._strict:
             self.incomingPacketSequence = 0
         super().ssh_NEWKEYS(packet)
+        self._negotiating = False
         if self.key is not None:
             self._later("rekey", REKEY_SECONDS, self._rekey)
         self._wake()
@@ -258,22 +244,10 @@ class Transport(transport.SSHServerTransport):
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
         """Send a packet, or keep it until a key exchange is over."""
-        self.send_packets(messageType, (payload,))
-
-    def send_packets(self, kind: int, payloads: Sequence[bytes]) -> None:
-        """Send packets, with one write, or keep them until a key exchange is over."""
-        keys = self.currentEncryptions
-        if isinstance(keys, GcmCiphers) and (
-            self._keyExchangeState == self._KEY_EXCHANGE_NONE or self._allowedKeyExchangeMessageType(kind)
-        ):
-            self.transport.write(b"".join([keys.seal(kind, payload) for payload in payloads]))
-            self.outgoingPacketSequence += len(payloads)
-        else:
-            for payload in payloads:
-                super().sendPacket(kind, payload)
-        if kind == transport.MSG_NEWKEYS and self._strict:
+        super().sendPacket(messageType, payload)
+        if messageType == transport.MSG_NEWKEYS and self._strict:
             self.outgoingPacketSequence = 0
-        self._count(sum(map(len, payloads)))
+        self._count(len(payload))
 
     def sendExtInfo(self, extensions: Any) -> None:
         """Name all signatures that we take; conch names those of the host key, which keeps RSA keys out (RFC 8308)."""
@@ -293,22 +267,13 @@ class Transport(transport.SSHServerTransport):
         """The connection ends; ``connectionLost`` follows."""
         self._paused = True
 
-    def _prefer(self, incoming: list[bytes], outgoing: list[bytes]) -> None:
-        """
-        Offer only Galois/counter mode to a client that has it in both directions.
-
-        The client's order counts, and OpenSSH before 10.0 has counter mode first.
-        """
-        if all(any(cipher in GCM_CIPHERS for cipher in named) for named in (incoming, outgoing)):
-            self.supportedCiphers, self.supportedMACs = list(GCM_CIPHERS), list(UNUSED_MACS)
-
     def _count(self, size: int) -> None:
         self._carried += size
         if self._carried > REKEY_BYTES:
             self._rekey()
 
     def _rekey(self) -> None:
-        if self.key is not None and self._keyExchangeState == self._KEY_EXCHANGE_NONE and not self._leaving:
+        if self.key is not None and not self._negotiating and not self._leaving:
             self._carried = 0
             self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
             self.sendKexInit()

@@ -50,9 +50,8 @@ class Attachment:
         mode: Mode,
         size: tuple[int, int],
         limit: int,
-        direct: Callable[[], int | None],
     ) -> None:
-        self._source, self._viewer, self._direct = source, viewer, direct
+        self._source, self._viewer = source, viewer
         self._queue = OutputQueue(limit)
         self._over: Ended | None = None
         self._owed = b""
@@ -64,10 +63,6 @@ class Attachment:
     def waiting(self) -> int:
         """How many bytes wait for it."""
         return self._queue.size
-
-    def direct(self) -> int | None:
-        """For the hub: the descriptor of its terminal, if what is written there now comes next."""
-        return None if self.full or self._waits or self.gone or self._queue else self._direct()
 
     def typed(self, data: bytes) -> None:
         """:param data: for the program; of an observer it goes nowhere."""

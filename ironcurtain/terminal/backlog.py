@@ -11,10 +11,7 @@ BACKLOG_LIMIT = 32 * 1024 * 1024
 """Most bytes of output that wait (our choice); when more would, what has waited longest is done at once."""
 
 REST_SECONDS = 0.03
-"""How long after a burst the work begins, if there is no other one (our choice: longer than one takes)."""
-
-LONGEST_SECONDS = 0.5
-"""How long work waits at most before it is begun, in turns with what comes (our choice)."""
+"""How long the work waits: whoever shows the output, or answers a key, is often given the same processor."""
 
 SLICE = 1024 * 1024
 """How many bytes of output are dealt with in one turn of the reactor (our choice: some 10 ms)."""
@@ -30,7 +27,6 @@ class Backlog:
         self._clock = clock
         self._work: deque[tuple[int, Callable[[], None]]] = deque()
         self._timer: IDelayedCall | None = None
-        self._first = self._last = 0.0
         self.size = 0
 
     def __bool__(self) -> bool:
@@ -42,19 +38,12 @@ class Backlog:
 
         :param size: of the output that it is about, in bytes.
         """
-        if not self._work:
-            self._first = self._clock.seconds()
         self._work.append((size, work))
         self.size += size
         while self.size > BACKLOG_LIMIT:
             self._do()
         if self._timer is None and self._work:
             self._timer = self._clock.callLater(REST_SECONDS, self._due)
-
-    def burst(self, size: int, work: Callable[[], None]) -> None:
-        """As :meth:`add`, for much output at once, after which more is expected."""
-        self.add(size, work)
-        self._last = self._clock.seconds()
 
     def settle(self) -> None:
         """Do all that waits, now."""
@@ -71,12 +60,10 @@ class Backlog:
 
     def _due(self) -> None:
         self._timer = None
-        now = self._clock.seconds()
-        begin = now - self._last >= REST_SECONDS or now - self._first >= LONGEST_SECONDS
         until = self.size - SLICE
         try:
-            while begin and self._work and self.size > until:
+            while self._work and self.size > until:
                 self._do()
         finally:  # what one work raises is not the others' loss
             if self._work:
-                self._timer = self._clock.callLater(0 if begin else REST_SECONDS, self._due)
+                self._timer = self._clock.callLater(0, self._due)

@@ -11,7 +11,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.backlog import BACKLOG_LIMIT, Backlog
+from ironcurtain.terminal.backlog import Backlog
 from ironcurtain.terminal.model import Ended, Mode, ScreenModel, Stream, Viewer, sane_size
 from ironcurtain.terminal.queue import QUEUE_LIMIT
 from ironcurtain.terminal.recording import Recording
@@ -98,20 +98,6 @@ class Hub:
         if self._notice:
             self._give_notice()
 
-    def direct(self) -> int | None:
-        """
-        :returns: the descriptor of the only viewer's terminal, if output may be written to it now and be told to
-            :meth:`relayed` afterwards. That holds until the reactor's next turn.
-        """
-        if len(self._attachments) != 1 or self._notice or self._backlog.size >= BACKLOG_LIMIT:
-            return None
-        return self._attachments[0].direct()
-
-    def relayed(self, data: bytes) -> None:
-        """:param data: the program's output, which the only viewer has seen. All else is done once less comes."""
-        self.active = self._clock.seconds()
-        self._backlog.burst(len(data), partial(self._remember, self.active, data))
-
     def in_order(self, work: Callable[[], None]) -> None:
         """:param work: is put off like all that is to be done about the output until now, and done after that."""
         self._backlog.add(0, work)
@@ -145,19 +131,16 @@ class Hub:
         for attachment in self._attachments:
             attachment.hold(full)
 
-    def attach(
-        self, viewer: Viewer, mode: Mode, columns: int, rows: int, direct: Callable[[], int | None] = lambda: None
-    ) -> Attachment:
+    def attach(self, viewer: Viewer, mode: Mode, columns: int, rows: int) -> Attachment:
         """
         Show the terminal to one more; the screen as it is now is drawn, soon, then what follows.
 
         :param columns: of the viewer's terminal, as are ``rows``; if it drives, the program's terminal takes this size.
-        :param direct: gives that terminal's descriptor, where what is written to it now comes next.
         :raises NotFound: the program has ended.
         """
         if self._over is not None:
             raise NotFound(f"its terminal is closed: {self._over.reason or 'the program ended'}")
-        attachment = Attachment(self, viewer, mode, sane_size(columns, rows), self._queue_limit, direct)
+        attachment = Attachment(self, viewer, mode, sane_size(columns, rows), self._queue_limit)
         self.settle()  # what was typed elsewhere came first
         if mode is Mode.DRIVE:
             self._driver = attachment

@@ -20,7 +20,6 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import UsageError
-from ironcurtain.terminal.direct import write_now
 from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.restore import RESTORE
 
@@ -158,11 +157,6 @@ class LocalTerminal(FileDescriptor):
                 termios.tcflush(self._opened, termios.TCOFLUSH)
                 os.write(self._opened, RESTORE)
 
-    def direct(self) -> int | None:
-        """:returns: its descriptor, if what is written to it now comes next; it does not block."""
-        waits = self.dataBuffer or self._tempDataBuffer
-        return self._opened if self.connected and not self.disconnecting and not waits else None
-
     def fileno(self) -> int:
         """For the reactor."""
         return self._opened
@@ -170,10 +164,6 @@ class LocalTerminal(FileDescriptor):
     def doRead(self) -> Any:
         """For the reactor."""
         return fdesc.readFromFD(self._opened, _nobody if self._user is None else self._user.received)
-
-    def write(self, data: bytes) -> None:
-        """Show bytes: now, unless some wait already."""
-        write_now(self, data)
 
     def writeSomeData(self, data: bytes) -> Any:
         """For the transport's buffer: a terminal takes a few KiB at once, and soon a few more."""

@@ -10,12 +10,11 @@ import struct
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IPushProducer, IReactorProcess, IReactorTime
-from twisted.internet.main import CONNECTION_LOST
 from twisted.internet.process import PTYProcess
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
@@ -23,19 +22,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
-from ironcurtain.terminal.burst import READ_SIZE, pass_on
-from ironcurtain.terminal.direct import write_now
 from ironcurtain.terminal.ending import Ending
 from ironcurtain.terminal.model import Ended, sane_size
-
-READ_LIMIT = 64 * 1024
-"""Most bytes that are read at once (our choice)."""
-
-SHORT = 64
-"""A read that gave fewer bytes than these has given all there is (our choice: the echo of a key)."""
-
-MUCH = 8 * 1024
-"""From how many bytes at once on more is expected to follow at once (our choice: two reads)."""
 
 _TERM = {"TERM": "xterm-256color"}
 
@@ -55,12 +43,6 @@ class Owner(Protocol):
 
     def received(self, data: bytes) -> None:
         """It wrote something."""
-
-    def direct(self) -> int | None:
-        """:returns: a descriptor that does not block, if output may go there before :meth:`relayed` hears of it."""
-
-    def relayed(self, data: bytes) -> None:
-        """It wrote something, which has gone there."""
 
     def input_full(self, full: bool) -> None:
         """Whether the command reads nothing, so that no more should be written."""
@@ -84,7 +66,6 @@ class LocalPty:
         self._reactor, self._clock = reactor, clock
         self._process: PTYProcess | None = None
         self._size = (0, 0)
-        self._much = False
         self._ending = Ending(clock, self._foreground)
         self.pid = 0
         self.done: Deferred[Ended] = Deferred()
@@ -132,7 +113,7 @@ class LocalPty:
     def write(self, data: bytes) -> None:
         """What is typed."""
         if self._process is not None:
-            write_now(self._process, data)
+            self._process.write(data)
 
     def pause(self) -> None:
         """Give no more output for now; once the command has ended, the rest comes all the same."""
@@ -168,50 +149,7 @@ class LocalPty:
         pid: int = process.pid  # type: ignore[assignment]  # Twisted's class says None
         self._process, self.pid = process, pid
         self._ending.began(process)
-        process.doRead = self._read  # type: ignore[method-assign]
         process.registerProducer(_Input(self), True)
-
-    def _read(self) -> Any:
-        """
-        In place of Twisted's: the kernel gives a terminal's output in pieces of 4 KiB at most, and a turn of the
-        reactor for each would take longer than all else.
-        """
-        if self._much and self._pass_on():
-            return None
-        pieces: list[bytes] = []
-        descriptor, size = self._descriptor, 0
-        while descriptor is not None and size < READ_LIMIT:
-            try:
-                piece = os.read(descriptor, READ_SIZE)
-            except BlockingIOError:
-                break
-            except OSError:  # as a terminal says that all who had it are gone
-                piece = b""
-            if not piece:
-                if not pieces:  # else it is found again
-                    return CONNECTION_LOST
-                break
-            pieces.append(piece)
-            size += len(piece)
-            if len(piece) < SHORT:
-                break
-        if pieces:
-            self._much = size >= MUCH
-            self.owner.received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-        return None
-
-    def _pass_on(self) -> bool:
-        """:returns: whether anything came."""
-        source, sink = self._descriptor, self.owner.direct()
-        if source is None or sink is None:
-            return False
-        shown, rest = pass_on(source, sink)
-        if shown:
-            self.owner.relayed(shown)
-        if rest:
-            self.owner.received(rest)
-        self._much = len(shown) >= MUCH
-        return bool(shown or rest)
 
     def exited(self) -> None:
         """For the process: it ended, and the kernel has hung up on all others that have the terminal."""

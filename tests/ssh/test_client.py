@@ -312,13 +312,11 @@ class LoginTests(SshTestCase):
         client = await self.server.ssh(ada, "-vv", "--", "sessions").ended
         self.assertRegex(bytes(client.err), rb"kex: algorithm: (curve25519|mlkem768x25519)-sha256")
         self.assertIn(b"kex: host key algorithm: ssh-ed25519", client.err)
-        self.assertRegex(bytes(client.err), rb"cipher: aes(128|256)-gcm@openssh.com MAC: <implicit> compression: none")
+        self.assertRegex(bytes(client.err), rb"cipher: aes(128|192|256)-ctr MAC: hmac-sha2-(256|512) compression: none")
         counter_mode = ("-o", "Ciphers=aes256-cbc,aes192-ctr")
         client = await self.server.ssh(ada, "-vv", *counter_mode, "--", "sessions").ended
         self.assertEqual(client.status, 0)
         self.assertRegex(bytes(client.err), rb"cipher: aes192-ctr MAC: hmac-sha2-(256|512) compression: none")
-        client = await self.server.ssh(ada, "-o", "MACs=hmac-sha2-256-etm@openssh.com", "--", "sessions").ended
-        self.assertEqual(client.status, 0)
         for options in (
             ("-o", "Ciphers=aes256-cbc"),
             (*counter_mode, "-o", "MACs=hmac-sha1"),

@@ -14,7 +14,6 @@ from twisted.conch.ssh.connection import (
     MSG_REQUEST_FAILURE,
 )
 
-from ironcurtain.ssh.channel import PIECES
 from ironcurtain.ssh.connection import CHANNELS
 from tests.ssh.transports import TransportTestCase
 
@@ -55,7 +54,6 @@ class ConnectionTests(TransportTestCase):
         made, _ = self.login()
         made._timers["rekey"].reset(1)
         self.clock.advance(1)
-        self.assertEqual(made._keyExchangeState, made._KEY_EXCHANGE_REQUESTED)
         self.assertTrue(made.blocked)
 
     def test_no_more_than_the_window_is_sent(self) -> None:
@@ -67,17 +65,6 @@ class ConnectionTests(TransportTestCase):
         made.service.ssh_CHANNEL_WINDOW_ADJUST(struct.pack(">2L", 0, 32768))
         self.assertEqual(self.sizes(made), 32768)
         self.assertLess(bulk.channel._queued, 40_000)
-
-    def test_a_few_packets_are_sent_with_one_write(self) -> None:
-        made, _ = self.login()
-        self.open(made, largest=4096)
-        self.run_it(made, b"speak")
-        (speaker,) = self.programs.speakers
-        before = made.writes
-        made.kinds()
-        speaker.channel.write(b"x" * 4096 * (2 * PIECES - 1))
-        self.assertEqual(made.kinds(), [MSG_CHANNEL_DATA] * (2 * PIECES - 1))
-        self.assertEqual(made.writes - before, 2)
 
     def test_a_full_tcp_buffer_stops_everything(self) -> None:
         made, _ = self.login()

@@ -92,7 +92,6 @@ class OrderTests(TransportTestCase):
         self.assertNotIn(b"aes256-", wire.value())
         self.clock.advance(transport.OFFER_SECONDS)
         self.assertEqual(wire.value().count(b"aes256-ctr"), 2)
-        self.assertNotIn(b"gcm", wire.value())
         made.dataReceived(self.kexinit())
         self.assertEqual(wire.value().count(b"aes256-ctr"), 2)
         self.assertFalse(wire.disconnecting or wire.aborted)

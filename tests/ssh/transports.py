@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from twisted.internet.address import IPv4Address
@@ -44,12 +43,13 @@ class Recorded(Transport):
         super().connectionMade()
         self.sendKexInit()
         self._keyExchangeState = self._KEY_EXCHANGE_NONE
+        self._negotiating = False
         self.sessionID = b"session"
 
-    def send_packets(self, kind: int, payloads: Sequence[bytes]) -> None:
-        """Keep them."""
+    def sendPacket(self, messageType: int, payload: bytes) -> None:
+        """Keep it."""
         self.writes += 1
-        self.sent += ((kind, payload) for payload in payloads)
+        self.sent.append((messageType, payload))
 
     def kinds(self) -> list[int]:
         """:returns: what was sent since the last time."""

@@ -21,8 +21,7 @@ class Watcher:
     """Hears from a terminal, and lets a test wait for what it shows."""
 
     def __init__(self) -> None:
-        self.seen = self.past = b""
-        self.sink: int | None = None
+        self.seen = b""
         self.full: list[bool] = []
         self.ends: list[Ended] = []
         self._wanted: list[tuple[Callable[[], bool], Deferred[None]]] = []
@@ -33,13 +32,6 @@ class Watcher:
         self._wanted = [wait for wait in self._wanted if wait not in ready]
         for _, fired in ready:
             fired.callback(None)
-
-    def direct(self) -> int | None:
-        return self.sink
-
-    def relayed(self, data: bytes) -> None:
-        self.past += data
-        self.received(data)
 
     def input_full(self, full: bool) -> None:
         self.full.append(full)

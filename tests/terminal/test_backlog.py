@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.backlog import BACKLOG_LIMIT, LONGEST_SECONDS, REST_SECONDS, SLICE, Backlog
+from ironcurtain.terminal.backlog import BACKLOG_LIMIT, REST_SECONDS, SLICE, Backlog
 
 TURN = 0.001
 
@@ -33,11 +33,8 @@ class BacklogTests(SynchronousTestCase):
     def add(self, number: int, size: int = 10) -> None:
         self.backlog.add(size, partial(self.done.append, number))
 
-    def burst(self, number: int, size: int = 10) -> None:
-        self.backlog.burst(size, partial(self.done.append, number))
-
     def test_it_is_done_after_a_rest(self) -> None:
-        self.burst(1)
+        self.add(1)
         self.clock.advance(REST_SECONDS * 0.9)
         self.assertEqual((self.done, bool(self.backlog)), ([], True))
         self.clock.advance(REST_SECONDS * 0.2)
@@ -53,28 +50,6 @@ class BacklogTests(SynchronousTestCase):
         self.assertRaises(ValueError, self.clock.advance, REST_SECONDS)
         self.clock.advance(REST_SECONDS)
         self.assertEqual(self.done, [1])
-
-    def test_another_burst_puts_it_off(self) -> None:
-        for number in range(10):
-            self.burst(number)
-            self.clock.advance(REST_SECONDS * 0.6)
-        self.assertEqual(self.done, [])
-        self.clock.pump([REST_SECONDS] * 2)
-        self.assertEqual(self.done, list(range(10)))
-
-    def test_but_not_for_ever(self) -> None:
-        for number in range(100):
-            self.burst(number)
-            self.clock.advance(REST_SECONDS * 0.6)
-        waits = REST_SECONDS * 0.6 * (99 - self.done[-1])
-        self.assertLessEqual(waits, LONGEST_SECONDS + 2 * REST_SECONDS)
-
-    def test_little_does_not_put_it_off(self) -> None:
-        self.burst(1)
-        self.clock.advance(REST_SECONDS * 0.9)
-        self.add(2)
-        self.clock.advance(REST_SECONDS * 0.2)
-        self.assertEqual(self.done, [1, 2])
 
     def test_much_is_done_in_turns(self) -> None:
         for number in range(4):
@@ -102,7 +77,7 @@ class BacklogTests(SynchronousTestCase):
         added = 0
         for step in steps:
             if isinstance(step, int):
-                (self.burst if step % 2 else self.add)(added, size=step)
+                self.add(added, size=step)
                 added += 1
             elif step == "settle":
                 self.backlog.settle()

@@ -5,21 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import threading
-import tty
 from typing import Any
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock, deferLater
-from twisted.internet.threads import deferToThread
 
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.ending import GRACE_SECONDS
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import NoPty
 from tests.audit.doubles import open_files
-from tests.terminal.ptys import ENVIRON, PtyCase, until_the_end
+from tests.terminal.ptys import ENVIRON, PtyCase
 
 reactor: Any = _reactor
 
@@ -77,22 +74,6 @@ class PtyTests(PtyCase):
         self.assertLess(len(self.watcher.seen), 1000)
         self.pty.resume()
         await self.watcher.shows(b"end")
-
-    async def test_much_goes_straight_to_a_terminal_that_takes_it(self) -> None:
-        person, self.watcher.sink = os.openpty()
-        tty.setraw(self.watcher.sink)
-        os.set_blocking(self.watcher.sink, False)
-        shown = bytearray()
-        reading = threading.Thread(target=lambda: shown.extend(until_the_end(person)))
-        reading.start()
-        self.shell("seq 1 300000")
-        await self.pty.done
-        self.assertEqual(self.watcher.seen.split(), [b"%d" % number for number in range(1, 300_001)])
-        self.assertGreater(len(self.watcher.past), 100_000)
-        os.close(self.watcher.sink)
-        await deferToThread(reading.join)
-        os.close(person)
-        self.assertEqual(bytes(shown), self.watcher.past)
 
     async def test_what_it_does_not_read_is_said(self) -> None:
         self.shell("stty raw -echo; echo ready; read x </dev/null; kill -STOP $$")

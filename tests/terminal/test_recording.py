@@ -170,7 +170,7 @@ class HubRecordingTests(SynchronousTestCase):
 
     def test_what_is_put_off_keeps_its_place_and_its_time(self) -> None:
         attachment = self.hub.attach(Eye(), Mode.DRIVE, 80, 24)
-        self.hub.relayed(b"much")
+        self.hub.received(b"much")
         self.clock.advance(0.02)
         attachment.typed(b"in")
         self.hub.mark("a call")
