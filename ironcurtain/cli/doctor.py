@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +96,6 @@ def _policy(where: Home) -> Iterator[Finding]:
 def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.home.layout import person_home
     from ironcurtain.mcp_proxy.launch import is_own
-    from ironcurtain.mcp_proxy.remote import INSTALL
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.sandbox import programs
     from ironcurtain.session.tools import ToolFiles
@@ -105,11 +103,7 @@ def _servers(where: Home) -> Iterator[Finding]:
     user_home = person_home(os.environ, os.geteuid())
     for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), user_home):
         if isinstance(server, HttpServer):
-            if find_spec("mcp") is None:
-                mend = f"Install it: {INSTALL}"
-                yield Finding(f"MCP server {server.name}", WRONG, "it is reached by HTTP, which needs mcp", mend)
-            else:
-                yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}")
+            yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}")
         elif shutil.which(server.command) is None:
             mend = f"Install it, or mend its command in {where.mcp_servers}"
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)

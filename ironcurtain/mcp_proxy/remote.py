@@ -17,9 +17,6 @@ from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.verification import believe
 
-INSTALL = "pip install 'ironcurtain[http]'"
-"""What brings all that servers behind HTTP need."""
-
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
 
@@ -30,7 +27,7 @@ async def way_to(
     """
     :param secrets: header name to what its ``headers_command`` gave.
     :param redactor: learns what the headers and the address hold that may be a key.
-    :raises Unavailable: a header cannot be sent, or the SDK is not installed.
+    :raises Unavailable: a header cannot be sent.
     :raises ConfigurationError: ``ca_file`` cannot be used.
     """
     headers = {**server.headers, **secrets}
@@ -44,14 +41,12 @@ async def way_to(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     believe(context, server.ca_file)
-    channel = await deferToThread(_channel_class, server.name)
+    channel = await deferToThread(_channel_class)
     return partial(channel, server.url, headers, context, clock)
 
 
-def _channel_class(name: str) -> type[HttpChannel]:
-    # In a thread, since others wait for the reactor meanwhile.
-    try:
-        from ironcurtain.mcp_proxy.http_channel import HttpChannel
-    except ModuleNotFoundError:
-        raise Unavailable(f"MCP server {name} is reached by HTTP, which takes more packages: {INSTALL}") from None
+def _channel_class() -> type[HttpChannel]:
+    # In a thread: importing the SDK takes a second, in which others would wait for the reactor.
+    from ironcurtain.mcp_proxy.http_channel import HttpChannel
+
     return HttpChannel

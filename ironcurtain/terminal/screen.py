@@ -1,8 +1,6 @@
-"""Which screen model there is on this machine."""
+"""The screen model of a terminal."""
 
 from __future__ import annotations
-
-from importlib.util import find_spec
 
 from twisted.logger import Logger
 
@@ -19,13 +17,11 @@ _processes: dict[WorkerReactor, ScreenProcess] = {}
 
 def open_screen(columns: int, rows: int, reactor: WorkerReactor) -> ScreenModel:
     """
-    Make the exact model where its library is installed and works, else the one that only remembers.
+    Make the exact model, or where its process cannot be started the one that only remembers.
 
     The exact ones live in a process of their own, which is started with the first and ends with the last of them: each
     must be closed.
     """
-    if find_spec("pyghostty") is None:
-        return RingScreen()
     process = _processes.get(reactor)
     if process is None or process.gone:
         try:

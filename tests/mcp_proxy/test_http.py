@@ -388,9 +388,3 @@ class LiarTests(Base):
     async def test_what_its_command_prints_must_be_a_header(self) -> None:
         server = HttpServer("far", Secret("https://127.0.0.1:1/mcp"), {}, {"Authorization": "two\nlines"})
         self.assertIn("cannot be sent", await self.log(server))
-
-    async def test_without_the_sdk_the_log_says_what_to_install(self) -> None:
-        self.addCleanup(sys.modules.update, sys.modules.copy())
-        sys.modules["mcp.client.streamable_http"] = None  # type: ignore[assignment]  # what the machinery takes for "no"
-        del sys.modules[http_channel.__name__]
-        self.assertIn("takes more packages: pip install 'ironcurtain[http]'", await self.log(self.lying("long")))

@@ -16,8 +16,16 @@ from pathlib import Path
 
 TOP = Path(__file__).parent.parent.parent
 
+FOLDERS = TOP / "ironcurtain" / "container" / "data" / "images"
+"""A link to the images' folder at the top; not every Python follows it in a glob."""
+
 STEP_LIMIT = 300
 """Seconds for one step (our choice; installing over a slow network is the longest)."""
+
+SHOW_IMAGES = """
+from ironcurtain.container.image_choices import FOLDERS
+print(*sorted(str(path.relative_to(FOLDERS)) for path in FOLDERS.rglob("*") if path.is_file()), sep="\\n")
+"""
 
 IN_THE_WHEEL = ("ironcurtain/py.typed", "twisted/plugins/ironcurtain_plugin.py")
 NOT_IN_THE_WHEEL = ("twisted/__init__.py", "twisted/plugins/__init__.py", "twisted/plugins/dropin.cache")
@@ -53,11 +61,32 @@ def demand(text: str, wanted: str) -> None:
         raise SystemExit(f"{wanted!r} is not in:\n{text}")
 
 
-def build(directory: Path) -> Path:
-    """:returns: the wheel, built from the source distribution that was built from the checkout."""
+def build(directory: Path) -> tuple[Path, Path]:
+    """:returns: the source distribution, and the wheel that was built from it."""
     run(sys.executable, "-m", "build", "--outdir", directory, TOP, cwd=directory)
     [wheel] = directory.glob("*.whl")
-    return wheel
+    [source] = directory.glob("*.tar.gz")
+    return source, wheel
+
+
+def check_images(directory: Path, python: Path, *install: str | Path) -> None:
+    """:raises SystemExit: after this way to install, the program does not find the files of the images."""
+    if install:
+        command = (
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--force-reinstall",
+        )
+        run(*command, *install, cwd=directory)
+    found = run(python, "-c", SHOW_IMAGES, cwd=TOP if not install else directory)
+    wanted = sorted(str(path.relative_to(TOP / "images")) for path in (TOP / "images").rglob("*") if path.is_file())
+    if found.split() != wanted:
+        raise SystemExit(f"images are not found after {install or 'no install'}: {found}")
 
 
 def check_contents(wheel: Path) -> None:
@@ -65,7 +94,7 @@ def check_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     data = {
         str(path.relative_to(TOP))
-        for path in (TOP / "ironcurtain").glob("**/data/**/*")
+        for path in [*(TOP / "ironcurtain").glob("**/data/**/*"), *FOLDERS.rglob("*")]
         if path.is_file() and "__pycache__" not in path.parts
     }
     if missing := ({*IN_THE_WHEEL} | data) - names:
@@ -98,9 +127,14 @@ def main() -> None:
     """Build, look, install, use."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        wheel = build(directory)
+        source, wheel = build(directory)
         check_contents(wheel)
         use(wheel, directory)
+        python = directory / "environment" / "bin" / "python"
+        check_images(directory, python)  # a checkout
+        check_images(directory, python, wheel)
+        check_images(directory, python, source)
+        check_images(directory, python, "--config-settings", "editable_mode=compat", "--editable", TOP)
     print("The package is whole.")
 
 

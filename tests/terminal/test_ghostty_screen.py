@@ -6,18 +6,13 @@ import resource
 
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from pyghostty.core import check, ffi, lib  # type: ignore[import-untyped, unused-ignore]
+from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.terminal.ghostty import Emulator, _cell
+from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from tests.terminal.corpus import LINE_DRAWING, PIECES, WIDE
 from tests.terminal.test_ring import QUERIES
-
-try:
-    from pyghostty.core import check, ffi, lib  # type: ignore[import-untyped, unused-ignore]
-
-    from ironcurtain.terminal.ghostty import Emulator, _cell
-    from ironcurtain.terminal.ghostty_screen import GhosttyScreen
-except (ImportError, OSError) as e:
-    raise SkipTest("pyghostty is not installed") from e
 
 MODES = (1, 5, 6, 7, 9, 25, 45, 66, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048)
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import pyte
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.terminal.ghostty import Emulator, Part
+from ironcurtain.terminal.ghostty_cells import draw_cells
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from tests.product import Product
 from tests.terminal.corpus import PIECES
 from tests.tmux import Tmux
-
-try:
-    from ironcurtain.terminal.ghostty import Emulator, Part
-    from ironcurtain.terminal.ghostty_cells import draw_cells
-except (ImportError, OSError) as e:
-    raise SkipTest("pyghostty is not installed") from e
 
 MODES = (1, 5, 7, 9, 25, 45, 47, 66, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1045, 1047, 1049)
 MORE_MODES = (2004, 2026, 2031, 2048, 5522)

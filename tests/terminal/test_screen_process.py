@@ -11,10 +11,11 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
-from twisted.trial.unittest import SkipTest, TestCase
+from twisted.trial.unittest import TestCase
 
 from ironcurtain.identity import identify
 from ironcurtain.terminal import screen, screen_process
+from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.modelled_screen import BEHIND_LIMIT, ModelledScreen
@@ -24,11 +25,6 @@ from ironcurtain.terminal.screen import open_screen
 from ironcurtain.terminal.screen_process import ScreenProcess
 from tests.terminal.corpus import PIECES
 from tests.terminal.doubles import Eye, Program
-
-try:
-    from ironcurtain.terminal.ghostty import Emulator
-except (ImportError, OSError) as e:
-    raise SkipTest("pyghostty is not installed") from e
 
 FLOOD = b"".join(b"\x1b[3%dmline %d of a program that writes without end\x1b[0m\r\n" % (i % 8, i) for i in range(1000))
 
@@ -280,11 +276,7 @@ class FailingTests(ProcessTests):
 class ChoiceTests(ProcessTests):
     """Which model there is."""
 
-    def test_the_one_that_remembers_where_there_is_no_library(self) -> None:
-        self.patch(screen, "find_spec", lambda name: None)
-        self.assertIsInstance(open_screen(80, 24, self.reactor), RingScreen)
-
-    def test_and_where_no_process_can_be_started(self) -> None:
+    def test_the_one_that_remembers_where_no_process_can_be_started(self) -> None:
         def refuse(*args: object, **more: object) -> None:
             raise OSError("no more processes")
 

@@ -6,9 +6,10 @@ import socket
 
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.trial.unittest import SkipTest, SynchronousTestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.frames import packed
+from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from ironcurtain.terminal.screen_wire import (
     Answer,
     Close,
@@ -23,13 +24,8 @@ from ironcurtain.terminal.screen_wire import (
     Text,
     reply_reader,
 )
+from ironcurtain.terminal.screen_worker import Screens, serve
 from tests.terminal.corpus import PIECES
-
-try:
-    from ironcurtain.terminal.ghostty_screen import GhosttyScreen
-    from ironcurtain.terminal.screen_worker import Screens, serve
-except (ImportError, OSError) as e:
-    raise SkipTest("pyghostty is not installed") from e
 
 
 class ScreensTests(SynchronousTestCase):
