@@ -30,8 +30,8 @@ from zope.interface import implementer
 from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.streams import Receiver, Stream
 from ironcurtain.container.wire import error_message, hijack_request
+from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.llm.streaming import Watch, deliver
-from ironcurtain.llm.trust import Connections
 from ironcurtain.services.stream import connect
 
 OLDEST, NEWEST = (1, 41), (1, 47)
@@ -178,7 +178,7 @@ class EngineHttp:
         take: Callable[[bytes], None],
         patience: float | None,
     ) -> IResponse:
-        connections = Connections(self._reactor)
+        connections = RequestConnectionPool(self._reactor)
         watch = Watch(self._reactor, patience or 0)
         over = watch.over if patience else lambda awaited: awaited
         agent = Agent.usingEndpointFactory(self._reactor, _Socket(self._reactor, self._socket), pool=connections)

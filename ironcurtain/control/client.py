@@ -22,8 +22,8 @@ from zope.interface import implementer
 from ironcurtain.control import wire
 from ironcurtain.errors import Unavailable
 from ironcurtain.escalation import Outcome
-from ironcurtain.llm.sse import EventParser
-from ironcurtain.llm.trust import QuietPool
+from ironcurtain.http.connections import QuietConnectionPool
+from ironcurtain.http.sse import EventParser
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
@@ -65,7 +65,7 @@ class ControlClient:
         self._headers: dict[bytes | str, bytes | str] = (
             {} if who is None else {wire.NAME_HEADER: who.name, wire.ROLES_HEADER: ",".join(who.roles)}
         )
-        connections = QuietPool(reactor, persistent=False)
+        connections = QuietConnectionPool(reactor, persistent=False)
         self._http = HTTPClient(Agent.usingEndpointFactory(reactor, _Socket(reactor, path), pool=connections))
 
     async def sessions(self) -> list[SessionInfo]:

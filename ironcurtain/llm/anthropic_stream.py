@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ironcurtain.http.sse import ServerEvent
 from ironcurtain.llm.failures import ErrorWords, plain
 from ironcurtain.llm.model import (
     Block,
@@ -22,7 +23,6 @@ from ironcurtain.llm.model import (
     Usage,
     UsageSeen,
 )
-from ironcurtain.llm.sse import ServerEvent
 
 ANTHROPIC: Final = "anthropic"
 """Name of the provider."""

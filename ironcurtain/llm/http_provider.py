@@ -17,6 +17,8 @@ from twisted.web.client import Agent, FileBodyProducer
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IPolicyForHTTPS, IResponse
 
+from ironcurtain.http.connections import RequestConnectionPool
+from ironcurtain.http.sse import EventParser, ServerEvent
 from ironcurtain.llm.model import (
     ModelError,
     ModelEvent,
@@ -28,9 +30,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.network_errors import network_error
 from ironcurtain.llm.retry import RetryPolicy, asked_delay
-from ironcurtain.llm.sse import EventParser, ServerEvent
 from ironcurtain.llm.streaming import Watch, deliver
-from ironcurtain.llm.trust import Connections
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 STALL_SECONDS: Final = 120.0
@@ -138,7 +138,7 @@ class HttpProvider:
         return self._retries.delay(failed, error.retry_after, self._random)
 
     async def _attempt(self, request: ModelRequest, reply: Reply, notify: Callable[[ModelEvent], None]) -> ModelReply:
-        watch, connections = Watch(self._clock, self._stall), Connections(self._reactor)
+        watch, connections = Watch(self._clock, self._stall), RequestConnectionPool(self._reactor)
         try:
             response = await watch.over(self._send(connections, request))
             if response.code != 200:
@@ -157,7 +157,7 @@ class HttpProvider:
             raise self._cut_short(response)
         return reply.reply
 
-    def _send(self, connections: Connections, request: ModelRequest) -> Deferred[IResponse]:
+    def _send(self, connections: RequestConnectionPool, request: ModelRequest) -> Deferred[IResponse]:
         agent = Agent(self._reactor, self._policy, connectTimeout=CONNECT_SECONDS, pool=connections)
         cooperator = Cooperator(scheduler=lambda work: self._reactor.callLater(0, work))
         return HTTPClient(agent).request(  # type: ignore[return-value]

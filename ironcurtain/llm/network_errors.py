@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 
 from OpenSSL import SSL
-from service_identity import VerificationError
+from service_identity import CertificateError, VerificationError
 from twisted.internet.defer import CancelledError
 from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed, DNSLookupError
 from twisted.internet.error import TimeoutError as ConnectTimeout
 from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
 
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.trust import InvalidCertificate
 from ironcurtain.llm.failures import plain
 from ironcurtain.llm.model import ModelError
 
 _WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
-_TLS = (SSL.Error, ssl.SSLError)
-_NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, *_TLS, VerificationError)
-
-_OF_ANOTHER = (62, 64)
-"""Errors of OpenSSL for a certificate that does not have the name, or the address (X509_V_ERR_..._MISMATCH)."""
+_NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
 
 
 def network_error(error: Exception, host: str) -> Exception:
@@ -37,19 +33,14 @@ def network_error(error: Exception, host: str) -> Exception:
         return CancelledError()
     if isinstance(error, ProtocolViolation):
         return ModelError("network", f"the answer of {host} could not be understood: {error.detail}")
-    if any(map(_is_of_another, causes)):
+    if any(isinstance(cause, (VerificationError, CertificateError)) for cause in causes):
         return _untrusted(host, "it is for another name")
-    if any(isinstance(cause, _TLS) and "certificate verify failed" in str(cause) for cause in causes):
-        return _untrusted(host, "it comes from an authority that this system does not know")
+    for cause in causes:
+        if isinstance(cause, InvalidCertificate):
+            return _untrusted(host, cause.reason)
     if not isinstance(error, _NETWORK):
         return error
     return ModelError("network", _words(causes, host), retryable=True)
-
-
-def _is_of_another(cause: BaseException) -> bool:
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return cause.verify_code in _OF_ANOTHER
-    return isinstance(cause, VerificationError)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -103,8 +103,8 @@ def provider_for(
     if name not in _HTTP or argument:
         raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     # TLS and HTTP are slow to import (0.3 s), and a scripted session does without.
+    from ironcurtain.http.trust import VerifyingPolicy
     from ironcurtain.llm.http_provider import HttpProvider
-    from ironcurtain.llm.trust import VerifyingPolicy
 
     dialect = _HTTP[name]()
     provider = HttpProvider(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,10 +11,10 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.threads import deferToThread
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.http.trust import ssl_context
 from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
 from ironcurtain.secrets.redaction import Redactor, Secret
-from ironcurtain.verification import believe
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
@@ -38,9 +37,7 @@ async def way_to(
             redactor.add(Secret(part))
     for name, value in parse_qsl(urlsplit(server.url.reveal()).query, keep_blank_values=True):
         redactor.add(Secret(value or name))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    believe(context, server.ca_file)
+    context = ssl_context(server.ca_file)
     channel = await deferToThread(_channel_class)
     return partial(channel, server.url, headers, context, clock)
 

@@ -36,7 +36,7 @@ class Admission:
         :raises ProtocolViolation: it is not to be understood in one way only; answer 400.
         """
         rule = self._destination.credentials.rule
-        request, judged = self._destination.familiar.find(head) or self._judge(head)
+        request, judged = self._judge(head)
         if self._name != rule.host or request.host not in (rule.host, f"{rule.host}:{rule.port}"):
             why = "the CONNECT request, the TLS handshake and the Host header name different hosts"
             return request, Refusal(403, "host-mismatch", why)
@@ -94,10 +94,7 @@ class Admission:
 
     def _judge(self, head: bytes) -> tuple[Request, Forward | Refusal]:
         request = read_request(head)
-        judged = judge(request.head, self._destination.credentials)
-        if isinstance(judged, Forward):
-            self._destination.familiar.remember(head, request, judged)
-        return request, judged
+        return request, judge(request.head, self._destination.credentials)
 
 
 def _end(method: str, length: int | None) -> bytes:

@@ -27,6 +27,8 @@ class AgentConnection(Protocol):
         self._shared, self._reader = shared, ConnectReader()
         self._until = shared.recorder.now() + shared.limits.head_seconds
         self._refused = False
+        self._tls: Protocol | None = None
+        """What the connection carries once it is a tunnel."""
 
     def connectionMade(self) -> None:
         connections, limits = self._shared.connections, self._shared.limits
@@ -35,6 +37,9 @@ class AgentConnection(Protocol):
             self._refuse(Refusal(503, "too-many-connections", f"at most {limits.connections} connections at a time"))
 
     def dataReceived(self, data: bytes) -> None:
+        if self._tls is not None:
+            self._tls.dataReceived(data)
+            return
         if self._refused:
             return
         try:
@@ -48,7 +53,10 @@ class AgentConnection(Protocol):
                 self._decide(asked)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._shared.connections.remove(self)
+        if self._tls is not None:
+            self._tls.connectionLost(reason)
+        else:
+            self._shared.connections.remove(self)
 
     def check(self, now: float) -> None:
         """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
@@ -81,9 +89,7 @@ class AgentConnection(Protocol):
         tunnel = Tunnel(self._shared, destination)
         tls = destination.side.wrap(tunnel)
         self._shared.connections.replace(self, tunnel)
-        # From here on the transport talks to TLS. What it calls are these two.
-        self.dataReceived = tls.dataReceived  # type: ignore[method-assign]
-        self.connectionLost = tls.connectionLost  # type: ignore[method-assign]
+        self._tls = tls
         tls.makeConnection(self.transport)
         if rest:
             tls.dataReceived(rest)

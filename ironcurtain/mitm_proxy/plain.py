@@ -6,8 +6,8 @@ import typing
 from typing import Any
 
 from twisted.internet.interfaces import IHandshakeListener
-from twisted.internet.protocol import Protocol, connectionDone
-from twisted.python.failure import Failure
+from twisted.internet.protocol import Factory
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 
 
 class Side(typing.Protocol):
@@ -20,27 +20,17 @@ class Side(typing.Protocol):
 class PlainSide:
     """Our side without TLS. Who is at a loopback address can only be named by the one who configured it."""
 
-    def wrap(self, protocol: Protocol) -> Protocol:
+    def __init__(self) -> None:
+        self._factory: WrappingFactory[_Plain] = WrappingFactory(Factory())
+
+    def wrap(self, protocol: Any) -> ProtocolWrapper:
         """See :class:`Side`."""
-        return _Plain(protocol)
+        return _Plain(self._factory, protocol)
 
 
-class _Plain(Protocol):
+class _Plain(ProtocolWrapper):
     """Passes everything on, and says at once that the handshake is over."""
-
-    def __init__(self, above: Protocol) -> None:
-        self._above = above
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.transport, name)  # as Twisted's own wrappers of transports do
 
     def makeConnection(self, transport: Any) -> None:
         super().makeConnection(transport)
-        self._above.makeConnection(self)
-        IHandshakeListener(self._above).handshakeCompleted()
-
-    def dataReceived(self, data: bytes) -> None:
-        self._above.dataReceived(data)
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._above.connectionLost(reason)
+        IHandshakeListener(self.wrappedProtocol).handshakeCompleted()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from twisted.internet.defer import Deferred, succeed
 
-from ironcurtain.mitm_proxy.familiar import FamiliarHeads
 from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
@@ -32,7 +31,6 @@ class Destination:
     side: ServerSide
     pool: Pool
     key_forms: KeyForms
-    familiar: FamiliarHeads = field(default_factory=FamiliarHeads)
 
 
 class Connection(typing.Protocol):

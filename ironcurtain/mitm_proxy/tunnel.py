@@ -74,7 +74,7 @@ class Tunnel(Protocol):
         self.choked = False
 
     def handshakeCompleted(self) -> None:
-        self._admission = Admission(self._shared, self._destination, self.transport.server_name)
+        self._admission = Admission(self._shared, self._destination, self._server_name())
         self.transport.registerProducer(FlowSignal(self._choke), True)
         self._wait_for_head()
 
@@ -107,7 +107,11 @@ class Tunnel(Protocol):
     def abort(self) -> None:
         """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
         if self.transport.connected:
-            self.transport.abortConnection()
+            self.transport.transport.abortConnection()  # without a goodbye: half a message must not seem to be whole
+
+    def _server_name(self) -> str:
+        """:returns: the host that the agent named in the handshake (SNI), in lower case; empty if it named none."""
+        return (self.transport.getHandle().get_servername() or b"").decode("ascii", "replace").lower()
 
     # What the exchange calls.
 

@@ -58,6 +58,9 @@ class Upstream(Protocol):
         return below
 
     def handshakeCompleted(self) -> None:
+        """The certificate is valid; Twisted's TLS calls this, too, after it has found that it is for another name."""
+        if self._tls.disconnecting:
+            return
         self._tls.registerProducer(FlowSignal(self._full), True)
         self.ready.callback(self)
 
@@ -82,7 +85,7 @@ class Upstream(Protocol):
     def abort(self) -> None:
         """Close at once."""
         if self.connected:
-            self._tls.abortConnection()
+            self._tls.transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
         if self.user is None:

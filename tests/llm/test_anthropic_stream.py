@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.http.sse import EventParser, ServerEvent
 from ironcurtain.llm.anthropic_stream import AnthropicReply
 from ironcurtain.llm.model import (
     Block,
@@ -21,7 +22,6 @@ from ironcurtain.llm.model import (
     Usage,
     UsageSeen,
 )
-from ironcurtain.llm.sse import EventParser, ServerEvent
 from tests.model_stub.anthropic import error_event, events
 from tests.model_stub.replies import Answer, Content, Raw, Text, Thinking, Tool
 

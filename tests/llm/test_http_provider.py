@@ -13,6 +13,7 @@ from twisted.logger import capturedLogs, eventAsText
 from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 
+from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.http_provider import HttpProvider
 from ironcurtain.llm.model import (
@@ -32,7 +33,6 @@ from ironcurtain.llm.model import (
     UsageSeen,
 )
 from ironcurtain.llm.retry import RetryPolicy
-from ironcurtain.llm.trust import VerifyingPolicy
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.certificates import Authority

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.llm.sse import EventParser, ServerEvent
+from ironcurtain.http.sse import EventParser, ServerEvent
 
 TEXT = st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=20)
 NAME = TEXT.filter(lambda text: text.strip() == text and text != "")

@@ -1,0 +1,1 @@
+"""HTTP as several packages need it: trust, connections, and event streams."""

@@ -1,0 +1,60 @@
+"""Connections of treq's that are not kept, of which the log is quiet, and that can be closed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
+from twisted.web.client import HTTPConnectionPool
+from zope.interface import implementer
+
+
+class QuietConnectionPool(HTTPConnectionPool):
+    """Connections of which the log does not say each time that a factory starts and stops."""
+
+    def getConnection(self, key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[Any]:
+        """See :class:`~twisted.web.client.HTTPConnectionPool`."""
+        return super().getConnection(key, _QuietEndpoint(endpoint))
+
+
+class RequestConnectionPool(QuietConnectionPool):
+    """
+    The connections of one request and its retries, none of them kept for later.
+
+    An ``Agent`` gives no way to close its connection at once: a polite end of TLS waits for the other side, which may
+    have stalled. So this remembers them.
+    """
+
+    def __init__(self, reactor: Any) -> None:
+        super().__init__(reactor, persistent=False)
+        self._opened: list[Any] = []
+
+    def getConnection(self, key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[Any]:
+        """See :class:`~twisted.web.client.HTTPConnectionPool`."""
+        return super().getConnection(key, endpoint).addCallback(self._remember)
+
+    def _remember(self, connection: Any) -> Any:
+        self._opened.append(connection)
+        return connection
+
+    def drop(self) -> None:
+        """Close every connection at once."""
+        for connection in self._opened:
+            # Twisted's TLS cannot be told to abort once the connection is gone.
+            if connection.state != "CONNECTION_LOST":
+                connection.transport.abortConnection()
+        self._opened.clear()
+
+
+@implementer(IStreamClientEndpoint)
+class _QuietEndpoint:
+    def __init__(self, endpoint: IStreamClientEndpoint) -> None:
+        self._endpoint = endpoint
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:
+        """See :class:`~twisted.internet.interfaces.IStreamClientEndpoint`."""
+        factory: Any = protocolFactory
+        factory.noisy = False
+        return self._endpoint.connect(factory)
