@@ -11,15 +11,28 @@ from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
 from ironcurtain.loop.echo import Event
-from ironcurtain.loop.scan import BATCH, EVENTS_LIMIT
-from ironcurtain.loop.scan_wire import Begin, End, Found, Order, Output, Read, Reply, Resize, Said, Typed, reply_reader
+from ironcurtain.loop.scan_wire import (
+    BATCH,
+    EVENTS_LIMIT,
+    Begin,
+    End,
+    Found,
+    Order,
+    Output,
+    Read,
+    Reply,
+    Resize,
+    Said,
+    Typed,
+    reply_reader,
+)
 from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.worker import Worker, WorkerReactor
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.loop.scan_worker")
 
 BATCH_SECONDS = 0.2
-"""How long less than :data:`~ironcurtain.loop.scan.BATCH` waits to be sent, so that events are seen as they come."""
+"""How long less than a :data:`~ironcurtain.loop.scan_wire.BATCH` waits to be sent."""
 
 BEHIND_LIMIT = 32 * 1024 * 1024
 """Most bytes of output that are not read yet (our choice); then the program is held back until half of them are."""

@@ -10,11 +10,22 @@ from typing import Annotated
 
 import msgspec
 
-from ironcurtain.loop.scan import EVENT_LIMIT, KEPT
 from ironcurtain.terminal.frames import MessageReader
 
+KEPT = 256 * 1024
+"""Most characters of output that are kept as text: a long conversation."""
+
+EVENT_LIMIT = 64 * 1024
+"""Most characters of an event."""
+
+EVENTS_LIMIT = 1000
+"""Most events of one iteration; later ones are left out."""
+
+BATCH = 64 * 1024
+"""How many bytes of output are sent together."""
+
 ORDER_LIMIT = 32 * 1024 * 1024
-"""Most bytes of an order (our choice: a prompt has 4 MiB at most, and events are added to it)."""
+"""Most bytes of an order: a prompt has 4 MiB at most, and events are added to it."""
 
 REPLY_LIMIT = 4 * KEPT + 4096
 """Most bytes of an answer: the text that is kept, in UTF-8, and what is round it."""

@@ -14,9 +14,8 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.identity import ProcessIdentity, identify
 from ironcurtain.loop import scan_process
 from ironcurtain.loop.echo import Event
-from ironcurtain.loop.scan import KEPT
 from ironcurtain.loop.scan_process import ScanProcess
-from ironcurtain.loop.scan_wire import Begin, End, Found, Output, Read, Reply, Said, reply_reader, sendable
+from ironcurtain.loop.scan_wire import KEPT, Begin, End, Found, Output, Read, Reply, Said, reply_reader, sendable
 from ironcurtain.loop.scan_worker import serve
 from ironcurtain.terminal.frames import packed
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
@@ -188,7 +187,7 @@ class ServingTests(TestCase):
         with ours:
             replies = list(reply_reader().feed(ours.recv(65536)))
         text = '<event topic="a">b</event>\n\nLOOP_COMPLETE'
-        self.assertEqual(replies, [Read(len(event) + 15), Said("a", "b"), Found(True, text)])
+        self.assertEqual(replies, [Said("a", "b"), Read(len(event) + 15), Found(True, text)])
 
     def test_what_is_no_character_is_replaced(self) -> None:
         self.assertEqual(sendable("a\udcffé\ud800中"), "a\ufffd\ufffd\ufffdé\ufffd\ufffd\ufffd中")
