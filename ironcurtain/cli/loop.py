@@ -108,6 +108,11 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     from ironcurtain.loop.config import values_of
     from ironcurtain.loop.mode import choose
 
+    if json_output and action is None:
+        raise UsageError(
+            "--json is for 'ironcurtain loop config': what a loop prints is its programs' output. What became of it is "
+            "in loop.json in the session's directory"
+        )
     place = (given["workspace"] or Path.cwd()).expanduser().absolute()
     earlier = _earlier(given["resume"]) if given["resume"] else None
     if earlier is not None:
@@ -137,7 +142,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
 
 def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, earlier: SessionInfo | None) -> Effective:
     """:returns: the settings: defaults, those of the loop that goes on or the file, the flags."""
-    from ironcurtain.errors import UsageError
+    from ironcurtain.errors import ConfigurationError, UsageError
     from ironcurtain.home.layout import read_configuration
     from ironcurtain.loop.config import FILE, Layer, effective, read_file
 
@@ -153,7 +158,13 @@ def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, ear
         if text is not None:
             layer, warnings = read_file(str(path), text)
             layers.append(layer)
-    return effective(*layers, *_flags(given, command), warnings=warnings)
+    flags = _flags(given, command)
+    try:
+        return effective(*layers, *flags, warnings=warnings)
+    except ConfigurationError as e:
+        if e.source in {flag.source for flag in flags}:
+            raise UsageError(f"{e.source}: {e.detail}") from None
+        raise
 
 
 def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[Layer]:

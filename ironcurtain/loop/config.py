@@ -7,6 +7,7 @@ The file has the keys of Ralph's. Keys of his that mean nothing here are named, 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ ALIKE = 0.8
 
 RALPHS = frozenset(("cli.prompt_mode", "event_loop.cancellation_promise"))
 """Keys of Ralph's that are no slips of the pen, though they are so much alike ones that mean something here."""
+
+_LIMIT, _EMPTY = re.compile(r"Expected `\w+` (?P<how>[<>]=?) (?P<limit>\S+)"), re.compile(r"Expected `str` matching .*")
+_COMPARED = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
@@ -208,7 +212,14 @@ def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -
         try:
             convert(source, _nested({name: value}), LoopSettings)
         except ConfigurationError as e:
-            raise ConfigurationError(source, e.detail, field=name, line=lines.get(name)) from None
+            raise ConfigurationError(source, _in_words(e.detail), field=name, line=lines.get(name)) from None
+
+
+def _in_words(detail: str) -> str:
+    """:param detail: the library's, of a value that its type allows, but not its limits."""
+    if (limit := _LIMIT.fullmatch(detail)) is not None:
+        return f"must be {_COMPARED[limit['how']]} {float(limit['limit']):g}"
+    return "must not be empty" if _EMPTY.fullmatch(detail) else detail
 
 
 def _build(values: Mapping[str, Any]) -> LoopSettings:

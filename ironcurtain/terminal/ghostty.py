@@ -139,7 +139,7 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
         return (text.removesuffix(screen), screen) if screen else (f"{text}\n", "")
 
     def _plain(self, tag: str) -> str:
-        """:param tag: where it begins: ``active``, the screen; or ``screen``, all that is kept (the library's names)."""
+        """:param tag: the library's: ``active`` for the screen, ``screen`` for all that is kept."""
         columns, rows = self.size
         options, selection = init_sized("GhosttyTerminalSelectionFormatOptions"), init_sized("GhosttySelection")
         selection.start, selection.end = self.ref(0, 0, tag)[0], self.ref(columns - 1, rows - 1)[0]
