@@ -1,5 +1,5 @@
 """
-The promise that ends a loop, and events, in text; and what only repeats the prompt. Pure.
+The promise that ends a loop, and events, in text; and what only repeats the prompt.
 
 A prompt usually names the promise, and screens of agents show the prompt. What repeats it has the words of the prompt
 round the promise. They are compared as words: how a screen wraps, quotes and frames them does not matter.
@@ -34,7 +34,7 @@ _WRAPPING = re.compile(r"[\s│┃|║▌▏▐]+")
 _FRAME = re.compile(r"^[\s│┃|║▌▏]*|[\s│┃|║▐]*$", re.MULTILINE)
 
 
-class Event(msgspec.Struct, frozen=True):
+class LoopEvent(msgspec.Struct, frozen=True):
     """
     What an agent says to the next iteration, as ``<event topic="...">...</event>``.
 
@@ -111,12 +111,12 @@ class Echo:
             _common(b[::-1], before[::-1]) + _common(a, after) >= min(ALIKE, len(a) + len(b)) for b, a in self._places
         )
 
-    def repeats_event(self, event: Event) -> bool:
+    def repeats_event(self, event: LoopEvent) -> bool:
         """:returns: whether an event stands in the prompt."""
         return (event.topic, event.words) in self._events
 
 
-def events_in(text: str, cut_topics: bool = True) -> list[Event]:
+def events_in(text: str, cut_topics: bool = True) -> list[LoopEvent]:
     """
     :param cut_topics: whether topics count that go on in the next line.
     :returns: the events in a text, in their order.
@@ -124,7 +124,7 @@ def events_in(text: str, cut_topics: bool = True) -> list[Event]:
     if "</event" not in text:
         return []
     return [
-        Event(" ".join(match["topic"].split()), _FRAME.sub("", match["payload"]).strip())
+        LoopEvent(" ".join(match["topic"].split()), _FRAME.sub("", match["payload"]).strip())
         for match in _EVENT.finditer(text)
         if cut_topics or "\n" not in match["topic"]
     ]

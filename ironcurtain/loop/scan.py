@@ -1,4 +1,4 @@
-"""Find in a program's output what ends a loop, and what the next iteration should know. Pure."""
+"""Find in a program's output what ends a loop, and what the next iteration should know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ironcurtain.loop.echo import REACH, Echo, Event, Promise, events_in
+from ironcurtain.loop.echo import REACH, Echo, LoopEvent, Promise, events_in
 from ironcurtain.loop.scan_wire import EVENT_LIMIT, EVENTS_LIMIT, KEPT
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.model import sane_size
@@ -165,7 +165,7 @@ class Scanner:
         promise: Promise,
         prompt: str,
         size: tuple[int, int] | None,
-        on_event: Callable[[Event], None] = lambda event: None,
+        on_event: Callable[[LoopEvent], None] = lambda event: None,
     ) -> None:
         self._promise, self._on_event = promise, on_event
         self._echo, self._typed_echo = Echo(promise), Echo(promise)
@@ -176,7 +176,7 @@ class Scanner:
         self._promised = False
         self._shown: set[str] = set()
         self._known: set[tuple[str, str]] = set()
-        self.events: list[Event] = []
+        self.events: list[LoopEvent] = []
 
     def feed(self, data: bytes) -> None:
         """Take output, cut anywhere."""
@@ -254,7 +254,7 @@ class Scanner:
                     self._find_event(event)
             gists = {event.gist for event in events}
 
-    def _find_event(self, event: Event) -> None:
+    def _find_event(self, event: LoopEvent) -> None:
         fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
         known = event.spaced in self._known or len(self.events) >= EVENTS_LIMIT
         if fits and not known and not self._echo.repeats_event(event):

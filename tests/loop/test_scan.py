@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.loop.echo import Event, Promise
+from ironcurtain.loop.echo import LoopEvent, Promise
 from ironcurtain.loop.scan import Scanner
 from ironcurtain.loop.scan_wire import KEPT
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
@@ -159,7 +159,7 @@ class EventTests(SynchronousTestCase):
     """What the next iteration is told."""
 
     def test_they_are_found(self) -> None:
-        done = Event("build.done", "Task completed")
+        done = LoopEvent("build.done", "Task completed")
         for output in (
             b'<event topic="build.done">Task completed</event>',
             b"<event topic='build.done'>Task completed</event>",
@@ -200,12 +200,12 @@ class EventTests(SynchronousTestCase):
             for line in ("", "x" * 40):
                 scanner = scan(f'{line}\r\n<event topic="{topic}">b</event>'.encode())
                 scanner.end()
-                self.assertEqual(scanner.events, [Event("build is done", "b")], (topic, line))
+                self.assertEqual(scanner.events, [LoopEvent("build is done", "b")], (topic, line))
 
     def test_one_whose_lines_reach_the_margin_is_one(self) -> None:
         scanner = scan(b'<event topic="a">\r\n' + b"x" * 40 + b"\r\ny\r\n</event>\r\n")
         scanner.end()
-        self.assertEqual(scanner.events, [Event("a", "x" * 40 + "\ny")])
+        self.assertEqual(scanner.events, [LoopEvent("a", "x" * 40 + "\ny")])
 
     def test_one_in_a_frame_that_reaches_the_margin_is_one(self) -> None:
         rows = ['<event topic="a">', "the first half of", "what is to be said", "</event>"]
@@ -213,7 +213,7 @@ class EventTests(SynchronousTestCase):
         for step in (0, 7):
             scanner = scan(output.encode(), step=step)
             scanner.end()
-            self.assertEqual(scanner.events, [Event("a", "the first half of\nwhat is to be said")])
+            self.assertEqual(scanner.events, [LoopEvent("a", "the first half of\nwhat is to be said")])
 
     def test_one_that_is_longer_than_the_screen(self) -> None:
         lines = [f"line {n}" for n in range(200)]
@@ -225,20 +225,20 @@ class EventTests(SynchronousTestCase):
         output = b'\x1b[H\x1b[J<event topic="a">b</event>\r\n'
         scanner = scan(output * 9)
         scanner.end()
-        self.assertEqual(scanner.events, [Event("a", "b")])
+        self.assertEqual(scanner.events, [LoopEvent("a", "b")])
 
     def test_they_come_as_they_are_seen(self) -> None:
-        heard: list[Event] = []
+        heard: list[LoopEvent] = []
         scanner = Scanner(Promise(PROMISE), PROMPT, SIZE, heard.append)
         scanner.feed(b'<event topic="a">b</event>\r\n')
         scanner.feed(b"x\r\n" * 20)
-        self.assertEqual(heard, [Event("a", "b")])
+        self.assertEqual(heard, [LoopEvent("a", "b")])
 
     def test_those_of_the_prompt_do_not_count(self) -> None:
         prompt = 'Say <event topic="build.done">what you did</event> and print LOOP_COMPLETE.'
         scanner = scan(prompt.encode() + b'\r\n<event topic="build.done">all</event>\r\n', prompt)
         scanner.end()
-        self.assertEqual(scanner.events, [Event("build.done", "all")])
+        self.assertEqual(scanner.events, [LoopEvent("build.done", "all")])
 
     def test_near_misses(self) -> None:
         for output in (
@@ -284,7 +284,7 @@ class ManyLinesTests(SynchronousTestCase):
         output = b'<event topic="a">never closed\r\n' + b"some line\x1b[K\r\n" * 4000 + b'<event topic="b">c</event>'
         scanner = scan(output, step=100)
         scanner.end()
-        self.assertEqual(scanner.events, [Event("b", "c")])
+        self.assertEqual(scanner.events, [LoopEvent("b", "c")])
 
     def test_an_event_that_is_too_long(self) -> None:
         scanner = scan(b'<event topic="a">' + b"some line of a build\r\n" * 5000 + b"</event>\r\n" + b"\r\n" * 50)
