@@ -19,6 +19,147 @@ from ironcurtain.terminal.ending import Ending
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import LocalPty, find_program, how
 
+PROMPT = "{prompt}"
+"""Stands for the prompt in a command; where it does not stand, see :func:`prepare`."""
+
+ARGUMENT_LIMIT = 128 * 1024 - 1
+"""Most bytes of one argument (Linux: MAX_ARG_STRLEN, with the NUL at the end)."""
+
+BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
+    "claude": {
+        IterationMode.HEADLESS: ("claude", "--dangerously-skip-permissions", "--print"),
+        IterationMode.INTERACTIVE: ("claude", "--", PROMPT),
+        IterationMode.OBSERVE: ("claude", "--dangerously-skip-permissions", "--print", "--", PROMPT),
+    },
+    "codex": {
+        IterationMode.HEADLESS: (
+            "codex",
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "-",
+        ),
+        IterationMode.INTERACTIVE: ("codex", "--", PROMPT),
+        IterationMode.OBSERVE: (
+            *("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+            *("--", PROMPT),
+        ),
+    },
+    "gemini": {
+        IterationMode.HEADLESS: ("gemini", "--yolo"),
+        IterationMode.INTERACTIVE: ("gemini", f"--prompt-interactive={PROMPT}"),
+        IterationMode.OBSERVE: ("gemini", "--yolo", f"--prompt={PROMPT}"),
+    },
+    "opencode": {
+        IterationMode.HEADLESS: ("opencode", "run"),
+        IterationMode.INTERACTIVE: ("opencode", f"--prompt={PROMPT}"),
+        IterationMode.OBSERVE: ("opencode", "run", "--", PROMPT),
+    },
+}
+"""
+The known ones. Where nobody can answer, they are told to ask nobody; where somebody sits at the terminal, they ask.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommand:
+    """
+    A command with its prompt.
+
+    :param stdin: for its standard input, where that is a pipe.
+    """
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+
+
+def known_command(backend: str, mode: IterationMode) -> tuple[str, ...]:
+    """
+    :returns: the command of a known backend.
+    :raises UsageError: it is not known.
+    """
+    if backend not in BACKENDS:
+        raise UsageError(f"there is no backend {backend!r}: choose one of {', '.join(BACKENDS)}, or give a command")
+    return BACKENDS[backend][mode]
+
+
+def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> PreparedCommand:
+    """
+    Give a command its prompt: in place of ``{prompt}``; else on standard input, and in a terminal as the last argument.
+
+    :raises UsageError: the prompt cannot be an argument.
+    """
+    if not any(PROMPT in word for word in command):
+        if mode is IterationMode.HEADLESS:
+            return PreparedCommand(tuple(command), prompt.encode("utf-8", "replace"))
+        command = (*command, PROMPT)
+    if "\0" in prompt or len(prompt.encode("utf-8", "replace")) > ARGUMENT_LIMIT:
+        raise UsageError(
+            "the prompt is too long for an argument, or holds a NUL byte: let it name a file, or use --no-pty"
+        )
+    return PreparedCommand(tuple(word.replace(PROMPT, prompt) for word in command))
+
+
+_NO_INPUT = ("/bin/sh", "-c", 'exec "$@" </dev/null', "sh")
+"""Runs a command in its terminal, with its standard input at the end."""
+
+
+class HostBackend:
+    """
+    :param backend: the name of a known one.
+    :param command: in place of it; may be empty.
+    :param environ: of the commands.
+    :param directory: where they run.
+    """
+
+    def __init__(
+        self, reactor: Any, backend: str, command: tuple[str, ...], environ: Mapping[str, str], directory: str
+    ) -> None:
+        self._reactor, self._backend, self._command = reactor, backend, command
+        self._environ, self._directory = environ, directory
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self._command[0] if self._command else self._backend
+
+    where = "on this machine, with all that you may do"
+
+    def shown(self, mode: IterationMode) -> tuple[str, ...]:
+        """:returns: the command without its prompt."""
+        return self._command or known_command(self._backend, mode)
+
+    def check(self, mode: IterationMode) -> None:
+        """:raises NotFound: there is no such command."""
+        find_program(self.shown(mode)[0], self._environ, self._directory)
+
+    async def start(self) -> None:
+        """Nothing is needed."""
+
+    async def stop(self) -> None:
+        """Nothing is left."""
+
+    async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
+        """Start the command."""
+        prepared = prepare(self.shown(task.mode), task.mode, task.prompt)
+        environ = {**self._environ, **task.environ}
+        if not task.in_terminal:
+            command = PipedCommand(self._reactor, self._reactor)
+            command.owner = owner
+            command.spawn(prepared.argv, environ, self._directory, prepared.stdin)
+            task.stream.begin(command)
+            return command
+        pty = LocalPty(self._reactor, self._reactor)
+        pty.owner = owner
+        argv = prepared.argv if task.mode is IterationMode.INTERACTIVE else (*_NO_INPUT, *prepared.argv)
+        pty.spawn(argv, environ, self._directory, *task.size)
+        task.stream.begin(pty, pty)
+        return pty
+
+    def cost(self) -> float | None:
+        """:returns: nobody knows."""
+        return None
+
 
 class PipedCommand:
     """
@@ -113,145 +254,3 @@ class _Command(ProcessProtocol):
 
     def processEnded(self, reason: Failure) -> None:
         self._command.over(reason)
-
-
-PROMPT = "{prompt}"
-"""Stands for the prompt in a command; where it does not stand, see :func:`prepare`."""
-
-ARGUMENT_LIMIT = 128 * 1024 - 1
-"""Most bytes of one argument (Linux: MAX_ARG_STRLEN, with the NUL at the end)."""
-
-BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
-    "claude": {
-        IterationMode.HEADLESS: ("claude", "--dangerously-skip-permissions", "--print"),
-        IterationMode.INTERACTIVE: ("claude", "--", PROMPT),
-        IterationMode.OBSERVE: ("claude", "--dangerously-skip-permissions", "--print", "--", PROMPT),
-    },
-    "codex": {
-        IterationMode.HEADLESS: (
-            "codex",
-            "exec",
-            "--skip-git-repo-check",
-            "--dangerously-bypass-approvals-and-sandbox",
-            "-",
-        ),
-        IterationMode.INTERACTIVE: ("codex", "--", PROMPT),
-        IterationMode.OBSERVE: (
-            *("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
-            *("--", PROMPT),
-        ),
-    },
-    "gemini": {
-        IterationMode.HEADLESS: ("gemini", "--yolo"),
-        IterationMode.INTERACTIVE: ("gemini", f"--prompt-interactive={PROMPT}"),
-        IterationMode.OBSERVE: ("gemini", "--yolo", f"--prompt={PROMPT}"),
-    },
-    "opencode": {
-        IterationMode.HEADLESS: ("opencode", "run"),
-        IterationMode.INTERACTIVE: ("opencode", f"--prompt={PROMPT}"),
-        IterationMode.OBSERVE: ("opencode", "run", "--", PROMPT),
-    },
-}
-"""
-The known ones. Where nobody can answer, they are told to ask nobody; where somebody sits at the terminal, they ask.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedCommand:
-    """
-    A command with its prompt.
-
-    :param stdin: for its standard input, where that is a pipe.
-    """
-
-    argv: tuple[str, ...]
-    stdin: bytes = b""
-
-
-def known(backend: str, mode: IterationMode) -> tuple[str, ...]:
-    """
-    :returns: the command of a known backend.
-    :raises UsageError: it is not known.
-    """
-    if backend not in BACKENDS:
-        raise UsageError(f"there is no backend {backend!r}: choose one of {', '.join(BACKENDS)}, or give a command")
-    return BACKENDS[backend][mode]
-
-
-def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> PreparedCommand:
-    """
-    Give a command its prompt: in place of ``{prompt}``; else on standard input, and in a terminal as the last argument.
-
-    :raises UsageError: the prompt cannot be an argument.
-    """
-    if not any(PROMPT in word for word in command):
-        if mode is IterationMode.HEADLESS:
-            return PreparedCommand(tuple(command), prompt.encode("utf-8", "replace"))
-        command = (*command, PROMPT)
-    if "\0" in prompt or len(prompt.encode("utf-8", "replace")) > ARGUMENT_LIMIT:
-        raise UsageError(
-            "the prompt is too long for an argument, or holds a NUL byte: let it name a file, or use --no-pty"
-        )
-    return PreparedCommand(tuple(word.replace(PROMPT, prompt) for word in command))
-
-
-_NO_INPUT = ("/bin/sh", "-c", 'exec "$@" </dev/null', "sh")
-"""Runs a command in its terminal, with its standard input at the end."""
-
-
-class HostBackend:
-    """
-    :param backend: the name of a known one.
-    :param command: in place of it; may be empty.
-    :param environ: of the commands.
-    :param directory: where they run.
-    """
-
-    def __init__(
-        self, reactor: Any, backend: str, command: tuple[str, ...], environ: Mapping[str, str], directory: str
-    ) -> None:
-        self._reactor, self._backend, self._command = reactor, backend, command
-        self._environ, self._directory = environ, directory
-
-    @property
-    def name(self) -> str:
-        """For people."""
-        return self._command[0] if self._command else self._backend
-
-    where = "on this machine, with all that you may do"
-
-    def shown(self, mode: IterationMode) -> tuple[str, ...]:
-        """:returns: the command without its prompt."""
-        return self._command or known(self._backend, mode)
-
-    def check(self, mode: IterationMode) -> None:
-        """:raises NotFound: there is no such command."""
-        find_program(self.shown(mode)[0], self._environ, self._directory)
-
-    async def start(self) -> None:
-        """Nothing is needed."""
-
-    async def stop(self) -> None:
-        """Nothing is left."""
-
-    async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
-        """Start the command."""
-        prepared = prepare(self.shown(task.mode), task.mode, task.prompt)
-        environ = {**self._environ, **task.environ}
-        if not task.in_terminal:
-            command = PipedCommand(self._reactor, self._reactor)
-            command.owner = owner
-            command.spawn(prepared.argv, environ, self._directory, prepared.stdin)
-            task.stream.begin(command)
-            return command
-        pty = LocalPty(self._reactor, self._reactor)
-        pty.owner = owner
-        argv = prepared.argv if task.mode is IterationMode.INTERACTIVE else (*_NO_INPUT, *prepared.argv)
-        pty.spawn(argv, environ, self._directory, *task.size)
-        task.stream.begin(pty, pty)
-        return pty
-
-    def cost(self) -> float | None:
-        """:returns: nobody knows."""
-        return None

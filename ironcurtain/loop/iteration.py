@@ -13,8 +13,11 @@ from ironcurtain.loop.model import RunOutcome
 from ironcurtain.loop.scan_wire import ScanResult
 from ironcurtain.terminal.model import Ended
 
+INTERRUPTED_SECONDS = 2.0
+"""How long the end of the output is waited for once somebody has interrupted it."""
 
-class Idle:
+
+class IdleTimer:
     """
     :param limit: how many seconds without activity are too many; 0: none are.
     :param now: in seconds, from any clock that does not go back.
@@ -30,10 +33,6 @@ class Idle:
     def left(self, now: float) -> float | None:
         """:returns: seconds until it is too long, not negative; 0: it is; ``None``: it never will be."""
         return max(0.0, self._active + self._limit - now) if self._limit else None
-
-
-INTERRUPTED_SECONDS = 2.0
-"""How long the end of the output is waited for once somebody has interrupted it."""
 
 
 class EndableProgram(Protocol):
@@ -86,7 +85,7 @@ class IterationMonitor:
         self._clock, self._show, self._last_active = clock, show, active
         self._reader, self._in_order = reader, in_order
         self.began = clock.seconds()
-        self._idle = Idle(idle_seconds, self.began)
+        self._idle = IdleTimer(idle_seconds, self.began)
         self._idle_seconds, self._limit_seconds = idle_seconds, limit_seconds
         self._program: EndableProgram | None = None
         self._timers: dict[str, IDelayedCall] = {}

@@ -1,4 +1,4 @@
-"""The loop on disk: what became of each iteration, and what the next one is told. Pure, but for its files."""
+"""The files of a loop: its prompt, what became of each iteration, and what the next one is told."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ironcurtain.loop.model import Iteration, LoopState
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Roots, open_regular, parent, require_regular
 
+VERSION = 1
+"""Of ``loop.json``; others are refused."""
+
 PROMPT_LIMIT = 4 * 1024 * 1024
-"""Most bytes of a prompt ; more than any model takes."""
+"""Most bytes of a prompt: more than any model takes."""
 
 TOLD_LIMIT = 32 * 1024
-"""
-Most characters of events that the next prompt repeats: an agent could else make it too long to be given to anybody. All of
-them are in the file.
-"""
+"""Most characters of events that the next prompt repeats; all of them are in the file."""
 
 
 def read_prompt(text: str, path: Path, workspace: Path) -> str:
@@ -81,10 +81,6 @@ def _open(path: Path, workspace: Path) -> int:
             return open_regular(directory, name, place.path, os.O_RDONLY)
     finally:
         roots.close()
-
-
-VERSION = 1
-"""Of ``loop.json``; others are refused."""
 
 
 def read_state(path: Path) -> LoopState:

@@ -17,8 +17,8 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import SessionPaths
 from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured, read_file, values_of
 from ironcurtain.loop.echo import LoopEvent
-from ironcurtain.loop.host import ARGUMENT_LIMIT, BACKENDS, PROMPT, known, prepare
-from ironcurtain.loop.iteration import Idle
+from ironcurtain.loop.host import ARGUMENT_LIMIT, BACKENDS, PROMPT, known_command, prepare
+from ironcurtain.loop.iteration import IdleTimer
 from ironcurtain.loop.model import (
     Iteration,
     IterationMode,
@@ -75,17 +75,17 @@ class IdleTests(SynchronousTestCase):
     """A timer that others start again."""
 
     def test_it_runs_from_the_last_activity(self) -> None:
-        idle = Idle(30, 100)
+        idle = IdleTimer(30, 100)
         self.assertEqual((idle.left(100), idle.left(129)), (30, 1))
         idle.active(129)
         self.assertEqual((idle.left(158.5), idle.left(159), idle.left(1000)), (0.5, 0, 0))
 
     def test_never(self) -> None:
-        self.assertIsNone(Idle(0, 100).left(10**9))
+        self.assertIsNone(IdleTimer(0, 100).left(10**9))
 
     @given(st.floats(0.1, 100), st.lists(st.floats(0, 1000)), st.floats(0, 2000))
     def test_only_the_latest_counts(self, limit: float, times: list[float], now: float) -> None:
-        idle = Idle(limit, 0)
+        idle = IdleTimer(limit, 0)
         for time in times:
             idle.active(time)
         self.assertEqual(idle.left(now) == 0, max([0.0, *times]) + limit <= now)
@@ -151,10 +151,10 @@ class BackendTests(SynchronousTestCase):
     def test_known_ones(self) -> None:
         for name in BACKENDS:
             for mode in IterationMode:
-                has = any(PROMPT in word for word in known(name, mode))
+                has = any(PROMPT in word for word in known_command(name, mode))
                 self.assertEqual(has, mode is not IterationMode.HEADLESS)
         with self.assertRaises(UsageError):
-            known("kiro", IterationMode.HEADLESS)
+            known_command("kiro", IterationMode.HEADLESS)
 
 
 class PromptTests(SynchronousTestCase):
