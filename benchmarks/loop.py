@@ -7,7 +7,7 @@ run side by side and get keys in turns, once all that starts with a session is u
 
     python -m benchmarks.loop [--megabytes 20] [--rounds 3] [--keys 10000]
 
-The bars: 0.9 of script's throughput, and 1.3 times its latency at the median.
+The goals: at least 0.5 of its throughput, and at most 2 times its latency at the median.
 """
 
 from __future__ import annotations

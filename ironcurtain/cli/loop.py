@@ -12,7 +12,7 @@ import click
 from ironcurtain.cli.output import as_json, home, print_settings
 
 if TYPE_CHECKING:
-    from ironcurtain.loop.config import Effective, Layer
+    from ironcurtain.loop.config import LoopConfiguration, SettingsLayer
     from ironcurtain.session.model import SessionInfo
 
 _COMMAND = "ironcurtain.loop.command"
@@ -106,8 +106,13 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     """
     from ironcurtain.errors import UsageError
     from ironcurtain.loop.config import values_of
-    from ironcurtain.loop.mode import choose
+    from ironcurtain.loop.model import choose_mode
 
+    if json_output and action is None:
+        raise UsageError(
+            "--json is for 'ironcurtain loop config': what a loop prints is its programs' output. What became of it is "
+            "in loop.json in the session's directory"
+        )
     place = (given["workspace"] or Path.cwd()).expanduser().absolute()
     earlier = _earlier(given["resume"]) if given["resume"] else None
     if earlier is not None:
@@ -117,7 +122,9 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     found = _effective(given, ctx.meta[_COMMAND], place, earlier)
     settings = found.settings
     cli = settings.cli
-    mode = choose(cli.pty_mode, cli.pty_interactive, pty=given["pty"], observe=given["observe"], no_pty=given["no_pty"])
+    mode = choose_mode(
+        cli.pty_mode, cli.pty_interactive, pty=given["pty"], observe=given["observe"], no_pty=given["no_pty"]
+    )
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if action == "config":
@@ -128,23 +135,27 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     if settings.event_loop.max_cost_usd is not None and not settings.loop.agent:
         raise UsageError("--max-cost needs --agent: nobody knows what a command of this machine costs")
     from ironcurtain.cli.looping import Looping
-    from ironcurtain.loop.kind import Options
+    from ironcurtain.loop.kind import LoopOptions
 
     explicit = given["idle_timeout"] is not None or (earlier is not None and earlier.options["loop"]["idle_always"])
-    options = Options(settings=values_of(settings), mode=mode, idle_seconds=cli.idle_timeout_secs, idle_always=explicit)
+    options = LoopOptions(
+        settings=values_of(settings), mode=mode, idle_seconds=cli.idle_timeout_secs, idle_always=explicit
+    )
     raise SystemExit(Looping(home(), options, place, earlier.id if earlier else "").run())
 
 
-def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, earlier: SessionInfo | None) -> Effective:
+def _effective(
+    given: dict[str, Any], command: tuple[str, ...], place: Path, earlier: SessionInfo | None
+) -> LoopConfiguration:
     """:returns: the settings: defaults, those of the loop that goes on or the file, the flags."""
-    from ironcurtain.errors import UsageError
+    from ironcurtain.errors import ConfigurationError, UsageError
     from ironcurtain.home.layout import read_configuration
-    from ironcurtain.loop.config import FILE, Layer, effective, read_file
+    from ironcurtain.loop.config import FILE, SettingsLayer, configured, read_file
 
-    layers: list[Layer] = []
+    layers: list[SettingsLayer] = []
     warnings: tuple[str, ...] = ()
     if earlier is not None:
-        layers.append(Layer(f"session {earlier.number}", earlier.options["loop"]["settings"]))
+        layers.append(SettingsLayer(f"session {earlier.number}", earlier.options["loop"]["settings"]))
     if earlier is None or given["config_file"] is not None:
         path = given["config_file"] or place / FILE
         text = read_configuration(path)
@@ -153,11 +164,17 @@ def _effective(given: dict[str, Any], command: tuple[str, ...], place: Path, ear
         if text is not None:
             layer, warnings = read_file(str(path), text)
             layers.append(layer)
-    return effective(*layers, *_flags(given, command), warnings=warnings)
+    flags = _flags(given, command)
+    try:
+        return configured(*layers, *flags, warnings=warnings)
+    except ConfigurationError as e:
+        if e.source in {flag.source for flag in flags}:
+            raise UsageError(f"{e.source}: {e.detail}") from None
+        raise
 
 
-def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[Layer]:
-    from ironcurtain.loop.config import Layer
+def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[SettingsLayer]:
+    from ironcurtain.loop.config import SettingsLayer
 
     # What its directory is now, it stays: an agent may make a link of a directory in its workspace.
     if (file := given["prompt_file"]) is not None:
@@ -176,14 +193,14 @@ def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[Layer]:
         "loop.command": ("the words after --", list(command) or None),
         "loop.git_checkpoint": ("--git-checkpoint", given["git_checkpoint"] or None),
     }
-    layers = [Layer(flag, {name: value}) for name, (flag, value) in values.items() if value is not None]
+    layers = [SettingsLayer(flag, {name: value}) for name, (flag, value) in values.items() if value is not None]
     if given["pty"] or given["observe"]:
         flag = "--observe" if given["observe"] else "--pty"
-        layers.append(Layer(flag, {"cli.pty_mode": True, "cli.pty_interactive": not given["observe"]}))
+        layers.append(SettingsLayer(flag, {"cli.pty_mode": True, "cli.pty_interactive": not given["observe"]}))
     elif given["no_pty"]:
-        layers.append(Layer("--no-pty", {"cli.pty_mode": False}))
+        layers.append(SettingsLayer("--no-pty", {"cli.pty_mode": False}))
     if file is not None and given["prompt"] is None:
-        layers.append(Layer("--prompt-file", {"event_loop.prompt": ""}))
+        layers.append(SettingsLayer("--prompt-file", {"event_loop.prompt": ""}))
     return layers
 
 

@@ -20,6 +20,10 @@ HELD_LIMIT = 256 * 1024
 """Most bytes typed to a program that reads nothing, before no more keys are read (our choice: a large paste)."""
 
 
+SAVE_TITLE, RESTORE_TITLE = b"\x1b[22;2t", b"\x1b[23;2t"
+"""The window's title is put on the terminal's stack, and taken from it (xterm's ctlseqs, XTWINOPS)."""
+
+
 class LoopTerminal:
     """
     Joins the local terminal with the loop's.
@@ -33,19 +37,20 @@ class LoopTerminal:
         self._keys = Keys((INTERRUPT, QUIT))
         self._attachment: Attachment | None = None
         self._held: int | None = None
-        self._begun = False
+        self._begun = self._over = False
 
     def begin(self, hub: Hub) -> None:
         """Show it. Its size is the program's."""
         self._guard.begin(OUTPUT)
         self._terminal.begin(self)
+        self._terminal.write(SAVE_TITLE)
         self._attachment = hub.attach(self, Mode.DRIVE, *self._terminal.size())
 
     async def left(self) -> None:
         """Be as before."""
         if self._attachment is not None:
             self._attachment.detach()
-        self._terminal.close(None)
+        self.ended("", None)
         if not self._terminal.closed.called:
             await self._terminal.closed
         await self._guard.end()
@@ -87,7 +92,10 @@ class LoopTerminal:
 
     def ended(self, reason: str, status: int | None) -> None:
         """For the hub: the loop is over."""
-        self._terminal.close(status)
+        if not self._over:
+            self._over = True
+            self._terminal.write(RESTORE_TITLE)
+            self._terminal.close(status)
 
     def _type(self, data: bytes) -> None:
         if not self._listens or self._attachment is None:

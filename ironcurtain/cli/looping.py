@@ -25,10 +25,8 @@ from ironcurtain.cli.stream_writer import StreamWriter
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.loop.agent import LoopAgent
-from ironcurtain.loop.kind import NAME, Options
-from ironcurtain.loop.mode import Mode
-from ironcurtain.loop.model import EXIT_STATUS
-from ironcurtain.loop.report import HEADER, rows, sentence
+from ironcurtain.loop.kind import NAME, LoopOptions
+from ironcurtain.loop.model import EXIT_STATUS, Iteration, IterationMode, LoopState, RunOutcome
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.session.model import SessionRequest
@@ -51,7 +49,7 @@ class Looping:
     :param resume: id of the session that goes on; empty: a new one.
     """
 
-    def __init__(self, home: Home, options: Options, place: Path, resume: str) -> None:
+    def __init__(self, home: Home, options: LoopOptions, place: Path, resume: str) -> None:
         self._home, self._options, self._place, self._resume = home, options, place, resume
         self._agent: LoopAgent | None = None
         self._signals: list[int] = []
@@ -76,7 +74,7 @@ class Looping:
     async def _main(self, reactor: Any) -> int:
         self._fall_back()
         size = None
-        if self._options.mode is not Mode.HEADLESS:
+        if self._options.mode is not IterationMode.HEADLESS:
             size = LocalTerminal(reactor, OUTPUT).size()
         request = SessionRequest(
             NAME,
@@ -108,7 +106,7 @@ class Looping:
 
     def _fall_back(self) -> None:
         """Without a terminal to show it on, or one to be had, there is none."""
-        if self._options.mode is Mode.HEADLESS:
+        if self._options.mode is IterationMode.HEADLESS:
             return
         if not os.isatty(OUTPUT):
             self.say("warning: PTY mode requested but stdout is not a TTY, falling back to headless")
@@ -120,7 +118,7 @@ class Looping:
                 self.say(f"error: no terminal can be opened ({e.strerror}), falling back to headless")
             else:
                 return
-        self._options = msgspec.structs.replace(self._options, mode=Mode.HEADLESS)
+        self._options = msgspec.structs.replace(self._options, mode=IterationMode.HEADLESS)
 
     async def _go(self, reactor: Any, session: Session) -> int:
         agent = session.agent
@@ -130,7 +128,7 @@ class Looping:
         session.events.watch(lambda: self._heard(session))
         hub, terminal = agent.terminal, None
         if hub is not None:
-            terminal = LoopTerminal(reactor, agent, listens=self._options.mode is Mode.INTERACTIVE)
+            terminal = LoopTerminal(reactor, agent, listens=self._options.mode is IterationMode.INTERACTIVE)
             terminal.begin(hub)
         for descriptor in (OUTPUT, ERRORS):
             filled = partial(self._filled, descriptor)
@@ -205,3 +203,35 @@ class Looping:
     def _refused(self, error: OSError) -> None:
         if self._agent is not None:
             self._agent.interrupt(f"its output can go nowhere: {error.strerror}")
+
+
+HEADER = ("N", "OUTCOME", "STATUS", "SECONDS", "COST", "EVENTS", "COMMIT", "WHY")
+
+SHOWN = 20
+"""Most iterations that are listed (our choice); of a longer loop, the last ones."""
+
+
+def rows(state: LoopState) -> list[tuple[str, ...]]:
+    """:returns: the table below :data:`HEADER`."""
+    return [_row(iteration) for iteration in state.iterations[-SHOWN:]]
+
+
+def sentence(state: LoopState, reason: str) -> str:
+    """:returns: how it ended; what stands in the reason is to be escaped."""
+    count = len(state.iterations)
+    cost = f", ${state.cost:.2f}" if any(each.cost is not None for each in state.iterations) else ""
+    return f"{count} iteration{'s' * (count != 1)} in {state.seconds:.1f} s{cost}: {reason}."
+
+
+def _row(iteration: Iteration) -> tuple[str, ...]:
+    cut_off = iteration.outcome is RunOutcome.RUNNING  # the loop is over, and never heard of its end
+    return (
+        str(iteration.number),
+        "cut off" if cut_off else iteration.outcome,
+        "-" if iteration.status is None else str(iteration.status),
+        "-" if cut_off else f"{iteration.seconds:.1f}",
+        "-" if iteration.cost is None else f"${iteration.cost:.4f}",
+        str(iteration.events),
+        iteration.commit[:9] or "-",
+        one_line(iteration.reason, 60) or "-",
+    )

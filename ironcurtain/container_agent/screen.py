@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
@@ -22,12 +24,20 @@ from ironcurtain.session.parts import Core
 from ironcurtain.session.recording import open_recording
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, ScreenModel
+from ironcurtain.terminal.sequences import SEQUENCE
+from ironcurtain.text.display import one_line
 
 BUDGET_SECONDS = 1.0
 """How often the budget of time is looked at."""
 
 TASK_LIMIT = 100_000
 """Most bytes of a task: the program gets it as one argument, of which Linux allows 131071 bytes (execve(2))."""
+
+STOPPED = 128 + signal.SIGTERM
+"""Exit status of a program that we ended: one for all agents, whatever each makes of being ended."""
+
+BLANK_SECONDS = 1.0
+"""How long the screen stays blank before it says that the agent starts."""
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """What the terminal can do, for the program: what all terminals of today can."""
@@ -49,6 +59,42 @@ class ScreenMaking:
     place: Callable[[Facts], None]
     orient: Callable[[], Awaitable[str]]
     screen: Callable[[int, int], ScreenModel]
+
+
+class StartNotice:
+    """
+    Passes a program's output on. As long as that shows nothing, the screen says that the program starts.
+
+    :param hub: of the terminal.
+    """
+
+    def __init__(self, hub: Hub, clock: IReactorTime, name: str) -> None:
+        self._hub, self._clock = hub, clock
+        self._line = f"\x1b7\x1b[2m{one_line(name, 60)} starts ...\x1b[0m".encode()
+        self._timer: IDelayedCall | None = clock.callLater(BLANK_SECONDS, self._say)
+
+    def received(self, data: bytes) -> None:
+        """For the terminal: the program's output."""
+        if self._timer is not None:
+            self.close()
+            if not SEQUENCE.sub(b"", data).strip():
+                self._timer = self._clock.callLater(BLANK_SECONDS, self._say)
+        self._hub.received(data)
+
+    def input_full(self, full: bool) -> None:
+        """For the terminal."""
+        self._hub.input_full(full)
+
+    def close(self) -> None:
+        """Say nothing more, and erase what was said. Harmless the second time."""
+        timer, self._timer = self._timer, None
+        if timer is not None and timer.active():
+            timer.cancel()
+        elif timer is not None:
+            self._hub.received(b"\x1b8\x1b[K")
+
+    def _say(self) -> None:
+        self._hub.received(self._line)
 
 
 class ScreenAgent:
@@ -74,6 +120,7 @@ class ScreenAgent:
         self._stream = ContainerTerminal(making.engine, *size)
         self._container: ScreenedContainer | None = None
         self._stopping = False
+        self._notice: StartNotice | None = None
         self._began = 0.0
         self._looking = LoopingCall(self._traffic.look)
         self._looking.clock = core.services.clock
@@ -95,11 +142,14 @@ class ScreenAgent:
         self._traffic.begin()
         spec = await self._making.spec(waiting(command), environment)
         self._making.place(replace(self._facts, orientation=await self._making.orient()))
-        self.terminal = self._stream.owner = hub = self._hub()
+        self.terminal = hub = self._hub()
+        notice = StartNotice(hub, self._core.services.clock, self._adapter.display_name)
+        self._notice = self._stream.owner = notice
         self._container = ScreenedContainer(self._making.engine, spec, self._stream, self._ended)
         try:
             findings = await self._container.start()
         except BaseException:
+            notice.close()
             hub.ended(Ended(None, "it did not start"))
             raise
         self._core.audit.append("container", containerId=self._container.id, checked=[f.what for f in findings])
@@ -136,8 +186,9 @@ class ScreenAgent:
         took = round((self._core.services.clock.seconds() - self._began) * 1000, 1)
         self._core.audit.append("run-end", status=ended.status, durationMs=took, reason=ended.reason)
         why = "the session was ended" if self._stopping else _reason(ended)
-        if self.terminal is not None:
-            self.terminal.ended(Ended(ended.status, why))
+        if self.terminal is not None and self._notice is not None:
+            self._notice.close()
+            self.terminal.ended(Ended(STOPPED if self._stopping else ended.status, why))
         if not self._stopping:
             self._core.end(why)
 

@@ -11,19 +11,25 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import NotFound, SessionError, Unavailable, UsageError
-from ironcurtain.loop.backend import Backend, Owner, Running, Task
+from ironcurtain.loop.backend import IterationTask, LoopBackend, OutputHandler, RunningProgram
 from ironcurtain.loop.checkpoint import Checkpoints
 from ironcurtain.loop.config import LoopSettings
-from ironcurtain.loop.course import Limits, over
-from ironcurtain.loop.echo import Event, Promise
-from ironcurtain.loop.iteration import Watch
-from ironcurtain.loop.mode import Mode
-from ironcurtain.loop.model import EXIT_STATUS, Ending, Iteration, LoopState, Outcome
-from ironcurtain.loop.prompt import read_prompt, with_events
+from ironcurtain.loop.echo import LoopEvent, Promise
+from ironcurtain.loop.iteration import IterationMonitor
+from ironcurtain.loop.model import (
+    EXIT_STATUS,
+    Iteration,
+    IterationMode,
+    LoopEnding,
+    LoopLimits,
+    LoopState,
+    RunOutcome,
+    loop_end,
+)
 from ironcurtain.loop.scan_process import ScanProcess
-from ironcurtain.loop.scan_wire import Begin, sendable
-from ironcurtain.loop.stage import Front, Streams, Terminal
-from ironcurtain.loop.state import Journal
+from ironcurtain.loop.scan_wire import ScanBegin, sendable
+from ironcurtain.loop.stage import LoopFrontEnd, StreamStage, TerminalStage
+from ironcurtain.loop.state import Journal, read_prompt, with_events
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
@@ -48,8 +54,8 @@ class LoopAgent:
         core: Core,
         reactor: Any,
         settings: LoopSettings,
-        backend: Backend,
-        mode: Mode,
+        backend: LoopBackend,
+        mode: IterationMode,
         idle_seconds: float,
         checkpoints: Checkpoints | None,
     ) -> None:
@@ -60,14 +66,14 @@ class LoopAgent:
         self._limits = _limits(settings, core)
         self._journal = Journal(core.paths)
         self._first = len(self._journal.state.iterations) + 1
-        self._terminal: Terminal | None = None
-        self._stage: Terminal | Streams | None = None
+        self._terminal: TerminalStage | None = None
+        self._stage: TerminalStage | StreamStage | None = None
         self._reader: ScanProcess | None = None
-        self._watch: Watch | None = None
+        self._watch: IterationMonitor | None = None
         self._interrupts = Interrupts()
         self._interrupted = ""
-        self._starting: Deferred[Running] | None = None
-        self._loop: Deferred[tuple[Ending, str]] | None = None
+        self._starting: Deferred[RunningProgram] | None = None
+        self._loop: Deferred[tuple[LoopEnding, str]] | None = None
 
     @property
     def terminal(self) -> Hub | None:
@@ -97,7 +103,7 @@ class LoopAgent:
             await self._checkpoints.check()
         self._journal.open()
         await self._backend.start()
-        if self._mode is not Mode.HEADLESS:
+        if self._mode is not IterationMode.HEADLESS:
             try:
                 await self._open_terminal()
             except BaseException:
@@ -111,17 +117,17 @@ class LoopAgent:
         Both take much of the processor when they start, which what the first program does shall not have to share.
         """
         size = self._core.request.terminal or (80, 24)
-        self._terminal = Terminal(self._core, self._reactor, size, f"loop: {self._backend.name}")
+        self._terminal = TerminalStage(self._core, self._reactor, size, f"loop: {self._backend.name}")
         self._reader = self._make_reader(self._terminal)
         await self._terminal.hub.text()
 
-    def run(self, front: Front) -> Deferred[tuple[Ending, str]]:
+    def run(self, front: LoopFrontEnd) -> Deferred[tuple[LoopEnding, str]]:
         """
         Go round until the end.
 
         :returns: why it ended, and that in words; fails if it cannot go on.
         """
-        self._stage = self._terminal or Streams(front)
+        self._stage = self._terminal or StreamStage(front)
         self._loop = Deferred.fromCoroutine(self._run(self._stage))
         return self._loop
 
@@ -135,7 +141,7 @@ class LoopAgent:
         if self._starting is not None:
             self._starting.cancel()
         elif self._watch is not None:
-            self._watch.end(Outcome.INTERRUPTED, reason, at_once=at_once)
+            self._watch.end(RunOutcome.INTERRUPTED, reason, at_once=at_once)
 
     def pressed(self, key: str) -> Action:
         """
@@ -162,7 +168,7 @@ class LoopAgent:
         if self._loop is not None and not self._loop.called:
             await self._ended()
         elif self._terminal is not None:
-            self._terminal.close(EXIT_STATUS[Ending.INTERRUPTED], self._interrupted)
+            self._terminal.close(EXIT_STATUS[LoopEnding.INTERRUPTED], self._interrupted)
         if self._reader is not None:
             self._reader.lost("is not needed")
         await self._backend.stop()
@@ -182,8 +188,8 @@ class LoopAgent:
         """:returns: what all iterations cost, as far as that is known."""
         return Usage(cost=self.state.cost or None, token_tracking_available=False)
 
-    async def _run(self, stage: Terminal | Streams) -> tuple[Ending, str]:
-        ending, reason = Ending.FAILURES, "it could not go on"
+    async def _run(self, stage: TerminalStage | StreamStage) -> tuple[LoopEnding, str]:
+        ending, reason = LoopEnding.FAILURES, "it could not go on"
         try:
             while (found := self._over()) is None:
                 await self._iterate(stage, len(self.state.iterations) + 1)
@@ -199,14 +205,16 @@ class LoopAgent:
             finally:
                 stage.close(EXIT_STATUS[ending], reason)
 
-    def _over(self) -> tuple[Ending, str] | None:
+    def _over(self) -> tuple[LoopEnding, str] | None:
         if self._interrupted:
-            return Ending.INTERRUPTED, self._interrupted
-        return over(self.state, self._limits, self._first)
+            return LoopEnding.INTERRUPTED, self._interrupted
+        return loop_end(self.state, self._limits, self._first)
 
-    async def _iterate(self, stage: Terminal | Streams, number: int) -> None:
+    async def _iterate(self, stage: TerminalStage | StreamStage, number: int) -> None:
         prompt = with_events(self._prompt(), self.state.events)
-        iteration = Iteration(number=number, outcome=Outcome.RUNNING, started_at=timestamp(self._core.services.now()))
+        iteration = Iteration(
+            number=number, outcome=RunOutcome.RUNNING, started_at=timestamp(self._core.services.now())
+        )
         self._journal.begin(iteration, prompt)
         self._begin(stage, number)
         watch, reader, ended = await self._work(stage, prompt, number)
@@ -226,14 +234,14 @@ class LoopAgent:
         self._journal.end(iteration, reader.events, self._core.services.redactor.text(watch.text))
         self._end(stage, iteration)
 
-    def _begin(self, stage: Terminal | Streams, number: int) -> None:
+    def _begin(self, stage: TerminalStage | StreamStage, number: int) -> None:
         command = list(self._backend.shown(self._mode))
         self._core.audit.append("iteration", number=number, mode=str(self._mode), command=command)
         self._core.emit(events.TurnStarted(turn=number, message=f"iteration {number}"))
         stage.mark(f"iteration {number}")
         stage.say(f"iteration {number} of at most {self._limits.iterations}: {self._backend.name}")
 
-    def _end(self, stage: Terminal | Streams, iteration: Iteration) -> None:
+    def _end(self, stage: TerminalStage | StreamStage, iteration: Iteration) -> None:
         self._core.audit.append(
             "iteration-end",
             number=iteration.number,
@@ -244,43 +252,47 @@ class LoopAgent:
             cost=iteration.cost,
             commit=iteration.commit,
         )
-        failed = iteration.outcome is Outcome.FAILED
+        failed = iteration.outcome is RunOutcome.FAILED
         error = (iteration.reason or "failed") if failed else ""
         self._core.emit(events.TurnFinished(turn=iteration.number, answer=str(iteration.outcome), error=error))
         why = f": {iteration.reason}" if iteration.reason else ""
         stage.say(f"iteration {iteration.number}: {iteration.outcome} after {iteration.seconds:.1f} s{why}")
 
-    async def _work(self, stage: Terminal | Streams, prompt: str, number: int) -> tuple[Watch, ScanProcess, Ended]:
+    async def _work(
+        self, stage: TerminalStage | StreamStage, prompt: str, number: int
+    ) -> tuple[IterationMonitor, ScanProcess, Ended]:
         try:
             return await self._try(stage, prompt, number, self._mode)
         except NoPty as e:
             self._core.log_line("loop", f"no terminal: {e}")
             stage.say(f"error: {e}; falling back to headless for this iteration")
-            return await self._try(stage, prompt, number, Mode.HEADLESS)
+            return await self._try(stage, prompt, number, IterationMode.HEADLESS)
 
     async def _try(
-        self, stage: Terminal | Streams, prompt: str, number: int, mode: Mode
-    ) -> tuple[Watch, ScanProcess, Ended]:
-        piped = mode is Mode.HEADLESS
+        self, stage: TerminalStage | StreamStage, prompt: str, number: int, mode: IterationMode
+    ) -> tuple[IterationMonitor, ScanProcess, Ended]:
+        piped = mode is IterationMode.HEADLESS
         stream = stage.stream
         reader, self._reader = self._reader or self._make_reader(stage), None
-        reader.begin(Begin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size))
+        reader.begin(ScanBegin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size))
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
-        watch = Watch(self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage))
-        stream.listens = mode is Mode.INTERACTIVE
+        watch = IterationMonitor(
+            self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage)
+        )
+        stream.listens = mode is IterationMode.INTERACTIVE
 
-        owner = Owner(watch.received, stage.complained, stage.input_full)
-        task = Task(prompt, mode, self._environ(number), stage.size, stream)
+        owner = OutputHandler(watch.received, stage.complained, stage.input_full)
+        task = IterationTask(prompt, mode, self._environ(number), stage.size, stream)
         self._starting = Deferred.fromCoroutine(self._backend.run(task, owner))
         try:
-            running: Running = await self._starting
+            running: RunningProgram = await self._starting
         except (CancelledError, NotFound, Unavailable, SessionError, UsageError) as e:
             if isinstance(e, NoPty) or (isinstance(e, CancelledError) and not self._interrupted):
                 reader.lost("is not needed")
                 raise
             if self._interrupted:
-                watch.end(Outcome.INTERRUPTED, self._interrupted)
+                watch.end(RunOutcome.INTERRUPTED, self._interrupted)
             return watch, reader, Ended(None if self._interrupted else 1, str(e))
         except BaseException:
             reader.lost("is not needed")
@@ -293,15 +305,15 @@ class LoopAgent:
         stage.settle()
         return watch, reader, ended
 
-    def _make_reader(self, stage: Terminal | Streams) -> ScanProcess:
+    def _make_reader(self, stage: TerminalStage | StreamStage) -> ScanProcess:
         return ScanProcess(self._reactor, lambda event: self._event(stage, event), stage.stream.hold_back)
 
-    def _active(self, stage: Terminal | Streams) -> tuple[float, bool]:
+    def _active(self, stage: TerminalStage | StreamStage) -> tuple[float, bool]:
         """What waits for a person is not idle."""
         typed, held_up = stage.active()
         return typed, held_up or bool(self._core.escalations.pending())
 
-    def _event(self, stage: Terminal | Streams, event: Event) -> None:
+    def _event(self, stage: TerminalStage | StreamStage, event: LoopEvent) -> None:
         redactor = self._core.services.redactor
         payload = redactor.live(" ".join(event.payload.split()))
         self._core.audit.append("loop-event", topic=event.topic, payload=event.payload)
@@ -309,7 +321,7 @@ class LoopAgent:
         if self._terminal is None:  # in a terminal it is on the screen already
             stage.say(f"event {event.topic}: {payload}")
 
-    async def _checkpoint(self, stage: Terminal | Streams, number: int) -> str:
+    async def _checkpoint(self, stage: TerminalStage | StreamStage, number: int) -> str:
         if self._checkpoints is None:
             return ""
         commit, problem = await self._checkpoints.commit(f"Loop iteration {number}")
@@ -330,8 +342,8 @@ class LoopAgent:
         }
 
 
-def _limits(settings: LoopSettings, core: Core) -> Limits:
+def _limits(settings: LoopSettings, core: Core) -> LoopLimits:
     chosen, budget = settings.event_loop, core.services.settings.budget
     seconds = budget.seconds if chosen.max_runtime_seconds is None else chosen.max_runtime_seconds
     cost = budget.cost if chosen.max_cost_usd is None else chosen.max_cost_usd
-    return Limits(chosen.max_iterations, seconds, cost, chosen.max_consecutive_failures)
+    return LoopLimits(chosen.max_iterations, seconds, cost, chosen.max_consecutive_failures)

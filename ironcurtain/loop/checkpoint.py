@@ -24,7 +24,7 @@ from ironcurtain.terminal.pty import find_program
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0
-"""How long one git command may take (our choice: large trees on slow disks)."""
+"""How long one git command may take : enough for large trees on slow disks."""
 
 OUTPUT_LIMIT = 64 * 1024
 

@@ -1,5 +1,5 @@
 """
-How a loop runs: defaults, then ``ralph.yml``, then the command line; each value knows where it came from. Pure.
+How a loop runs: defaults, then ``ralph.yml``, then the command line; each value knows where it came from.
 
 The file has the keys of Ralph's. Keys of his that mean nothing here are named, so that nobody relies on them.
 """
@@ -7,6 +7,7 @@ The file has the keys of Ralph's. Keys of his that mean nothing here are named, 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +24,13 @@ FILE = "ralph.yml"
 """The file that is read where no other one is named."""
 
 ALIKE = 0.8
-"""How alike a key must be to one that exists to count as a slip of the pen (our choice, of at most 1)."""
+"""How alike a key must be to one that exists to count as a slip of the pen; at most 1."""
 
 RALPHS = frozenset(("cli.prompt_mode", "event_loop.cancellation_promise"))
 """Keys of Ralph's that are no slips of the pen, though they are so much alike ones that mean something here."""
+
+_LIMIT, _EMPTY = re.compile(r"Expected `\w+` (?P<how>[<>]=?) (?P<limit>\S+)"), re.compile(r"Expected `str` matching .*")
+_COMPARED = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
@@ -38,7 +42,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     pass
 
 
-class EventLoop(_Section, frozen=True):
+class EventLoopSettings(_Section, frozen=True):
     """
     What is repeated, and until when.
 
@@ -59,11 +63,11 @@ class EventLoop(_Section, frozen=True):
     max_consecutive_failures: Count = 3
 
 
-class Cli(_Section, frozen=True):
+class CliSettings(_Section, frozen=True):
     """
     What runs.
 
-    :param backend: a name from :mod:`ironcurtain.loop.backends`.
+    :param backend: a name from :mod:`ironcurtain.loop.host`.
     :param pty_mode: whether it gets a terminal.
     :param pty_interactive: whether it gets what is typed there.
     :param idle_timeout_secs: after how long without output and keys it is ended, in a terminal; 0: never.
@@ -79,7 +83,7 @@ ONLY_FLAGS = ("loop.agent", "loop.command")
 """No file says these: an agent can change files of its workspace, and must not choose what runs outside of it."""
 
 
-class Own(_Section, frozen=True):
+class OwnSettings(_Section, frozen=True):
     """
     What Ralph does not have.
 
@@ -96,13 +100,13 @@ class Own(_Section, frozen=True):
 class LoopSettings(_Section, frozen=True):
     """All of them."""
 
-    event_loop: EventLoop = EventLoop()
-    cli: Cli = Cli()
-    loop: Own = Own()
+    event_loop: EventLoopSettings = EventLoopSettings()
+    cli: CliSettings = CliSettings()
+    loop: OwnSettings = OwnSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class SettingsLayer:
     """
     Values from one place.
 
@@ -115,7 +119,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class LoopConfiguration:
     """
     The settings with their origins.
 
@@ -128,7 +132,7 @@ class Effective:
     warnings: tuple[str, ...] = ()
 
 
-def read_file(source: str, text: str) -> tuple[Layer, tuple[str, ...]]:
+def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
     """
     :param source: the file's name, for messages.
     :returns: what it sets; and a sentence for each key that means nothing here.
@@ -154,10 +158,10 @@ def read_file(source: str, text: str) -> tuple[Layer, tuple[str, ...]]:
         detail = "must be a file in the workspace: name another one with --prompt-file"
         name = "event_loop.prompt_file"
         raise ConfigurationError(source, detail, field=name, line=lines.get(name))
-    return Layer(source, values), tuple(warnings)
+    return SettingsLayer(source, values), tuple(warnings)
 
 
-def effective(*layers: Layer, warnings: tuple[str, ...] = ()) -> Effective:
+def configured(*layers: SettingsLayer, warnings: tuple[str, ...] = ()) -> LoopConfiguration:
     """
     :param layers: a later one wins.
     :raises ConfigurationError: a value does not fit.
@@ -168,7 +172,7 @@ def effective(*layers: Layer, warnings: tuple[str, ...] = ()) -> Effective:
         _checked(layer.source, layer.values, {})
         values.update(layer.values)
         origins.update(dict.fromkeys(layer.values, layer.source))
-    return Effective(_build(values), origins, warnings)
+    return LoopConfiguration(_build(values), origins, warnings)
 
 
 def values_of(settings: LoopSettings) -> dict[str, Any]:
@@ -208,7 +212,14 @@ def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -
         try:
             convert(source, _nested({name: value}), LoopSettings)
         except ConfigurationError as e:
-            raise ConfigurationError(source, e.detail, field=name, line=lines.get(name)) from None
+            raise ConfigurationError(source, _in_words(e.detail), field=name, line=lines.get(name)) from None
+
+
+def _in_words(detail: str) -> str:
+    """:param detail: the library's, of a value that its type allows, but not its limits."""
+    if (limit := _LIMIT.fullmatch(detail)) is not None:
+        return f"must be {_COMPARED[limit['how']]} {float(limit['limit']):g}"
+    return "must not be empty" if _EMPTY.fullmatch(detail) else detail
 
 
 def _build(values: Mapping[str, Any]) -> LoopSettings:

@@ -12,8 +12,8 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.files.removal import remove
-from ironcurtain.loop.backend import Owner, Running, Task
-from ironcurtain.loop.mode import Mode
+from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
+from ironcurtain.loop.model import IterationMode
 from ironcurtain.session.parts import Agent, Core, Kind
 from ironcurtain.session.slots import Slot
 from ironcurtain.terminal.attachment import Attachment
@@ -36,11 +36,11 @@ class ContainerBackend:
         self._running: _InContainer | None = None
         self.name = name
 
-    def shown(self, mode: Mode) -> tuple[str, ...]:
+    def shown(self, mode: IterationMode) -> tuple[str, ...]:
         """:returns: its name; what is run in the container has a record of its own."""
         return (self.name,)
 
-    def check(self, mode: Mode) -> None:
+    def check(self, mode: IterationMode) -> None:
         """The kind has looked at all before the session was made."""
 
     async def start(self) -> None:
@@ -51,7 +51,7 @@ class ContainerBackend:
         """Let others have the place."""
         self._slot.release()
 
-    async def run(self, task: Task, owner: Owner) -> Running:
+    async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
         """Start a container, and the agent in it."""
         await self._core.services.in_thread(self._forget)
         self._running = _OnScreen(self._agent(task), task, owner) if task.in_terminal else self._answering(task, owner)
@@ -62,10 +62,10 @@ class ContainerBackend:
         """:returns: what the last one used, in US dollars, as far as its requests say."""
         return self._running.cost if self._running is not None else None
 
-    def _answering(self, task: Task, owner: Owner) -> _InContainer:
+    def _answering(self, task: IterationTask, owner: OutputHandler) -> _InContainer:
         return _Answering(self._agent(task), task, owner)
 
-    def _agent(self, task: Task) -> Agent:
+    def _agent(self, task: IterationTask) -> Agent:
         services = self._core.services
         # The loop's own terminal is recorded already.
         silent = msgspec.structs.replace(services.settings.terminal, record=False)
@@ -90,7 +90,7 @@ class _InContainer:
 
     log = Logger()
 
-    def __init__(self, agent: Agent, task: Task, owner: Owner) -> None:
+    def __init__(self, agent: Agent, task: IterationTask, owner: OutputHandler) -> None:
         self._agent, self._task, self._owner = agent, task, owner
         self.done: Deferred[Ended] = Deferred()
         self._over = False

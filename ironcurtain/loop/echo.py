@@ -1,9 +1,8 @@
 """
-Tell what an agent says from what it repeats: a prompt usually names the promise that ends the loop. Pure.
+The promise that ends a loop, and events, in text; and what only repeats the prompt.
 
-Screens show prompts, terminals echo what is typed, and agents think aloud about what they were asked. What repeats the
-prompt has the prompt's words round the promise. They are compared as words: how a screen wraps, quotes and frames them
-does not matter.
+A prompt usually names the promise, and screens of agents show the prompt. What repeats it has the words of the prompt
+round the promise. They are compared as words: how a screen wraps, quotes and frames them does not matter.
 """
 
 from __future__ import annotations
@@ -14,20 +13,17 @@ from collections.abc import Sequence
 import msgspec
 
 AROUND = 3
-"""How many words on each side are compared (our choice)."""
+"""How many words on each side are compared."""
 
 REACH = 2000
-"""How many characters away they may be (our choice: frames and margins of a screen lie between)."""
+"""How many characters away they may be: frames and margins of a screen lie between."""
 
 ALIKE = 2
-"""
-How many of them, next to the promise, make it a repetition where the promise has a line for itself (our choice: one
-may be there by accident). Within a sentence one is enough.
-"""
+"""How many of them, next to the promise, make it a repetition: one may be there by accident."""
 
 _WORD = re.compile(r"\w+")
-_GLUE = r"[-./\\]"
-"""What joins words to one: between word characters, as in file names."""
+_MARKS = r"[^\w\n]*"
+"""What may stand beside the promise on its line: bullets, quotes, Markdown, frames."""
 
 _EVENT = re.compile(
     r"<event\s+(?:[\w-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*')\s+)*?topic\s*=\s*(?P<quote>[\"'])(?P<topic>[^\"'<>]*?)(?P=quote)"
@@ -38,7 +34,7 @@ _WRAPPING = re.compile(r"[\s│┃|║▌▏▐]+")
 _FRAME = re.compile(r"^[\s│┃|║▌▏]*|[\s│┃|║▐]*$", re.MULTILINE)
 
 
-class Event(msgspec.Struct, frozen=True):
+class LoopEvent(msgspec.Struct, frozen=True):
     """
     What an agent says to the next iteration, as ``<event topic="...">...</event>``.
 
@@ -66,7 +62,7 @@ class Event(msgspec.Struct, frozen=True):
 
 class Promise:
     """
-    The text that ends a loop.
+    The text that ends a loop, where it stands alone on a line.
 
     :param text: not empty; where it has spaces, there may be any, and line ends.
     :raises ValueError: it has no text.
@@ -76,55 +72,51 @@ class Promise:
         words = text.split()
         if not words:
             raise ValueError("the completion promise is empty")
-        before = rf"(?<!\w)(?<!\w{_GLUE})" if re.match(r"\w", words[0]) else ""
-        after = rf"(?!\w)(?!{_GLUE}\w)" if re.search(r"\w\Z", words[-1]) else ""
         self.text = " ".join(words)
         self.hint = words[0]
         """Wherever the promise is, this is on one line."""
-        self._pattern = re.compile(before + r"\s+".join(map(re.escape, words)) + after)
+        anywhere = r"\s+".join(map(re.escape, words))
+        self._anywhere = re.compile(anywhere)
+        self._alone = re.compile(rf"^{_MARKS}({anywhere}){_MARKS}$", re.MULTILINE)
 
-    def find(self, text: str) -> list[tuple[int, int]]:
-        """:returns: where it begins and ends, each time; never as part of another word."""
-        return [match.span() for match in self._pattern.finditer(text)] if self.hint in text else []
+    def alone(self, text: str) -> list[tuple[int, int]]:
+        """:returns: where it begins and ends, each time that no other word stands on its line."""
+        return [match.span(1) for match in self._alone.finditer(text)] if self.hint in text else []
+
+    def anywhere(self, text: str) -> list[tuple[int, int]]:
+        """:returns: where it begins and ends, each time."""
+        return [match.span() for match in self._anywhere.finditer(text)]
 
 
 class Echo:
-    """What would be a repetition of the prompt."""
+    """What would be a repetition of the prompt, or of what a person typed."""
 
     def __init__(self, promise: Promise) -> None:
         self._promise = promise
         self._places: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
         self._events: set[tuple[str, tuple[str, ...]]] = set()
 
-    def add(self, text: str, typed: bool = False) -> None:
-        """
-        :param text: a prompt, or what a person typed.
-        :param typed: the latter: a promise without any words round it is then one that the person makes.
-        """
-        places = {(_before(text[:start]), _after(text[end:])) for start, end in self._promise.find(text)}
-        self._places |= places - {((), ())} if typed else places
+    def add(self, text: str) -> None:
+        """:param text: a prompt, or a line that a person typed. If it is the promise alone, every sight repeats it."""
+        self._places |= {(_before(text[:start]), _after(text[end:])) for start, end in self._promise.anywhere(text)}
         self._events |= {(event.topic, event.words) for event in events_in(text)}
 
-    def repeats(self, text: str, start: int, end: int, cut: bool = False) -> bool:
+    def repeats(self, text: str, start: int, end: int) -> bool:
         """
         :param start: where the promise stands in a text that was shown, as does ``end``.
-        :param cut: whether the text may have begun earlier.
         :returns: whether it is there only because the prompt names it.
         """
         before, after = _before(text[:start]), _after(text[end:])
-        enough = ALIKE if _alone(text, start, end) else 1
-        if cut and not before:
-            return any(a == after[: len(a)] for _, a in self._places)
         return any(
-            _common(b[::-1], before[::-1]) + _common(a, after) >= min(enough, len(a) + len(b)) for b, a in self._places
+            _common(b[::-1], before[::-1]) + _common(a, after) >= min(ALIKE, len(a) + len(b)) for b, a in self._places
         )
 
-    def repeats_event(self, event: Event) -> bool:
+    def repeats_event(self, event: LoopEvent) -> bool:
         """:returns: whether an event stands in the prompt."""
         return (event.topic, event.words) in self._events
 
 
-def events_in(text: str, cut_topics: bool = True) -> list[Event]:
+def events_in(text: str, cut_topics: bool = True) -> list[LoopEvent]:
     """
     :param cut_topics: whether topics count that go on in the next line.
     :returns: the events in a text, in their order.
@@ -132,7 +124,7 @@ def events_in(text: str, cut_topics: bool = True) -> list[Event]:
     if "</event" not in text:
         return []
     return [
-        Event(" ".join(match["topic"].split()), _FRAME.sub("", match["payload"]).strip())
+        LoopEvent(" ".join(match["topic"].split()), _FRAME.sub("", match["payload"]).strip())
         for match in _EVENT.finditer(text)
         if cut_topics or "\n" not in match["topic"]
     ]
@@ -149,9 +141,3 @@ def _after(text: str) -> tuple[str, ...]:
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
     """:returns: with how many equal words both begin."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _alone(text: str, start: int, end: int) -> bool:
-    """:returns: whether there are no other words on the line."""
-    line = text[text.rfind("\n", 0, start) + 1 : start] + (text[end:].partition("\n")[0])
-    return _WORD.search(line) is None

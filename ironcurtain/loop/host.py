@@ -1,15 +1,104 @@
-"""Commands of this machine as a backend."""
+"""Commands of this machine as a backend: which ones, how they get the prompt, and how they run without a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.loop.backend import Owner, Running, Task
-from ironcurtain.loop.backends import known, prepare
-from ironcurtain.loop.mode import Mode
-from ironcurtain.loop.pipes import PipedCommand
-from ironcurtain.terminal.pty import LocalPty, find_program
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorProcess, IReactorTime
+from twisted.internet.protocol import ProcessProtocol
+from twisted.python.failure import Failure
+
+from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
+from ironcurtain.loop.model import IterationMode
+from ironcurtain.terminal.ending import Ending
+from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.pty import LocalPty, find_program, how
+
+PROMPT = "{prompt}"
+"""Stands for the prompt in a command; where it does not stand, see :func:`prepare`."""
+
+ARGUMENT_LIMIT = 128 * 1024 - 1
+"""Most bytes of one argument (Linux: MAX_ARG_STRLEN, with the NUL at the end)."""
+
+BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
+    "claude": {
+        IterationMode.HEADLESS: ("claude", "--dangerously-skip-permissions", "--print"),
+        IterationMode.INTERACTIVE: ("claude", "--", PROMPT),
+        IterationMode.OBSERVE: ("claude", "--dangerously-skip-permissions", "--print", "--", PROMPT),
+    },
+    "codex": {
+        IterationMode.HEADLESS: (
+            "codex",
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "-",
+        ),
+        IterationMode.INTERACTIVE: ("codex", "--", PROMPT),
+        IterationMode.OBSERVE: (
+            *("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+            *("--", PROMPT),
+        ),
+    },
+    "gemini": {
+        IterationMode.HEADLESS: ("gemini", "--yolo"),
+        IterationMode.INTERACTIVE: ("gemini", f"--prompt-interactive={PROMPT}"),
+        IterationMode.OBSERVE: ("gemini", "--yolo", f"--prompt={PROMPT}"),
+    },
+    "opencode": {
+        IterationMode.HEADLESS: ("opencode", "run"),
+        IterationMode.INTERACTIVE: ("opencode", f"--prompt={PROMPT}"),
+        IterationMode.OBSERVE: ("opencode", "run", "--", PROMPT),
+    },
+}
+"""
+The known ones. Where nobody can answer, they are told to ask nobody; where somebody sits at the terminal, they ask.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommand:
+    """
+    A command with its prompt.
+
+    :param stdin: for its standard input, where that is a pipe.
+    """
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+
+
+def known_command(backend: str, mode: IterationMode) -> tuple[str, ...]:
+    """
+    :returns: the command of a known backend.
+    :raises UsageError: it is not known.
+    """
+    if backend not in BACKENDS:
+        raise UsageError(f"there is no backend {backend!r}: choose one of {', '.join(BACKENDS)}, or give a command")
+    return BACKENDS[backend][mode]
+
+
+def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> PreparedCommand:
+    """
+    Give a command its prompt: in place of ``{prompt}``; else on standard input, and in a terminal as the last argument.
+
+    :raises UsageError: the prompt cannot be an argument.
+    """
+    if not any(PROMPT in word for word in command):
+        if mode is IterationMode.HEADLESS:
+            return PreparedCommand(tuple(command), prompt.encode("utf-8", "replace"))
+        command = (*command, PROMPT)
+    if "\0" in prompt or len(prompt.encode("utf-8", "replace")) > ARGUMENT_LIMIT:
+        raise UsageError(
+            "the prompt is too long for an argument, or holds a NUL byte: let it name a file, or use --no-pty"
+        )
+    return PreparedCommand(tuple(word.replace(PROMPT, prompt) for word in command))
+
 
 _NO_INPUT = ("/bin/sh", "-c", 'exec "$@" </dev/null', "sh")
 """Runs a command in its terminal, with its standard input at the end."""
@@ -36,11 +125,11 @@ class HostBackend:
 
     where = "on this machine, with all that you may do"
 
-    def shown(self, mode: Mode) -> tuple[str, ...]:
+    def shown(self, mode: IterationMode) -> tuple[str, ...]:
         """:returns: the command without its prompt."""
-        return self._command or known(self._backend, mode)
+        return self._command or known_command(self._backend, mode)
 
-    def check(self, mode: Mode) -> None:
+    def check(self, mode: IterationMode) -> None:
         """:raises NotFound: there is no such command."""
         find_program(self.shown(mode)[0], self._environ, self._directory)
 
@@ -50,7 +139,7 @@ class HostBackend:
     async def stop(self) -> None:
         """Nothing is left."""
 
-    async def run(self, task: Task, owner: Owner) -> Running:
+    async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
         """Start the command."""
         prepared = prepare(self.shown(task.mode), task.mode, task.prompt)
         environ = {**self._environ, **task.environ}
@@ -62,7 +151,7 @@ class HostBackend:
             return command
         pty = LocalPty(self._reactor, self._reactor)
         pty.owner = owner
-        argv = prepared.argv if task.mode is Mode.INTERACTIVE else (*_NO_INPUT, *prepared.argv)
+        argv = prepared.argv if task.mode is IterationMode.INTERACTIVE else (*_NO_INPUT, *prepared.argv)
         pty.spawn(argv, environ, self._directory, *task.size)
         task.stream.begin(pty, pty)
         return pty
@@ -70,3 +159,98 @@ class HostBackend:
     def cost(self) -> float | None:
         """:returns: nobody knows."""
         return None
+
+
+class PipedCommand:
+    """
+    One run of a command. Set :attr:`owner` before the reactor turns.
+
+    :param clock: has the same time as the reactor; the reactor itself outside of tests.
+    :ivar done: fires when it ended, and all that it wrote was received.
+    """
+
+    owner: OutputHandler
+
+    def __init__(self, reactor: IReactorProcess, clock: IReactorTime) -> None:
+        self._reactor, self._clock = reactor, clock
+        self._process: Any = None
+        self._ending = Ending(clock)
+        self.pid = 0
+        self.done: Deferred[Ended] = Deferred()
+
+    def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, stdin: bytes) -> None:
+        """
+        Start it, as the leader of a session and a process group of its own. Where the program setpriv is there, it gets
+        SIGTERM should this process be killed; one in a terminal gets SIGHUP then, without help.
+
+        :param argv: a path, or a name that is looked up in the ``PATH`` of ``environ``.
+        :param stdin: what it reads; then its input is at its end.
+        :raises NotFound: there is no such command or directory.
+        :raises Unavailable: it cannot be started.
+        """
+        program = find_program(argv[0], environ, directory)
+        if (setsid := shutil.which("setsid")) is None:
+            raise Unavailable("the program setsid is missing (Debian: apt-get install util-linux)")
+        setpriv = shutil.which("setpriv")
+        until_we_die = (setpriv, "--pdeathsig", "TERM") if setpriv is not None else ()
+        line = [setsid, *until_we_die, program, *argv[1:]]
+        try:
+            self._reactor.spawnProcess(_Command(self, stdin), setsid, line, dict(environ), directory)
+        except OSError as e:
+            raise Unavailable(f"the command cannot be started: {e.strerror}") from e
+
+    def pause(self) -> None:
+        """Give no more output for now; once the command has ended, the rest comes all the same."""
+        if not self._ending.exited:
+            self._process.pauseProducing()
+
+    def resume(self) -> None:
+        """Give output again."""
+        self._process.resumeProducing()
+
+    def stop(self) -> None:
+        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        self._ending.stop()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._ending.kill()
+
+    def started(self, process: Any) -> None:
+        """For the process: it runs, if it has not ended already."""
+        self._process, self.pid = process, int(process.pid)
+        self._ending.began(process)
+
+    def exited(self) -> None:
+        """For the process: it ended. What it started may still have its pipes."""
+        self._ending.exit(self._process.loseConnection)
+        self._process.resumeProducing()
+
+    def over(self, reason: Failure) -> None:
+        """For the process: it ended, and its pipes are closed."""
+        self._ending.over()
+        self.done.callback(how(reason))
+
+
+class _Command(ProcessProtocol):
+    transport: Any
+
+    def __init__(self, command: PipedCommand, stdin: bytes) -> None:
+        self._command, self._stdin = command, stdin
+
+    def connectionMade(self) -> None:
+        self._command.started(self.transport)
+        self.transport.write(self._stdin)
+        self.transport.closeStdin()
+
+    def outReceived(self, data: bytes) -> None:
+        self._command.owner.received(data)
+
+    def errReceived(self, data: bytes) -> None:
+        self._command.owner.complained(data)
+
+    def processExited(self, reason: Failure) -> None:
+        self._command.exited()
+
+    def processEnded(self, reason: Failure) -> None:
+        self._command.over(reason)

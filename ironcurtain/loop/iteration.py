@@ -9,16 +9,33 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
-from ironcurtain.loop.idle import Idle
-from ironcurtain.loop.model import Outcome
-from ironcurtain.loop.scan_wire import Found
+from ironcurtain.loop.model import RunOutcome
+from ironcurtain.loop.scan_wire import ScanResult
 from ironcurtain.terminal.model import Ended
 
 INTERRUPTED_SECONDS = 2.0
-"""How long the end of the output is waited for once somebody has interrupted it (our choice)."""
+"""How long the end of the output is waited for once somebody has interrupted it."""
 
 
-class Program(Protocol):
+class IdleTimer:
+    """
+    :param limit: how many seconds without activity are too many; 0: none are.
+    :param now: in seconds, from any clock that does not go back.
+    """
+
+    def __init__(self, limit: float, now: float) -> None:
+        self._limit, self._active = limit, now
+
+    def active(self, now: float) -> None:
+        """There was output, or a person's input; an earlier time than one that is known says nothing."""
+        self._active = max(self._active, now)
+
+    def left(self, now: float) -> float | None:
+        """:returns: seconds until it is too long, not negative; 0: it is; ``None``: it never will be."""
+        return max(0.0, self._active + self._limit - now) if self._limit else None
+
+
+class EndableProgram(Protocol):
     """What can be ended."""
 
     def stop(self) -> None:
@@ -28,7 +45,7 @@ class Program(Protocol):
         """End it at once."""
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """What reads the output: usually a :class:`~ironcurtain.loop.scan_process.ScanProcess`."""
 
     problem: str
@@ -36,14 +53,14 @@ class Reader(Protocol):
     def feed(self, data: bytes) -> None:
         """Take output, cut anywhere."""
 
-    def end(self, patience: float | None = None) -> Deferred[Found]:
+    def end(self, patience: float | None = None) -> Deferred[ScanResult]:
         """:returns: what it found, once all is read; does not fail."""
 
     def lost(self, why: str = "") -> None:
         """Do without it."""
 
 
-class Watch:
+class IterationMonitor:
     """
     What is kept of one iteration, and when it has to end.
 
@@ -58,7 +75,7 @@ class Watch:
     def __init__(
         self,
         clock: IReactorTime,
-        reader: Reader,
+        reader: OutputReader,
         show: Callable[[bytes], None],
         in_order: Callable[[Callable[[], None]], None],
         idle_seconds: float,
@@ -68,15 +85,15 @@ class Watch:
         self._clock, self._show, self._last_active = clock, show, active
         self._reader, self._in_order = reader, in_order
         self.began = clock.seconds()
-        self._idle = Idle(idle_seconds, self.began)
+        self._idle = IdleTimer(idle_seconds, self.began)
         self._idle_seconds, self._limit_seconds = idle_seconds, limit_seconds
-        self._program: Program | None = None
+        self._program: EndableProgram | None = None
         self._timers: dict[str, IDelayedCall] = {}
-        self.forced: tuple[Outcome, str] | None = None
+        self.forced: tuple[RunOutcome, str] | None = None
         self._reading = False
         self.text = ""
 
-    def begin(self, program: Program) -> None:
+    def begin(self, program: EndableProgram) -> None:
         """It runs."""
         self._program = program
         if self._limit_seconds is not None:
@@ -93,7 +110,7 @@ class Watch:
         self._idle.active(self._clock.seconds())
         self._in_order(partial(self._reader.feed, data))
 
-    def end(self, outcome: Outcome, reason: str, *, at_once: bool = False) -> None:
+    def end(self, outcome: RunOutcome, reason: str, *, at_once: bool = False) -> None:
         """
         End it. The first reason stays.
 
@@ -105,7 +122,7 @@ class Watch:
         elif self._reading:
             self._reader.lost("was not waited for")
 
-    async def ended(self, ended: Ended) -> tuple[Outcome, str]:
+    async def ended(self, ended: Ended) -> tuple[RunOutcome, str]:
         """:returns: what became of it, once all that it wrote is read."""
         for timer in self._timers.values():
             timer.cancel()
@@ -118,16 +135,19 @@ class Watch:
         if self.forced is not None and self._interrupted:
             return self.forced
         if self._reader.problem:
-            return Outcome.FAILED, f"what reads its output {self._reader.problem}: nobody knows whether it is done"
+            return (
+                RunOutcome.FAILED,
+                f"what reads its output {self._reader.problem}: nobody knows whether it is done",
+            )
         if found.promised:
-            return Outcome.PROMISE, "the promise was made"
+            return RunOutcome.PROMISE, "the promise was made"
         if self.forced is not None:
             return self.forced
-        return (Outcome.FAILED if ended.status else Outcome.DONE), ended.reason
+        return (RunOutcome.FAILED if ended.status else RunOutcome.DONE), ended.reason
 
     @property
     def _interrupted(self) -> bool:
-        return self.forced is not None and self.forced[0] is Outcome.INTERRUPTED
+        return self.forced is not None and self.forced[0] is RunOutcome.INTERRUPTED
 
     def _look_if_idle(self) -> None:
         now = self._clock.seconds()
@@ -135,12 +155,12 @@ class Watch:
         self._idle.active(now if held_up else typed)
         left = self._idle.left(now)
         if left == 0:
-            self.end(Outcome.IDLE, f"it was idle for {self._idle_seconds:g} s and was ended")
+            self.end(RunOutcome.IDLE, f"it was idle for {self._idle_seconds:g} s and was ended")
         elif left is not None:
             self._later("idle", left, self._look_if_idle)
 
     def _time_is_up(self) -> None:
-        self.end(Outcome.LIMIT, "the loop's time is used up")
+        self.end(RunOutcome.LIMIT, "the loop's time is used up")
 
     def _later(self, name: str, seconds: float, what: Callable[[], None]) -> None:
         def due() -> None:

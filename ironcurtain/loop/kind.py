@@ -10,12 +10,12 @@ import msgspec
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import account_home
 from ironcurtain.loop.agent import LoopAgent
-from ironcurtain.loop.backend import Backend
+from ironcurtain.loop.backend import LoopBackend
 from ironcurtain.loop.checkpoint import Checkpoints
-from ironcurtain.loop.config import Layer, LoopSettings, effective
+from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured
 from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
-from ironcurtain.loop.mode import Mode
+from ironcurtain.loop.model import IterationMode
 from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Kind, Project, Tools
@@ -26,7 +26,7 @@ _SIZE = ("COLUMNS", "LINES")
 """What a shell may have exported; programs would believe it rather than their terminal."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     What a request says about a loop.
 
@@ -36,7 +36,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     settings: dict[str, Any]
-    mode: Mode
+    mode: IterationMode
     idle_seconds: float
     idle_always: bool = False
 
@@ -98,7 +98,7 @@ class LoopKind:
         options, settings = options_of(core.request), _settings(core.request)
         environ = {name: value for name, value in self._environ.items() if name not in _SIZE}
         directory, own = str(core.workspace), settings.loop
-        backend: Backend
+        backend: LoopBackend
         if own.agent:
             backend = ContainerBackend(core, own.agent, self._contained(own.agent), tools)
         else:
@@ -107,7 +107,7 @@ class LoopKind:
         identity = git_identity(environ, None) if own.git_checkpoint else b""
         checkpoints = Checkpoints(self._reactor, directory, environ, home, identity) if own.git_checkpoint else None
         # Without a terminal, programs are often silent until they have their answer.
-        idle = options.idle_seconds if options.idle_always or options.mode is not Mode.HEADLESS else 0
+        idle = options.idle_seconds if options.idle_always or options.mode is not IterationMode.HEADLESS else 0
         return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints)
 
 
@@ -119,12 +119,12 @@ def _check_remote(request: SessionRequest) -> None:
 
 
 def _settings(request: SessionRequest) -> LoopSettings:
-    return effective(Layer("the session", options_of(request).settings)).settings
+    return configured(SettingsLayer("the session", options_of(request).settings)).settings
 
 
-def options_of(request: SessionRequest) -> Options:
+def options_of(request: SessionRequest) -> LoopOptions:
     """:raises UsageError: they are no options of a loop."""
     try:
-        return msgspec.convert(request.options["loop"], Options)
+        return msgspec.convert(request.options["loop"], LoopOptions)
     except (KeyError, msgspec.ValidationError) as e:
         raise UsageError(f"these are no options of a loop: {e}") from None

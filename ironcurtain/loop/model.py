@@ -1,15 +1,47 @@
-"""What becomes of iterations and loops, as values. Pure."""
+"""Loops and iterations as values: how one runs, how it ends, and when no further iteration comes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 
 import msgspec
 
-from ironcurtain.loop.echo import Event
+from ironcurtain.errors import UsageError
+from ironcurtain.loop.echo import LoopEvent
 
 
-class Outcome(StrEnum):
+class IterationMode(StrEnum):
+    """How the agent is run."""
+
+    HEADLESS = "headless"
+    """With pipes: the prompt on its standard input, its output as it comes."""
+
+    INTERACTIVE = "interactive"
+    """In a terminal, with the keys of the person who looks at it."""
+
+    OBSERVE = "observe"
+    """In a terminal that only shows: the agent's input is at its end."""
+
+
+def choose_mode(
+    pty_mode: bool, pty_interactive: bool, *, pty: bool = False, observe: bool = False, no_pty: bool = False
+) -> IterationMode:
+    """
+    :param pty_mode: the setting, as is ``pty_interactive``.
+    :param pty: the flag ``--pty``; so are ``observe``, which implies it, and ``no_pty``.
+    :raises UsageError: the flags contradict each other.
+    """
+    if no_pty and (pty or observe):
+        raise UsageError(f"give either --no-pty or {'--observe' if observe else '--pty'}")
+    if no_pty or not (pty or observe or pty_mode):
+        return IterationMode.HEADLESS
+    return IterationMode.OBSERVE if observe or not (pty or pty_interactive) else IterationMode.INTERACTIVE
+
+
+class RunOutcome(StrEnum):
     """How an iteration ended."""
 
     RUNNING = "running"
@@ -32,7 +64,7 @@ class Outcome(StrEnum):
     """Somebody ended it."""
 
 
-class Ending(StrEnum):
+class LoopEnding(StrEnum):
     """Why a loop ended."""
 
     PROMISE = "promise"
@@ -41,7 +73,7 @@ class Ending(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-EXIT_STATUS = {Ending.PROMISE: 0, Ending.LIMIT: 3, Ending.FAILURES: 4, Ending.INTERRUPTED: 130}
+EXIT_STATUS = {LoopEnding.PROMISE: 0, LoopEnding.LIMIT: 3, LoopEnding.FAILURES: 4, LoopEnding.INTERRUPTED: 130}
 
 
 class Iteration(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +90,7 @@ class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     number: int
-    outcome: Outcome
+    outcome: RunOutcome
     status: int | None = None
     reason: str = ""
     started_at: str
@@ -78,7 +110,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = 1
     iterations: tuple[Iteration, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[LoopEvent, ...] = ()
     ending: str = ""
     reason: str = ""
 
@@ -91,3 +123,42 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     def cost(self) -> float:
         """What they cost, as far as that is known, in US dollars."""
         return sum(iteration.cost or 0.0 for iteration in self.iterations)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLimits:
+    """
+    :param iterations: most of them.
+    :param seconds: of all of them together; ``None``: no limit.
+    :param cost: likewise, in US dollars.
+    :param failures: how many in a row may fail.
+    """
+
+    iterations: int
+    seconds: float | None = None
+    cost: float | None = None
+    failures: int = 3
+
+
+def loop_end(state: LoopState, limits: LoopLimits, first: int = 1) -> tuple[LoopEnding, str] | None:
+    """
+    :param first: number of the first iteration since the loop was started or resumed.
+    :returns: why no further iteration comes, and that in words; ``None``: one comes.
+    """
+    done = state.iterations
+    if done and done[-1].outcome is RunOutcome.PROMISE:
+        return LoopEnding.PROMISE, f"the promise was made in iteration {done[-1].number}"
+    if (failures := _failures(done, first)) >= limits.failures:
+        return LoopEnding.FAILURES, f"{failures} iterations in a row failed"
+    if limits.seconds is not None and state.seconds >= limits.seconds:
+        return LoopEnding.LIMIT, f"the time limit of {limits.seconds:g} s is reached"
+    if limits.cost is not None and state.cost >= limits.cost:
+        return LoopEnding.LIMIT, f"the cost limit of ${limits.cost:g} is reached"
+    if len(done) >= limits.iterations:
+        return LoopEnding.LIMIT, f"the limit of {limits.iterations} iterations is reached"
+    return None
+
+
+def _failures(done: Sequence[Iteration], first: int) -> int:
+    failed = takewhile(lambda each: each.outcome is RunOutcome.FAILED and each.number >= first, reversed(done))
+    return sum(1 for _ in failed)

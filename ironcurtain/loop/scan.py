@@ -1,54 +1,163 @@
-"""Find in a program's output what ends a loop, and what the next iteration should know. Pure."""
+"""Find in a program's output what ends a loop, and what the next iteration should know."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from ironcurtain.loop.echo import Echo, Event, Promise, events_in
-from ironcurtain.loop.page import Page
-from ironcurtain.loop.reader import OutputReader, only_lines
-from ironcurtain.loop.rows import Line
-from ironcurtain.terminal.sequences import plain
+from ironcurtain.loop.echo import REACH, Echo, LoopEvent, Promise, events_in
+from ironcurtain.loop.scan_wire import EVENT_LIMIT, EVENTS_LIMIT, KEPT
+from ironcurtain.terminal.ghostty import Emulator
+from ironcurtain.terminal.model import sane_size
+from ironcurtain.terminal.sequences import SEQUENCE, plain, unfinished
 
-KEPT = 256 * 1024
-"""Most characters of output that are kept as text (our choice: a long conversation)."""
+SLICE = 512
+"""How many bytes the emulator gets at once. If each of them ends a line, it still has all of them afterwards."""
 
-EVENT_LIMIT = 64 * 1024
-"""Most characters of an event (our choice)."""
+HISTORY_ROWS = 100
+"""After how many lines that have scrolled off they are taken from the emulator: with more, each look takes longer."""
 
-EVENTS_LIMIT = 1000
-"""Most events of one iteration; later ones are left out (our choice)."""
+LINE_LIMIT = 64 * 1024
+"""Most bytes of a line without a terminal; what follows is taken as another part of it."""
 
-SEEN_LIMIT = 1000
-"""Most places at which the promise is remembered to have been (our choice)."""
-
-BATCH = 64 * 1024
-"""How many bytes are worth being read at once: many lines together are read much faster than one by one."""
-
-SLICE = 4 * 1024
-"""How many bytes are read at once if they are more than lines: a screen of text, which takes some milliseconds."""
+SHOWN_LIMIT = 1000
+"""Most lines on the screen that are remembered to have been the promise."""
 
 OPEN, CLOSE = "<event", "</event"
 
-CONTEXT_LINES = 12
-"""How many lines that have scrolled off are looked at with those that follow."""
+_CHANGES = re.compile(
+    rb"\r(?!\n)|[\b\n]|\x1b(?:[78Mc]|\[(?:[\d;]*[@ADF-HJ-MPSTX`dfu]|(?P<top>\d*)[\d;]*r"
+    rb"|\?(?:[\d;]*[JK]|(?:[\d;]*;)?(?:47|1047|1049)(?:;[\d;]*)?(?P<to>[hl]))))"
+)
+"""After these, text may be lost: the cursor goes back, or something is erased, scrolled, or shown in its place."""
 
-PAGE_WIDTH, PAGE_HEIGHT = 1000, 24
-"""Of output that goes to no terminal: nothing wraps it, and what does not fit into a row goes on in the next."""
+
+class Way(NamedTuple):
+    """
+    One way to read the text that is known.
+
+    :param new: where that begins which was not looked at when it scrolled off.
+    :param certain: where that ends which has scrolled off, and changes no more.
+    """
+
+    text: str
+    new: int
+    certain: int
+
+
+class ScreenText:
+    """
+    The text on a terminal.
+
+    :param sought: what somebody looks for.
+    """
+
+    def __init__(self, columns: int, rows: int, *sought: str) -> None:
+        self.columns = columns
+        self._emulator = Emulator(columns, rows)
+        self._rare = {_rarest(each) for each in sought}
+        self._suspect = re.compile(b"|".join(re.escape(letter.encode()) for letter in self._rare))
+        self._suspicious = self._fresh = self._margins = False
+        self._rest = b""
+
+    @property
+    def alternate(self) -> bool:
+        """Whether the alternate screen is shown: nothing scrolls off that one."""
+        return self._emulator.alternate
+
+    def feed(self, data: bytes) -> Iterator[None]:
+        """Take output, cut anywhere. Stops wherever text is to be taken, since it may be lost with what follows."""
+        data = self._rest + data
+        while piece := _complete(data[:SLICE]) or data[: SLICE if len(data) > SLICE else 0]:
+            yield from self._feed_slice(piece)
+            data = data[len(piece) :]
+        self._rest = data
+        if self._emulator.history_rows:
+            yield
+
+    def finish(self) -> None:
+        """No more output comes."""
+        self._write(self._rest)
+
+    def take(self) -> tuple[str, str]:
+        """:returns: the lines that have scrolled off since the last time; and what is shown."""
+        scrolled, shown = self._emulator.history_and_screen()
+        if scrolled and self._emulator.between:
+            self._emulator.feed(b"\x1b[3J")  # erases what has scrolled off
+        elif scrolled:
+            scrolled, shown = "", scrolled + shown
+        self._fresh, self._suspicious = False, any(letter in shown for letter in self._rare)
+        return scrolled, shown
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
+        self.columns = columns
+        self._emulator.resize(columns, rows)
+
+    def _feed_slice(self, data: bytes) -> Iterator[None]:
+        at, lines_get_lost = 0, self._margins or self.alternate
+        for change in _CHANGES.finditer(data):
+            if change[0] == b"\n" and not lines_get_lost:
+                continue
+            self._write(data[at : change.start()])
+            at = change.start()
+            history = change[0].endswith((b"J", b"c", b"h")) and self._emulator.history_rows > 0
+            if history or (self._fresh and self._suspicious):
+                yield
+            if change["top"] is not None:
+                self._margins = change["top"] not in (b"", b"0", b"1")
+            lines_get_lost = lines_get_lost or self._margins or change["to"] == b"h"
+        self._write(data[at:])
+        if self._emulator.history_rows > HISTORY_ROWS:
+            yield
+
+    def _write(self, data: bytes) -> None:
+        self._emulator.feed(data)
+        self._suspicious = self._suspicious or self._suspect.search(data) is not None
+        self._fresh = self._fresh or bool(SEQUENCE.sub(b"", data).strip())
+
+
+class LineText:
+    """The text of a program that has no terminal: nothing moves, and lines that have ended stay."""
+
+    columns = 0
+    alternate = False
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[None]:
+        """Take output, cut anywhere. Stops where text is to be taken."""
+        self._rest += data
+        if b"\n" in data or len(self._rest) > LINE_LIMIT:
+            yield
+
+    def finish(self) -> None:
+        """No more output comes."""
+
+    def take(self) -> tuple[str, str]:
+        """:returns: the lines that have ended since the last time; and the one that has not."""
+        end = self._rest.rfind(b"\n") + 1
+        if not end and len(self._rest) > LINE_LIMIT:
+            end = len(self._rest) - len(unfinished(self._rest))
+        ended, self._rest = self._rest[:end], self._rest[end:]
+        return plain(ended), plain(self._rest)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """There is no terminal."""
 
 
 class Scanner:
     """
     Reads the output of one iteration.
 
-    It looks at text right before it vanishes, and at the end: then it is complete, so that a word that is still being
-    written counts for nothing.
+    It looks at text right before it may be lost, and at the end: then it is complete, so that a word that is still
+    being written counts for nothing.
 
     :param prompt: what the agent was told: what it only repeats does not count.
     :param size: columns and rows of its terminal; ``None``: it has none.
     :param on_event: gets each event once.
-    :ivar unread: how many bytes were fed and not read.
     """
 
     def __init__(
@@ -56,70 +165,35 @@ class Scanner:
         promise: Promise,
         prompt: str,
         size: tuple[int, int] | None,
-        on_event: Callable[[Event], None] = lambda event: None,
+        on_event: Callable[[LoopEvent], None] = lambda event: None,
     ) -> None:
-        self._promise, self._echo, self._on_event = promise, Echo(promise), on_event
+        self._promise, self._on_event = promise, on_event
+        self._echo, self._typed_echo = Echo(promise), Echo(promise)
         self._echo.add(prompt)
-        self._terminal = size is not None
-        columns, rows = size or (PAGE_WIDTH, PAGE_HEIGHT)
-        self._sought = promise.hint, OPEN, CLOSE
-        self._page = Page(columns, rows, self._sought, self._gone, self._look)
-        self._reader = OutputReader(self._page)
-        self._unread: deque[bytes] = deque()
-        self.unread = 0
-        self._kept: deque[Line] = deque()
-        self._kept_size = 0
-        self._begun: deque[Line] = deque()
-        self._begun_size = 0
-        self._seen: dict[tuple[int, str], bool] = {}
-        self._typed, self._typed_new = b"", False
-        self.events: list[Event] = []
+        self._output = LineText() if size is None else ScreenText(*sane_size(*size), promise.hint, OPEN, CLOSE)
+        self._kept = self._before = self._last = ""
+        self._typed = b""
+        self._promised = False
+        self._shown: set[str] = set()
         self._known: set[tuple[str, str]] = set()
+        self.events: list[LoopEvent] = []
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere; it is read later."""
-        self._unread.append(data)
-        self.unread += len(data)
-
-    def read_on(self) -> bool:
-        """
-        Read some of what was fed: as much as takes a few milliseconds.
-
-        :returns: whether more waits.
-        """
-        data = self._take()
-        if len(data) > SLICE and not only_lines(data):
-            self._unread.appendleft(data[SLICE:])
-            self.unread += len(data) - SLICE
-            data = data[:SLICE]
-        if not self._terminal:
-            data = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        self._reader.feed(data)
-        return bool(self._unread)
-
-    def _take(self) -> bytes:
-        taken: list[bytes] = []
-        size = 0
-        while self._unread and size < BATCH:
-            taken.append(self._unread.popleft())
-            size += len(taken[-1])
-        self.unread -= size
-        return b"".join(taken)
+        """Take output, cut anywhere."""
+        for _ in self._output.feed(data):
+            self._look()
 
     def typed(self, data: bytes) -> None:
         """What a person typed: its echo counts as little as that of the prompt."""
-        self._typed, self._typed_new = (self._typed + data)[-EVENT_LIMIT:], True
+        self._typed = (self._typed + data)[-EVENT_LIMIT:]
+        self._typed_echo = Echo(self._promise)
+        for line in plain(self._typed).split("\n") if self._promise.hint.encode() in self._typed else ():
+            self._typed_echo.add(line)
 
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has another size."""
-        if self._terminal:
-            self.catch_up()
-            self._page.resize(columns, rows)
-
-    def catch_up(self) -> None:
-        """Read all that was fed."""
-        while self.read_on():
-            pass
+        self._look()
+        self._output.resize(*sane_size(columns, rows))
 
     def end(self) -> bool:
         """
@@ -127,76 +201,52 @@ class Scanner:
 
         :returns: whether the promise was made.
         """
-        self.catch_up()
+        self._output.finish()
         self._look()
-        return any(self._seen.values())
+        return self._promised or bool(self._shown)
 
     def text(self) -> str:
-        """:returns: the last of the output as plain text."""
-        lines = [line.text for line in (*self._kept, *self._page.lines())]
-        return "\n".join(lines).rstrip()[-KEPT:]
+        """:returns: the last of the output as plain text, as it was looked at."""
+        return (self._kept + self._last).rstrip()[-KEPT:]
 
-    def _gone(self, lines: Sequence[Line]) -> None:
-        around = [*self._tail(), *lines]
-        texts = ["\n".join(line.text for line in lines)]
-        if True in _ways(around):
-            texts.append(_joined(around, True)[0])
-        self._kept.extend(lines)
-        self._kept_size += sum(len(line.text) + 1 for line in lines)
-        if self._begun or _any_in(texts, OPEN):
-            self._go_on(lines if self._begun else around)
-        if _any_in(texts, self._promise.hint, CLOSE):
-            self._look(len(lines))
-        if self._begun and _any_in(texts, CLOSE) and _closed(self._begun):
-            self._begun.clear()
-            self._begun_size = 0
-        while self._begun_size > 2 * EVENT_LIMIT:
-            self._begun_size -= len(self._begun.popleft().text) + 1
-        while self._kept and self._kept_size > KEPT:
-            self._kept_size -= len(self._kept.popleft().text) + 1
+    def _look(self) -> None:
+        scrolled, self._last = self._output.take()
+        before = "" if self._output.alternate else self._before
+        ways = _ways(before, scrolled, self._last, self._output.columns)
+        self._find_promise(ways)
+        self._find_events(ways)
+        if scrolled:
+            self._kept = (self._kept + scrolled)[-KEPT:]
+            begun = self._kept.rfind(OPEN, max(0, len(self._kept) - 2 * EVENT_LIMIT))
+            goes_on = begun >= 0 and CLOSE not in self._kept[begun:]
+            needed = begun if goes_on else max(0, len(self._kept) - REACH)
+            self._before = self._kept[self._kept.rfind("\n", 0, needed) + 1 :]
 
-    def _go_on(self, lines: Sequence[Line]) -> None:
-        """An event has begun in these lines, or before them."""
-        for line in lines:
-            self._begun.append(line._replace(text=line.text[-EVENT_LIMIT:]))
-            self._begun_size += len(self._begun[-1].text) + 1
+    def _find_promise(self, ways: list[Way]) -> None:
+        made: set[str] = set()
+        repeated: set[str] = set()
+        for text, new, certain in ways:
+            for start, end in self._promise.alone(text):
+                line = text[text.rfind("\n", 0, start) + 1 : end].lstrip()
+                if end <= new:
+                    continue
+                if any(echo.repeats(text, start, end) for echo in (self._echo, self._typed_echo)):
+                    repeated.add(line)
+                elif end <= certain:
+                    self._promised = True
+                else:
+                    made.add(line)
+        self._shown -= repeated
+        if self._shown:  # what looked like the promise may go on in the same line by now
+            lines = [line.lstrip() for text, new, _ in ways for line in text[new:].split("\n")]
+            self._shown -= {shown for shown in self._shown - made if any(line.startswith(shown) for line in lines)}
+        if len(self._shown) < SHOWN_LIMIT:
+            self._shown |= made
 
-    def _look(self, new: int = 0) -> None:
-        """:param new: how many lines have scrolled off that were never looked at."""
-        new = new or int(self._across())
-        if not (new or self._seen or self._page.promising):
-            return
-        shown = self._page.lines()
-        lines = [*self._before(new), *shown]
-        for glue in _ways(lines):
-            if new or self._seen or self._promise.hint in _joined(shown, glue)[0]:
-                self._find_promise(*_joined(lines, glue))
-        self._find_events([*(self._begun or self._tail()), *shown])
-
-    def _tail(self) -> list[Line]:
-        """:returns: the last lines that scrolled off, as far as what follows may go on with them."""
-        tail: list[Line] = []
-        for line in () if self._page.alternates else reversed(self._kept):
-            if not line.full or len(tail) == CONTEXT_LINES:
-                break
-            tail.append(line)
-        return tail[::-1]
-
-    def _across(self) -> bool:
-        """Whether something that is sought may begin in a line that scrolled off, and go on in one that is shown."""
-        tail = self._tail()
-        return bool(tail) and _any_in([_joined([*tail, *self._page.lines()], True)[0]], *self._sought)
-
-    def _before(self, new: int) -> list[Line]:
-        """:returns: the lines above the page: what was never looked at, and a few before."""
-        count = 0 if self._page.alternates else min(new + CONTEXT_LINES, len(self._kept))
-        return [self._kept[-number] for number in range(count, 0, -1)]
-
-    def _find_events(self, lines: Sequence[Line]) -> None:
-        ways = _ways(lines)
+    def _find_events(self, ways: list[Way]) -> None:
         gists: set[tuple[str, str]] = set()
-        for glue in ways:
-            events = events_in(_joined(lines, glue)[0], cut_topics=glue is ways[-1])
+        for way in ways:
+            events = events_in(way.text, cut_topics=way is ways[-1])
             for event in events:
                 if event.gist in gists:  # one of those that were found in the other way
                     self._known.add(event.spaced)
@@ -204,7 +254,7 @@ class Scanner:
                     self._find_event(event)
             gists = {event.gist for event in events}
 
-    def _find_event(self, event: Event) -> None:
+    def _find_event(self, event: LoopEvent) -> None:
         fits = len(event.topic) + len(event.payload) <= EVENT_LIMIT
         known = event.spaced in self._known or len(self.events) >= EVENTS_LIMIT
         if fits and not known and not self._echo.repeats_event(event):
@@ -212,54 +262,29 @@ class Scanner:
             self._known.add(event.spaced)
             self._on_event(event)
 
-    def _find_promise(self, text: str, starts: list[tuple[int, int]]) -> None:
-        """:param starts: where lines begin in the text, each with its number."""
-        self._forget(text, starts)
-        found = self._promise.find(text)
-        if found and self._typed_new:
-            self._typed_new = False
-            self._echo.add(plain(self._typed), typed=True)
-        for start, end in found:
-            at, index = next(pair for pair in reversed(starts) if pair[0] <= start)
-            key = (index, text[at:start].strip())
-            if key in self._seen or len(self._seen) < SEEN_LIMIT:
-                self._seen[key] = not self._echo.repeats(text, start, end, cut=self._page.alternates)
 
-    def _forget(self, text: str, starts: list[tuple[int, int]]) -> None:
-        """What looked like the promise may have been the beginning of a longer word that has been written since."""
-        numbers = {index for index, _ in self._seen}
-        lines = {index: text[at:].partition("\n")[0] for at, index in starts if index in numbers}
-        for index, before in self._seen:
-            line = lines.get(index, "").lstrip()
-            if line.startswith(before) and line[len(before) :].lstrip().startswith(self._promise.hint):
-                self._seen[index, before] = False
+def _complete(data: bytes) -> bytes:
+    """:returns: it without the sequence that it ends in the middle of, if it does."""
+    return data[: len(data) - len(unfinished(data))]
 
 
-def _any_in(texts: Sequence[str], *sought: str) -> bool:
-    return any(each in text for text in texts for each in sought)
+def _ways(before: str, scrolled: str, shown: str, columns: int) -> list[Way]:
+    """:returns: the text as it is, and glued where that makes a difference."""
+    parts = before, before + scrolled, before + scrolled + shown
+    glued = [_glued(part, columns) for part in parts]
+    texts = [parts] if glued[-1] == parts[-1] else [parts, glued]
+    return [Way(text, len(new), len(certain)) for new, certain, text in texts]
 
 
-def _closed(lines: Sequence[Line]) -> bool:
-    """:returns: whether no event that has begun in these lines goes on after them."""
-    text = _joined(lines, True)[0]
-    return text.rfind(CLOSE) > text.rfind(OPEN)
+def _glued(text: str, columns: int) -> str:
+    """:returns: a text in which lines that reach the margin go on in the next one: programs wrap by themselves, too."""
+    if not columns:
+        return text
+    lines = text.split("\n")
+    ends = ["" if line and len(line) % columns == 0 else "\n" for line in lines[:-1]]
+    return "".join(line + end for line, end in zip(lines, [*ends, ""], strict=True))
 
 
-def _ways(lines: Sequence[Line]) -> tuple[bool, ...]:
-    """:returns: how lines are to be joined: as they are, and glued where that makes a difference."""
-    return (False, True) if any(line.full for line in lines) else (False,)
-
-
-def _joined(lines: Sequence[Line], glue: bool) -> tuple[str, list[tuple[int, int]]]:
-    """
-    :param glue: whether a line that reaches the margin goes on in the next one: programs wrap by themselves, too.
-    :returns: the text, and where each line begins in it, with its number.
-    """
-    parts: list[str] = []
-    starts: list[tuple[int, int]] = []
-    at = 0
-    for line in lines:
-        starts.append((at, line.number))
-        parts.append(line.text if glue and line.full else f"{line.text}\n")
-        at += len(parts[-1])
-    return "".join(parts), starts
+def _rarest(sought: str) -> str:
+    """:returns: the letter that most texts without it have not either."""
+    return max(sought, key=lambda letter: (not letter.isalnum() and letter != "_", letter.isupper()))

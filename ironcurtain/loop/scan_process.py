@@ -10,22 +10,35 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.loop.echo import Event
-from ironcurtain.loop.scan import BATCH, EVENTS_LIMIT
-from ironcurtain.loop.scan_wire import Begin, End, Found, Order, Output, Read, Reply, Resize, Said, Typed, reply_reader
+from ironcurtain.loop.echo import LoopEvent
+from ironcurtain.loop.scan_wire import (
+    BATCH,
+    EVENTS_LIMIT,
+    BytesRead,
+    EventFound,
+    ScanBegin,
+    ScanEnd,
+    ScanOrder,
+    ScanOutput,
+    ScanReply,
+    ScanResize,
+    ScanResult,
+    ScanTyped,
+    reply_reader,
+)
 from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.worker import Worker, WorkerReactor
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.loop.scan_worker")
 
 BATCH_SECONDS = 0.2
-"""How long less than :data:`~ironcurtain.loop.scan.BATCH` waits to be sent, so that events are seen as they come."""
+"""How long less than a :data:`~ironcurtain.loop.scan_wire.BATCH` waits to be sent."""
 
 BEHIND_LIMIT = 32 * 1024 * 1024
-"""Most bytes of output that are not read yet (our choice); then the program is held back until half of them are."""
+"""Most bytes of output that are not read yet; then the program is held back until half of them are."""
 
 SILENCE_SECONDS = 30.0
-"""How long it may say nothing while it has something to read (our choice: a batch takes some 0.1 s)."""
+"""How long it may say nothing while it has something to read."""
 
 
 class ScanProcess:
@@ -45,7 +58,7 @@ class ScanProcess:
     def __init__(
         self,
         reactor: WorkerReactor,
-        on_event: Callable[[Event], None],
+        on_event: Callable[[LoopEvent], None],
         on_behind: Callable[[bool], None],
         command: tuple[str, ...] = COMMAND,
     ) -> None:
@@ -56,10 +69,10 @@ class ScanProcess:
         self._blocked = self._behind = self._ending = False
         self._batch: IDelayedCall | None = None
         self._silence: IDelayedCall | None = None
-        self._found: Deferred[Found] = Deferred()
-        self.events: list[Event] = []
+        self._found: Deferred[ScanResult] = Deferred()
+        self.events: list[LoopEvent] = []
         self.problem = ""
-        self._worker: Worker[Reply] | None = None
+        self._worker: Worker[ScanReply] | None = None
         try:
             self._worker = Worker(reactor, command, reply_reader(), self)
         except OSError as e:
@@ -70,7 +83,7 @@ class ScanProcess:
         """Its process id, while it runs."""
         return self._worker.pid if self._worker is not None else None
 
-    def begin(self, begin: Begin) -> None:
+    def begin(self, begin: ScanBegin) -> None:
         """:param begin: what it is told first."""
         self._put(begin)
         self._send()
@@ -92,13 +105,13 @@ class ScanProcess:
 
     def typed(self, data: bytes) -> None:
         """What a person typed: its echo counts as little as that of the prompt."""
-        self._put(Typed(data))
+        self._put(ScanTyped(data))
 
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has another size."""
-        self._put(Resize(columns, rows))
+        self._put(ScanResize(columns, rows))
 
-    def end(self, patience: float | None = None) -> Deferred[Found]:
+    def end(self, patience: float | None = None) -> Deferred[ScanResult]:
         """
         No more comes.
 
@@ -106,21 +119,21 @@ class ScanProcess:
         :returns: what it found, once all is read. Does not fail.
         """
         self._ending = True
-        self._put(End())
+        self._put(ScanEnd())
         self._flush()
         if patience is not None and self._worker is not None:
             late = self._reactor.callLater(patience, self.lost, "was not waited for")
             self._found.addBoth(_cancelling(late))
         return self._found
 
-    def received(self, reply: Reply) -> None:
+    def received(self, reply: ScanReply) -> None:
         """For the worker."""
         if self._silence is not None:
             self._silence.reset(SILENCE_SECONDS)
-        if isinstance(reply, Read):
+        if isinstance(reply, BytesRead):
             self._read(reply.size)
-        elif isinstance(reply, Said):
-            self._said(Event(reply.topic, reply.payload))
+        elif isinstance(reply, EventFound):
+            self._said(LoopEvent(reply.topic, reply.payload))
         elif self._ending and not self._unread:
             self._over(reply)
             return
@@ -138,7 +151,7 @@ class ScanProcess:
         """Do without it. Harmless once it is over."""
         if not self.problem and not self._found.called:
             self.problem = why or "ended"
-            self._over(Found(False, ""))
+            self._over(ScanResult(False, ""))
 
     def ended(self, how: str, words: str) -> None:
         """For the worker: its process ended."""
@@ -154,14 +167,14 @@ class ScanProcess:
             self._behind = False
             self._on_behind(False)
 
-    def _said(self, event: Event) -> None:
+    def _said(self, event: LoopEvent) -> None:
         if len(self.events) >= EVENTS_LIMIT or event in self.events:
             self.lost("said too much")
             return
         self.events.append(event)
         self._on_event(event)
 
-    def _put(self, order: Order) -> None:
+    def _put(self, order: ScanOrder) -> None:
         if self._worker is not None:
             self._seal()
             self._frames.append(packed(order))
@@ -181,7 +194,7 @@ class ScanProcess:
 
     def _seal(self) -> None:
         if self._pieces:
-            self._frames.append(packed(Output(b"".join(self._pieces))))
+            self._frames.append(packed(ScanOutput(b"".join(self._pieces))))
             self._pieces, self._size = [], 0
 
     def _send(self) -> None:
@@ -202,7 +215,7 @@ class ScanProcess:
         self._silence = None
         self.lost("does not answer")
 
-    def _over(self, found: Found) -> None:
+    def _over(self, found: ScanResult) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
@@ -218,8 +231,8 @@ class ScanProcess:
         self._found.callback(found)
 
 
-def _cancelling(late: IDelayedCall) -> Callable[[Found], Found]:
-    def cancel(found: Found) -> Found:
+def _cancelling(late: IDelayedCall) -> Callable[[ScanResult], ScanResult]:
+    def cancel(found: ScanResult) -> ScanResult:
         if late.active():
             late.cancel()
         return found

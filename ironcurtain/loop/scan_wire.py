@@ -1,5 +1,5 @@
 """
-What passes between us and the process that reads a program's output, as :mod:`~ironcurtain.terminal.frames`. Pure.
+What passes between us and the process that reads a program's output, as :mod:`~ironcurtain.terminal.frames`.
 
 It reads what nobody trusts, so that what it says is bounded, and counts for no more than the program's own words.
 """
@@ -10,17 +10,28 @@ from typing import Annotated
 
 import msgspec
 
-from ironcurtain.loop.scan import EVENT_LIMIT, KEPT
 from ironcurtain.terminal.frames import MessageReader
 
+KEPT = 256 * 1024
+"""Most characters of output that are kept as text: a long conversation."""
+
+EVENT_LIMIT = 64 * 1024
+"""Most characters of an event."""
+
+EVENTS_LIMIT = 1000
+"""Most events of one iteration; later ones are left out."""
+
+BATCH = 64 * 1024
+"""How many bytes of output are sent together."""
+
 ORDER_LIMIT = 32 * 1024 * 1024
-"""Most bytes of an order (our choice: a prompt has 4 MiB at most, and events are added to it)."""
+"""Most bytes of an order: a prompt has 4 MiB at most, and events are added to it."""
 
 REPLY_LIMIT = 4 * KEPT + 4096
 """Most bytes of an answer: the text that is kept, in UTF-8, and what is round it."""
 
 
-class Begin(msgspec.Struct, frozen=True, array_like=True, tag=1):
+class ScanBegin(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """
     The first one.
 
@@ -32,45 +43,45 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag=1):
     size: tuple[int, int] | None
 
 
-class Output(msgspec.Struct, frozen=True, array_like=True, tag=2):
+class ScanOutput(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """What the program wrote, cut anywhere."""
 
     data: bytes
 
 
-class Typed(msgspec.Struct, frozen=True, array_like=True, tag=3):
+class ScanTyped(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """What a person typed."""
 
     data: bytes
 
 
-class Resize(msgspec.Struct, frozen=True, array_like=True, tag=4):
+class ScanResize(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """The terminal has another size."""
 
     columns: int
     rows: int
 
 
-class End(msgspec.Struct, frozen=True, array_like=True, tag=5):
+class ScanEnd(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """The last one: no more comes."""
 
 
-class Read(msgspec.Struct, frozen=True, array_like=True, tag=6):
+class BytesRead(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """So many bytes of output were read."""
 
     size: Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True, tag=7):
+class EventFound(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """The program said an event."""
 
     topic: Annotated[str, msgspec.Meta(max_length=EVENT_LIMIT)]
     payload: Annotated[str, msgspec.Meta(max_length=EVENT_LIMIT)]
 
 
-class Found(msgspec.Struct, frozen=True, array_like=True, tag=8):
+class ScanResult(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """
-    The answer to :class:`End`.
+    The answer to :class:`ScanEnd`.
 
     :param promised: whether the promise was made.
     :param text: the last of the output as plain text.
@@ -80,18 +91,18 @@ class Found(msgspec.Struct, frozen=True, array_like=True, tag=8):
     text: Annotated[str, msgspec.Meta(max_length=KEPT)]
 
 
-Order = Begin | Output | Typed | Resize | End
-Reply = Read | Said | Found
+ScanOrder = ScanBegin | ScanOutput | ScanTyped | ScanResize | ScanEnd
+ScanReply = BytesRead | EventFound | ScanResult
 
 
-def order_reader() -> MessageReader[Order]:
+def order_reader() -> MessageReader[ScanOrder]:
     """:returns: the process's."""
-    return MessageReader("scan", msgspec.msgpack.Decoder(Order), ORDER_LIMIT)
+    return MessageReader("scan", msgspec.msgpack.Decoder(ScanOrder), ORDER_LIMIT)
 
 
-def reply_reader() -> MessageReader[Reply]:
+def reply_reader() -> MessageReader[ScanReply]:
     """:returns: ours."""
-    return MessageReader("scan", msgspec.msgpack.Decoder(Reply), REPLY_LIMIT)
+    return MessageReader("scan", msgspec.msgpack.Decoder(ScanReply), REPLY_LIMIT)
 
 
 def sendable(text: str) -> str:

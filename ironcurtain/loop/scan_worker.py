@@ -2,8 +2,8 @@
 The process that reads a program's output, ``python -I -m ironcurtain.loop.scan_worker``: one for each iteration of a
 loop, which its owner talks to over the socket that is its standard input.
 
-It takes much longer to read output than to show it. Here it makes nobody wait, and has nothing that could be stolen. It
-ends when its owner does.
+The terminal emulator is native code that is fed by programs nobody trusts. Here there is nothing to steal, it makes
+nobody wait, and a crash costs one iteration. The process ends when its owner does.
 """
 
 from __future__ import annotations
@@ -11,75 +11,82 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from ironcurtain.loop.echo import Event, Promise
-from ironcurtain.loop.scan import BATCH, Scanner
+from ironcurtain.loop.echo import LoopEvent, Promise
+from ironcurtain.loop.scan import Scanner
 from ironcurtain.loop.scan_wire import (
-    Begin,
-    End,
-    Found,
-    Order,
-    Output,
-    Read,
-    Reply,
-    Resize,
-    Said,
-    Typed,
+    BytesRead,
+    EventFound,
+    ScanBegin,
+    ScanEnd,
+    ScanOrder,
+    ScanOutput,
+    ScanReply,
+    ScanResize,
+    ScanResult,
+    ScanTyped,
     order_reader,
 )
 from ironcurtain.terminal.confined import carry_out, run
+
+PIECE = 4 * 1024
+"""After how many bytes it says that they are read."""
 
 NICE = 10
 """How far it steps back for what people wait for; nobody does for this, before the end of an iteration."""
 
 
-class Reading:
+class ScanWorker:
     """Carries out orders, of which the first one makes a scanner."""
 
     def __init__(self) -> None:
         self._scanner: Scanner | None = None
-        self._said: list[Event] = []
+        self._said: list[LoopEvent] = []
 
-    def handle(self, order: Order) -> Iterator[Reply]:
+    def handle(self, order: ScanOrder) -> Iterator[ScanReply]:
         """:returns: what there is to say, as it is found."""
-        if isinstance(order, Begin):
+        if isinstance(order, ScanBegin):
             self._scanner = Scanner(Promise(order.promise), order.prompt, order.size, self._said.append)
             return
         assert self._scanner is not None  # our owner begins with that one
-        if isinstance(order, Output):
+        if isinstance(order, ScanOutput):
             yield from self._read(self._scanner, order.data)
-        elif isinstance(order, Typed):
+        elif isinstance(order, ScanTyped):
             self._scanner.typed(order.data)
-        elif isinstance(order, Resize):
+        elif isinstance(order, ScanResize):
             self._scanner.resize(order.columns, order.rows)
             yield from self._news()
         else:
             promised = self._scanner.end()
             yield from self._news()
-            yield Found(promised, self._scanner.text())
+            yield ScanResult(promised, self._scanner.text())
 
-    def _read(self, scanner: Scanner, data: bytes) -> Iterator[Reply]:
-        for at in range(0, len(data), BATCH):
-            piece = data[at : at + BATCH]
+    def _read(self, scanner: Scanner, data: bytes) -> Iterator[ScanReply]:
+        for at in range(0, len(data), PIECE):
+            piece = data[at : at + PIECE]
             scanner.feed(piece)
-            scanner.catch_up()
             yield from self._news()
-            yield Read(len(piece))
+            yield BytesRead(len(piece))
 
-    def _news(self) -> Iterator[Said]:
-        yield from [Said(event.topic, event.payload) for event in self._said]
+    def _news(self) -> Iterator[EventFound]:
+        yield from [EventFound(event.topic, event.payload) for event in self._said]
         self._said.clear()
 
 
 def try_it() -> None:
     """Read a little of everything, so that all is loaded."""
-    reading = Reading()
-    for order in (Begin("done", "é", (80, 24)), Output("\x1b[31m中\r\n".encode() + b"\xff"), Resize(70, 20), End()):
+    reading = ScanWorker()
+    for order in (
+        ScanBegin("done", "é", (80, 24)),
+        ScanOutput("\x1b[31m中\r\n".encode() + b"\xff"),
+        ScanResize(70, 20),
+        ScanEnd(),
+    ):
         list(reading.handle(order))
 
 
 def serve(owner: socket.socket) -> None:
     """Carry out what comes, until nothing more does."""
-    carry_out(owner, order_reader(), Reading().handle)
+    carry_out(owner, order_reader(), ScanWorker().handle)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ironcurtain.loop.backend import LoopStream
 from ironcurtain.loop.scan_process import ScanProcess
-from ironcurtain.loop.stream import LoopStream
 from ironcurtain.session.parts import Core
 from ironcurtain.session.recording import open_recording
 from ironcurtain.terminal.hub import Hub
@@ -21,7 +21,7 @@ SENTENCE = b"\r\x1b[K\x1b[2m[loop] %b\x1b[0m\r\n"
 SENTENCE_LIMIT = 500
 
 
-class Front(Protocol):
+class LoopFrontEnd(Protocol):
     """Who started the loop and looks at it."""
 
     def begin(self, hold: Callable[[bool], None]) -> None:
@@ -37,7 +37,7 @@ class Front(Protocol):
         """A sentence of ours."""
 
 
-class Streams:
+class StreamStage:
     """
     No terminal.
 
@@ -46,7 +46,7 @@ class Streams:
 
     hub = None
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: LoopFrontEnd) -> None:
         self._front = front
         self.stream = LoopStream(lambda data: None, lambda columns, rows: None)
         self.reader: ScanProcess | None = None
@@ -79,7 +79,7 @@ class Streams:
         """The loop ended."""
 
 
-class Terminal:
+class TerminalStage:
     """
     One terminal for all iterations.
 

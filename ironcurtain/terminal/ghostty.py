@@ -126,6 +126,28 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
         """How many lines are kept that have scrolled off."""
         return int(self.get("scrollback_rows", "size_t"))
 
+    def history_and_screen(self) -> tuple[str, str]:
+        """
+        :returns: the text that has scrolled off, and the text that is shown, without blanks at line ends. Rows over
+            which the terminal wrapped a line are joined, so that the first text may end, and the second begin, within a
+            line.
+        """
+        screen = self._plain("active")
+        if not self.history_rows:
+            return "", screen
+        text = self._plain("screen")
+        return (text.removesuffix(screen), screen) if screen else (f"{text}\n", "")
+
+    def _plain(self, tag: str) -> str:
+        """:param tag: the library's: ``active`` for the screen, ``screen`` for all that is kept."""
+        columns, rows = self.size
+        options, selection = init_sized("GhosttyTerminalSelectionFormatOptions"), init_sized("GhosttySelection")
+        selection.start, selection.end = self.ref(0, 0, tag)[0], self.ref(columns - 1, rows - 1)[0]
+        options.emit, options.selection = lib.GHOSTTY_FORMATTER_FORMAT_PLAIN, selection
+        options.unwrap = options.trim = True
+        text = _fill(lambda *target: lib.ghostty_terminal_selection_format_buf(self._t[0], options[0], *target))
+        return text.decode()
+
     def unfinished(self) -> bytes:
         """:returns: the beginning of the sequence that the output is in the middle of, if it is not too long."""
         if self.between:

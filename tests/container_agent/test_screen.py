@@ -80,6 +80,16 @@ class LifeTests(ScreenCase):
         self.assertEqual((session.info.status, session.reason), (143, "ended by ada"))
         self.assertEqual(self.containers(), [])
 
+    async def test_whatever_the_agent_makes_of_being_ended_the_status_is_one(self) -> None:
+        session = await self.begin()
+        await self.shows(b"first|")
+        self.attachment.typed(b"trap 'exit 0' TERM; echo up-$?; sleep 1000 & wait\r")
+        await self.shows(b"up-0")
+        await self.world.manager.close(session, "ended by ada")
+        self.assertEqual((self.eye.end, session.info.status), (("the session was ended", 143), 143))
+        (end,) = self.audit(session, "run-end")
+        self.assertEqual(end["status"], 0)
+
     async def test_without_anything_to_say(self) -> None:
         session = await self.begin()
         await self.shows(b"first|")

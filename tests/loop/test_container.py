@@ -4,10 +4,9 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.loop.backend import Owner, Running, Task
+from ironcurtain.loop.backend import IterationTask, LoopStream, OutputHandler, RunningProgram
 from ironcurtain.loop.container import ContainerBackend
-from ironcurtain.loop.mode import Mode
-from ironcurtain.loop.stream import LoopStream
+from ironcurtain.loop.model import IterationMode
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request
 from tests.trees import nest, unprivileged
@@ -29,10 +28,10 @@ class HomeTests(SynchronousTestCase):
         self.home.mkdir()
         self.backend = ContainerBackend(core, "plain", world.kind, world.tools[-1])
 
-    def iterate(self) -> Deferred[Running]:
+    def iterate(self) -> Deferred[RunningProgram]:
         stream = LoopStream(lambda data: None, lambda columns, rows: None)
-        task = Task("work", Mode.HEADLESS, {}, (80, 24), stream)
-        return Deferred.fromCoroutine(self.backend.run(task, Owner(lambda data: None, lambda data: None)))
+        task = IterationTask("work", IterationMode.HEADLESS, {}, (80, 24), stream)
+        return Deferred.fromCoroutine(self.backend.run(task, OutputHandler(lambda data: None, lambda data: None)))
 
     def test_it_is_gone_whatever_the_agent_made_of_it(self) -> None:
         (self.home / "closed" / "in").mkdir(parents=True)

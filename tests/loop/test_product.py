@@ -140,6 +140,17 @@ class StartTests(LoopCase):
         ):
             self.loop(*words, status=64)
 
+    def test_values_that_cannot_be_are_told_plainly(self) -> None:
+        for words, why in (
+            (("-n", "0"), "--max-iterations: must be at least 1"),
+            (("--completion-promise", " "), "--completion-promise: must not be empty"),
+            (("--max-time", "0"), "--max-time: must be more than 0"),
+            (("--max-failures", "0"), "--max-failures: must be at least 1"),
+            (("--json",), "--json is for 'ironcurtain loop config'"),
+        ):
+            done = self.loop(*words, "--", "true", status=64)
+            self.assertTrue(done.stderr.startswith(f"ironcurtain: {why}"), done.stderr)
+
     def test_no_prompt(self) -> None:
         self.prompt.unlink()
         done = self.loop("--", "true", status=64)

@@ -6,8 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.loop.echo import Event, Promise
-from ironcurtain.loop.scan import KEPT, Scanner
+from ironcurtain.loop.echo import LoopEvent, Promise
+from ironcurtain.loop.scan import Scanner
+from ironcurtain.loop.scan_wire import KEPT
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
 
 SIZE = (40, 12)
@@ -18,8 +19,6 @@ def scan(output: bytes, prompt: str = PROMPT, size: tuple[int, int] | None = SIZ
     scanner = Scanner(Promise(PROMISE), prompt, size)
     for at in range(0, len(output), step or len(output) or 1):
         scanner.feed(output[at : at + step] if step else output)
-        if step:
-            scanner.catch_up()
     return scanner
 
 
@@ -39,13 +38,13 @@ class PromiseTests(SynchronousTestCase):
         self, above: int, below: int, step: int
     ) -> None:
         before, after = b"before\r\n" * above, b"some line of a build\r\n" * below
-        self.assertTrue(scan(before + b"x" * 34 + b" LOOP_\r\nCOMPLETE\r\n" + after, step=step).end())
+        self.assertTrue(scan(before + b"-" * 34 + b" LOOP_\r\nCOMPLETE\r\n" + after, step=step).end())
 
     @given(st.integers(3, 20), st.integers(0, 40), st.integers(0, 40), st.integers(0, 300), st.integers(0, 2000))
     def test_it_is_found_on_a_terminal_that_is_narrower(
         self, columns: int, before: int, above: int, below: int, step: int
     ) -> None:
-        text = "x" * before + f" {PROMISE} "
+        text = "-" * before + f" {PROMISE} "
         wrapped = [text[at : at + columns] for at in range(0, len(text), columns)]
         lines = ["no"] * above + wrapped + ["and"] * below
         self.assertTrue(scan("\r\n".join(lines).encode(), size=(columns, 12), step=step).end())
@@ -54,7 +53,6 @@ class PromiseTests(SynchronousTestCase):
         scanner = Scanner(Promise(PROMISE), PROMPT, (3, 12))
         for output in (b"LOO\r\nP_C\r\n", b"OMP\r\nLET\r\nE\r\n" + b"no\r\n" * 2000):
             scanner.feed(output)
-            scanner.catch_up()
         self.assertTrue(scanner.end())
 
     @given(st.sampled_from(sorted(MADE)), st.integers(1, 9))
@@ -120,7 +118,7 @@ class EchoTests(SynchronousTestCase):
         self.assertFalse(scan(b"LOOP_COMPLETE\r\n", "LOOP_COMPLETE").end())
 
     def test_a_prompt_without_it(self) -> None:
-        self.assertTrue(scan(b"print LOOP_COMPLETE", "Mend it.").end())
+        self.assertTrue(scan(b"print\r\nLOOP_COMPLETE", "Mend it.").end())
 
     def test_what_a_person_types_is_shown_too(self) -> None:
         scanner = scan(b"> ", "Mend it.")
@@ -130,7 +128,25 @@ class EchoTests(SynchronousTestCase):
         scanner.feed(b"Now the docs are there.\r\nLOOP_COMPLETE\r\n")
         self.assertTrue(scanner.end())
 
-    @given(st.integers(16, 100), st.integers(0, 20), st.sampled_from(("", "> ", "│ ", "  ")))
+    def test_what_a_person_types_alone_is_no_promise_of_the_agent(self) -> None:
+        for shown in (b"LOOP_COMPLETE\r\n", b"\x1b[2K\r> LOOP_COMPLETE\x1b[2K\r\n\xe2\x9d\xaf LOOP_COMPLETE\r\n"):
+            scanner = scan(b"> ", "Mend it.")
+            scanner.typed(b"LOOP_COMP")
+            scanner.feed(shown[:6])
+            scanner.typed(b"LETE\r")
+            scanner.feed(shown[6:] + b"no\r\n" * 200)
+            self.assertFalse(scanner.end())
+
+    def test_what_a_person_types_letter_by_letter(self) -> None:
+        scanner = scan(b"> ", "Mend it.")
+        for number, letter in enumerate(b"LOOP_COMPLETE is for later\r"):
+            scanner.typed(bytes((letter,)))
+            scanner.feed(b"\r\x1b[2K> " + b"LOOP_COMPLETE is for later"[: number + 1])
+        self.assertFalse(scanner.end())
+        scanner.feed(b"\r\n\r\nNow it is later.\r\nLOOP_COMPLETE\r\n")
+        self.assertTrue(scanner.end())
+
+    @given(st.integers(10, 100), st.integers(0, 20), st.sampled_from(("", "> ", "│ ", "  ")))
     def test_the_prompt_wrapped_at_any_width(self, width: int, above: int, margin: str) -> None:
         import textwrap
 
@@ -143,7 +159,7 @@ class EventTests(SynchronousTestCase):
     """What the next iteration is told."""
 
     def test_they_are_found(self) -> None:
-        done = Event("build.done", "Task completed")
+        done = LoopEvent("build.done", "Task completed")
         for output in (
             b'<event topic="build.done">Task completed</event>',
             b"<event topic='build.done'>Task completed</event>",
@@ -184,12 +200,12 @@ class EventTests(SynchronousTestCase):
             for line in ("", "x" * 40):
                 scanner = scan(f'{line}\r\n<event topic="{topic}">b</event>'.encode())
                 scanner.end()
-                self.assertEqual(scanner.events, [Event("build is done", "b")], (topic, line))
+                self.assertEqual(scanner.events, [LoopEvent("build is done", "b")], (topic, line))
 
     def test_one_whose_lines_reach_the_margin_is_one(self) -> None:
         scanner = scan(b'<event topic="a">\r\n' + b"x" * 40 + b"\r\ny\r\n</event>\r\n")
         scanner.end()
-        self.assertEqual(scanner.events, [Event("a", "x" * 40 + "\ny")])
+        self.assertEqual(scanner.events, [LoopEvent("a", "x" * 40 + "\ny")])
 
     def test_one_in_a_frame_that_reaches_the_margin_is_one(self) -> None:
         rows = ['<event topic="a">', "the first half of", "what is to be said", "</event>"]
@@ -197,7 +213,7 @@ class EventTests(SynchronousTestCase):
         for step in (0, 7):
             scanner = scan(output.encode(), step=step)
             scanner.end()
-            self.assertEqual(scanner.events, [Event("a", "the first half of\nwhat is to be said")])
+            self.assertEqual(scanner.events, [LoopEvent("a", "the first half of\nwhat is to be said")])
 
     def test_one_that_is_longer_than_the_screen(self) -> None:
         lines = [f"line {n}" for n in range(200)]
@@ -209,22 +225,20 @@ class EventTests(SynchronousTestCase):
         output = b'\x1b[H\x1b[J<event topic="a">b</event>\r\n'
         scanner = scan(output * 9)
         scanner.end()
-        self.assertEqual(scanner.events, [Event("a", "b")])
+        self.assertEqual(scanner.events, [LoopEvent("a", "b")])
 
     def test_they_come_as_they_are_seen(self) -> None:
-        heard: list[Event] = []
+        heard: list[LoopEvent] = []
         scanner = Scanner(Promise(PROMISE), PROMPT, SIZE, heard.append)
         scanner.feed(b'<event topic="a">b</event>\r\n')
-        scanner.catch_up()
         scanner.feed(b"x\r\n" * 20)
-        scanner.catch_up()
-        self.assertEqual(heard, [Event("a", "b")])
+        self.assertEqual(heard, [LoopEvent("a", "b")])
 
     def test_those_of_the_prompt_do_not_count(self) -> None:
         prompt = 'Say <event topic="build.done">what you did</event> and print LOOP_COMPLETE.'
         scanner = scan(prompt.encode() + b'\r\n<event topic="build.done">all</event>\r\n', prompt)
         scanner.end()
-        self.assertEqual(scanner.events, [Event("build.done", "all")])
+        self.assertEqual(scanner.events, [LoopEvent("build.done", "all")])
 
     def test_near_misses(self) -> None:
         for output in (
@@ -255,7 +269,6 @@ class ManyLinesTests(SynchronousTestCase):
         much = b"some line of a build\r\n" * 5000
         for first, rest in ((begin + end + much, b""), (begin, end + much)):
             scanner = scan(first)
-            scanner.catch_up()
             scanner.feed(rest)
             scanner.end()
             self.assertEqual([event.topic for event in scanner.events], ["a"])
@@ -271,7 +284,7 @@ class ManyLinesTests(SynchronousTestCase):
         output = b'<event topic="a">never closed\r\n' + b"some line\x1b[K\r\n" * 4000 + b'<event topic="b">c</event>'
         scanner = scan(output, step=100)
         scanner.end()
-        self.assertEqual(scanner.events, [Event("b", "c")])
+        self.assertEqual(scanner.events, [LoopEvent("b", "c")])
 
     def test_an_event_that_is_too_long(self) -> None:
         scanner = scan(b'<event topic="a">' + b"some line of a build\r\n" * 5000 + b"</event>\r\n" + b"\r\n" * 50)
@@ -300,6 +313,7 @@ class KeepingTests(SynchronousTestCase):
         self.assertLessEqual(len(scanner.text()), KEPT)
 
     def test_one_line_without_end(self) -> None:
-        scanner = scan(b"x" * 2_000_000 + b" LOOP_COMPLETE", step=50_000)
-        self.assertTrue(scanner.end())
-        self.assertLessEqual(len(scanner.text()), KEPT)
+        for size in (SIZE, None):
+            scanner = scan(b"x" * 2_000_000 + b" LOOP_COMPLETE", size=size, step=50_000)
+            self.assertFalse(scanner.end())
+            self.assertLessEqual(len(scanner.text()), KEPT)

@@ -13,10 +13,20 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.identity import ProcessIdentity, identify
 from ironcurtain.loop import scan_process
-from ironcurtain.loop.echo import Event
-from ironcurtain.loop.scan import KEPT
+from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.scan_process import ScanProcess
-from ironcurtain.loop.scan_wire import Begin, End, Found, Output, Read, Reply, Said, reply_reader, sendable
+from ironcurtain.loop.scan_wire import (
+    KEPT,
+    BytesRead,
+    EventFound,
+    ScanBegin,
+    ScanEnd,
+    ScanOutput,
+    ScanReply,
+    ScanResult,
+    reply_reader,
+    sendable,
+)
 from ironcurtain.loop.scan_worker import serve
 from ironcurtain.terminal.frames import packed
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
@@ -40,10 +50,10 @@ class ProcessCase(TestCase):
     timeout = 120
 
     def begin(self, *command: str) -> ScanProcess:
-        self.heard: list[Event] = []
+        self.heard: list[LoopEvent] = []
         self.held: list[bool] = []
         process = ScanProcess(reactor, self.heard.append, self.held.append, command or scan_process.COMMAND)
-        process.begin(Begin(PROMISE, PROMPT, (40, 12)))
+        process.begin(ScanBegin(PROMISE, PROMPT, (40, 12)))
         if process.pid is not None:
             self.addCleanup(self.gone, identify(process.pid), process)
         return process
@@ -53,7 +63,7 @@ class ProcessCase(TestCase):
         while identity.alive:
             await deferLater(reactor, 0.005)
 
-    def saying(self, *replies: Reply | Begin) -> ScanProcess:
+    def saying(self, *replies: ScanReply | ScanBegin) -> ScanProcess:
         """:returns: one that says this at once."""
         return self.begin(sys.executable, "-S", "-c", TALKS, b"".join(map(packed, replies)).hex())
 
@@ -74,7 +84,7 @@ class WorkingTests(ProcessCase):
         process.feed(b'<event topic="a">b</event>\x1b[2J')
         while not self.heard:
             await deferLater(reactor, 0.005)
-        self.assertEqual((self.heard, process.events), ([Event("a", "b")], [Event("a", "b")]))
+        self.assertEqual((self.heard, process.events), ([LoopEvent("a", "b")], [LoopEvent("a", "b")]))
 
     async def test_what_is_typed_and_sizes_come_in_their_order(self) -> None:
         process = self.begin()
@@ -115,7 +125,7 @@ class FailingTests(ProcessCase):
     async def fails(self, process: ScanProcess, why: str) -> None:
         process.feed(b"LOOP_COMPLETE\r\n")
         found = await process.end()
-        self.assertEqual(found, Found(False, ""))
+        self.assertEqual(found, ScanResult(False, ""))
         self.assertIn(why, process.problem)
 
     async def test_it_dies(self) -> None:
@@ -147,13 +157,13 @@ class FailingTests(ProcessCase):
     async def test_somebody_does_not_want_to_wait(self) -> None:
         process = self.saying()
         found = await process.end(0.1)
-        self.assertEqual((found, process.problem), (Found(False, ""), "was not waited for"))
+        self.assertEqual((found, process.problem), (ScanResult(False, ""), "was not waited for"))
 
     async def test_it_says_what_it_may_not(self) -> None:
         for replies, why in (
-            ((Read(1_000_000),), "read more than there was"),
-            ((Said("a", "b"), Said("a", "b")), "said too much"),
-            ((Begin("a", "b", None),), "broke the protocol"),
+            ((BytesRead(1_000_000),), "read more than there was"),
+            ((EventFound("a", "b"), EventFound("a", "b")), "said too much"),
+            ((ScanBegin("a", "b", None),), "broke the protocol"),
         ):
             process = self.saying(*replies)
             while not process.problem:
@@ -161,11 +171,11 @@ class FailingTests(ProcessCase):
             await self.fails(process, why)
 
     async def test_it_promises_before_it_has_read_all(self) -> None:
-        process = self.saying(Found(True, "x"))
+        process = self.saying(ScanResult(True, "x"))
         while not process.problem:
             await deferLater(reactor, 0.005)
         await self.fails(process, "answered before it had read all")
-        process = self.saying(Found(True, "x"))
+        process = self.saying(ScanResult(True, "x"))
         await self.fails(process, "answered before it had read all")
 
     async def test_there_is_no_such_command(self) -> None:
@@ -180,7 +190,7 @@ class ServingTests(TestCase):
         thread = threading.Thread(target=serve, args=(theirs,))
         thread.start()
         event = b'<event topic="a">b</event>\r\n'
-        orders = (Begin(PROMISE, PROMPT, None), Output(event + b"\nLOOP_COMPLETE\n"), End())
+        orders = (ScanBegin(PROMISE, PROMPT, None), ScanOutput(event + b"\nLOOP_COMPLETE\n"), ScanEnd())
         ours.sendall(b"".join(map(packed, orders)))
         ours.shutdown(socket.SHUT_WR)
         thread.join()
@@ -188,7 +198,7 @@ class ServingTests(TestCase):
         with ours:
             replies = list(reply_reader().feed(ours.recv(65536)))
         text = '<event topic="a">b</event>\n\nLOOP_COMPLETE'
-        self.assertEqual(replies, [Read(len(event) + 15), Said("a", "b"), Found(True, text)])
+        self.assertEqual(replies, [EventFound("a", "b"), BytesRead(len(event) + 15), ScanResult(True, text)])
 
     def test_what_is_no_character_is_replaced(self) -> None:
         self.assertEqual(sendable("a\udcffé\ud800中"), "a\ufffd\ufffd\ufffdé\ufffd\ufffd\ufffd中")

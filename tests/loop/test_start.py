@@ -12,9 +12,9 @@ from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.loop.agent import LoopAgent
-from ironcurtain.loop.config import Layer, effective
+from ironcurtain.loop.config import SettingsLayer, configured
 from ironcurtain.loop.host import HostBackend
-from ironcurtain.loop.mode import Mode
+from ironcurtain.loop.model import IterationMode
 from ironcurtain.terminal import screen
 from ironcurtain.terminal.screen_process import ScreenProcess
 from tests.audit.doubles import scratch
@@ -39,9 +39,9 @@ class GivenUpTests(TestCase):
         core = world.agents[-1].core
         assert core is not None
         before = set(children())
-        settings = effective(Layer("the test", {"event_loop.prompt": "work"})).settings
+        settings = configured(SettingsLayer("the test", {"event_loop.prompt": "work"})).settings
         backend = HostBackend(reactor, "", ("true",), {"PATH": "/bin:/usr/bin"}, "/")
-        agent = LoopAgent(core, reactor, settings, backend, Mode.INTERACTIVE, 0, None)
+        agent = LoopAgent(core, reactor, settings, backend, IterationMode.INTERACTIVE, 0, None)
         starting = Deferred.fromCoroutine(agent.start())
         self.assertEqual(len(set(children()) - before), 2)
         starting.cancel()

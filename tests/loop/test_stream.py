@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.loop.stream import LoopStream
+from ironcurtain.loop.backend import LoopStream
 
 
 class Source:

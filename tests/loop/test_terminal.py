@@ -113,6 +113,12 @@ class InteractiveTests(TerminalCase):
         self.terminal.keys("q")
         self.ended(3)
 
+    def test_the_title_of_the_window_is_the_one_it_was(self) -> None:
+        self.terminal.type("printf '\\033]2;mine\\007'")
+        self.loop("--pty", command="sh -c 'printf \"\\033]2;theirs\\007LOOP_COMPLETE\"'")
+        self.ended(0)
+        self.assertEqual(self.terminal.run("display-message", "-p", "#{pane_title}").strip(), "mine")
+
     def test_ctrl_c_twice_within_a_second(self) -> None:
         self.loop("--pty")
         self.ready()

@@ -7,10 +7,10 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.echo import Promise
-from ironcurtain.loop.iteration import INTERRUPTED_SECONDS, Watch
-from ironcurtain.loop.model import Outcome
+from ironcurtain.loop.iteration import INTERRUPTED_SECONDS, IterationMonitor
+from ironcurtain.loop.model import RunOutcome
 from ironcurtain.loop.scan import Scanner
-from ironcurtain.loop.scan_wire import Found
+from ironcurtain.loop.scan_wire import ScanResult
 from ironcurtain.terminal.model import Ended
 
 
@@ -33,21 +33,21 @@ class Reader:
     def __init__(self) -> None:
         self.scanner = Scanner(Promise("LOOP_COMPLETE"), "do it", (80, 24))
         self.problem = ""
-        self.late: Deferred[Found] | None = None
+        self.late: Deferred[ScanResult] | None = None
         self.patience: float | None = None
 
     def feed(self, data: bytes) -> None:
         self.scanner.feed(data)
 
-    def end(self, patience: float | None = None) -> Deferred[Found]:
+    def end(self, patience: float | None = None) -> Deferred[ScanResult]:
         self.patience = patience
-        found = Found(self.scanner.end() and not self.problem, self.scanner.text())
+        found = ScanResult(self.scanner.end() and not self.problem, self.scanner.text())
         return succeed(found) if self.late is None else self.late
 
     def lost(self, why: str = "") -> None:
         self.problem = why
         if self.late is not None:
-            self.late.callback(Found(False, ""))
+            self.late.callback(ScanResult(False, ""))
 
 
 class WatchTests(SynchronousTestCase):
@@ -57,7 +57,7 @@ class WatchTests(SynchronousTestCase):
         self.clock, self.program, self.shown = Clock(), Program(), list[bytes]()
         self.typed, self.held_up = 0.0, False
         self.reader = Reader()
-        self.watch = Watch(
+        self.watch = IterationMonitor(
             self.clock,
             self.reader,
             self.shown.append,
@@ -69,7 +69,7 @@ class WatchTests(SynchronousTestCase):
         self.watch.begin(self.program)
         self.addCleanup(lambda: self.assertEqual(self.clock.getDelayedCalls(), []))
 
-    def ended(self, status: int, reason: str = "") -> tuple[Outcome, str]:
+    def ended(self, status: int, reason: str = "") -> tuple[RunOutcome, str]:
         return self.successResultOf(Deferred.fromCoroutine(self.watch.ended(Ended(status, reason))))
 
     def advance(self, seconds: float) -> None:
@@ -83,7 +83,7 @@ class WatchTests(SynchronousTestCase):
         self.advance(1.1)
         self.assertEqual(self.program.ends, ["stop"])
         outcome, reason = self.ended(143)
-        self.assertEqual((outcome, reason), (Outcome.IDLE, "it was idle for 30 s and was ended"))
+        self.assertEqual((outcome, reason), (RunOutcome.IDLE, "it was idle for 30 s and was ended"))
 
     def test_output_is_activity(self) -> None:
         self.begin()
@@ -123,10 +123,14 @@ class WatchTests(SynchronousTestCase):
         self.begin(limit=5)
         self.advance(5.1)
         self.assertEqual(self.program.ends, ["stop"])
-        self.assertEqual(self.ended(143)[0], Outcome.LIMIT)
+        self.assertEqual(self.ended(143)[0], RunOutcome.LIMIT)
 
     def test_its_own_end(self) -> None:
-        for status, outcome in ((0, Outcome.DONE), (1, Outcome.FAILED), (137, Outcome.FAILED)):
+        for status, outcome in (
+            (0, RunOutcome.DONE),
+            (1, RunOutcome.FAILED),
+            (137, RunOutcome.FAILED),
+        ):
             self.begin()
             self.assertEqual(self.ended(status, "why"), (outcome, "why"))
 
@@ -134,19 +138,19 @@ class WatchTests(SynchronousTestCase):
         for status in (0, 7, 143):
             self.begin()
             self.watch.received(b"LOOP_COMPLETE\r\n")
-            self.assertEqual(self.ended(status)[0], Outcome.PROMISE)
+            self.assertEqual(self.ended(status)[0], RunOutcome.PROMISE)
         self.begin()
         self.watch.received(b"LOOP_COMPLETE\r\n")
         self.advance(31)
-        self.assertEqual(self.ended(143)[0], Outcome.PROMISE)
+        self.assertEqual(self.ended(143)[0], RunOutcome.PROMISE)
 
     def test_but_somebody_who_ends_it_wins(self) -> None:
         self.begin()
         self.watch.received(b"LOOP_COMPLETE\r\n")
-        self.watch.end(Outcome.INTERRUPTED, "Ctrl-C")
-        self.watch.end(Outcome.INTERRUPTED, "Ctrl-\\", at_once=True)
+        self.watch.end(RunOutcome.INTERRUPTED, "Ctrl-C")
+        self.watch.end(RunOutcome.INTERRUPTED, "Ctrl-\\", at_once=True)
         self.assertEqual(self.program.ends, ["stop", "kill"])
-        self.assertEqual(self.ended(143), (Outcome.INTERRUPTED, "Ctrl-C"))
+        self.assertEqual(self.ended(143), (RunOutcome.INTERRUPTED, "Ctrl-C"))
 
     def test_what_cannot_be_read_has_failed_whatever_its_status(self) -> None:
         for forced in (False, True):
@@ -156,12 +160,12 @@ class WatchTests(SynchronousTestCase):
             if forced:
                 self.advance(31)
             outcome, reason = self.ended(0)
-            self.assertEqual(outcome, Outcome.FAILED)
+            self.assertEqual(outcome, RunOutcome.FAILED)
             self.assertIn("what reads its output does not answer", reason)
 
     def test_who_interrupts_it_waits_little_for_what_is_not_read(self) -> None:
         self.begin()
-        self.watch.end(Outcome.INTERRUPTED, "Ctrl-C")
+        self.watch.end(RunOutcome.INTERRUPTED, "Ctrl-C")
         self.ended(143)
         self.assertEqual(self.reader.patience, INTERRUPTED_SECONDS)
 
@@ -171,8 +175,8 @@ class WatchTests(SynchronousTestCase):
         ended = Deferred.fromCoroutine(self.watch.ended(Ended(0)))
         self.assertNoResult(ended)
         self.assertIsNone(self.reader.patience)
-        self.watch.end(Outcome.INTERRUPTED, "Ctrl-C")
-        self.assertEqual(self.successResultOf(ended), (Outcome.INTERRUPTED, "Ctrl-C"))
+        self.watch.end(RunOutcome.INTERRUPTED, "Ctrl-C")
+        self.assertEqual(self.successResultOf(ended), (RunOutcome.INTERRUPTED, "Ctrl-C"))
 
     def test_what_it_wrote_is_kept(self) -> None:
         self.begin()
