@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor, install
 from twisted.internet.error import ReactorAlreadyInstalledError
+from twisted.trial.unittest import SkipTest
 
 with suppress(ReactorAlreadyInstalledError):
     install()
@@ -30,6 +31,15 @@ settings.register_profile(
     "untimed", parent=settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where tests run in several processes, all of them use one Docker Engine."""
+    if getattr(config.option, "numprocesses", None) and "DOCKER_HOST" not in os.environ:
+        from tests import engine
+
+        with suppress(SkipTest):
+            os.environ.update(engine.environment())
 
 
 @pytest.hookimpl(wrapper=True)

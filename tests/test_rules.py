@@ -173,6 +173,62 @@ class SourceTests(SynchronousTestCase):
         self.assertEqual(wrong, [])
 
 
+PRIVATE_BY_NEED = {
+    "os._exit": "public: the documentation has it",
+    "twin": "pyghostty has no public way to copy a terminal",
+    "self._t": "nor a public handle of one",
+}
+"""What begins with an underscore and is used all the same, with the reason."""
+
+
+class PublicTests(SynchronousTestCase):
+    """What other people's libraries keep to themselves is not used, and their objects' methods are not replaced."""
+
+    def test_no_private_name_of_a_library_is_used(self) -> None:
+        everywhere = {name for path in modules() for name in _own_names(tree(path))}
+        wrong = []
+        for path in modules():
+            here = _own_names(tree(path))
+            for node in ast.walk(tree(path)):
+                if isinstance(node, ast.Attribute) and _is_private(node.attr):
+                    whose = ast.unparse(node.value)
+                    known = everywhere if whose in ("self", "cls") else here
+                    if node.attr not in known and not {whose, ast.unparse(node)} & PRIVATE_BY_NEED.keys():
+                        wrong.append(f"{short(path, node)} {ast.unparse(node)}")
+                elif isinstance(node, ast.ImportFrom):
+                    names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+                    wrong += [f"{short(path, node)} {name}" for name in names if _is_private(name)]
+        self.assertEqual(wrong, [])
+
+    def test_no_method_of_another_object_is_replaced(self) -> None:
+        callbacks = {"dataReceived", "connectionLost", "connectionMade", "doRead", "doWrite", "makeConnection"}
+        wrong = [
+            f"{short(path, node)} {ast.unparse(node)}"
+            for path in modules()
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in callbacks
+        ]
+        self.assertEqual(wrong, [])
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _own_names(module: ast.AST) -> set[str]:
+    """:returns: what a module defines or assigns, attributes too."""
+    names = set[str]()
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if ast.unparse(node.value) in ("self", "cls"):
+                names.add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
 class ContractTests(SynchronousTestCase):
     """The contracts in setup.cfg."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import urwid
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from urwid.display import raw
-from urwid.display._raw_display_base import detect_terminal_properties
 
 INPUT_LIMIT = 64 * 1024
 """Most bytes of input that are kept for one turn; more is no person typing, and is dropped."""
@@ -117,6 +116,14 @@ class ReactorLoop(urwid.EventLoop):
             self._failed()
 
 
+def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256, 16777216]:
+    if environ.get("NO_COLOR") or term in ("", "dumb") or term.endswith("-m"):
+        return 1
+    if environ.get("COLORTERM") in ("truecolor", "24bit"):
+        return 16777216
+    return 256 if "256color" in term or environ.get("COLORTERM") else 16
+
+
 class ChannelScreen(raw.Screen):
     """
     urwid's terminal screen, whose bytes go to a channel.
@@ -134,11 +141,10 @@ class ChannelScreen(raw.Screen):
         self.dirty = False
         """Whether a frame was left out because the channel was blocked."""
         self.term = environ.get("TERM", "")
-        properties = detect_terminal_properties(self.term, environ)
-        self.has_underline = properties.has_underline
-        self.bg_bright_is_blink = properties.bg_bright_is_blink
-        self.back_color_erase = properties.back_color_erase
-        self.set_terminal_properties(properties.colors, properties.fg_bright_is_bold)
+        is_kernels = self.term.startswith("linux")
+        self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
+        self.back_color_erase = not self.term.startswith(("screen", "dumb"))
+        self.set_terminal_properties(_colors(self.term, environ), bright_is_bold=is_kernels)
 
     def received(self, data: bytes) -> None:
         """Take what the terminal sent."""

@@ -17,7 +17,6 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.main import CONNECTION_DONE
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
-from twisted.python import _inotify as inotify_binding
 from twisted.python.failure import Failure
 from twisted.python.filepath import FilePath
 
@@ -81,7 +80,7 @@ class DirectoryWatcher:
             else:
                 self._notify.watch(FilePath(str(directory)), mask=EVENTS, callbacks=[self._changed])
                 seconds = SCAN_SECONDS
-        except (OSError, inotify_binding.INotifyError) as e:
+        except Exception as e:  # what Twisted raises here has no public name
             self.log.warn("{directory} is scanned, for it cannot be watched: {error}", directory=directory, error=e)
             seconds = SCAN_SECONDS_UNWATCHED
         if self._scan.running and seconds < (self._scan.interval or 0):
@@ -117,12 +116,12 @@ class _Notify(inotify.INotify):
 
     def __init__(self, reactor: Any, lost: Callable[[], None]) -> None:
         super().__init__(reactor)
-        self._lost = lost
+        self._lost, self._is_lost = lost, False
 
     def connectionLost(self, reason: Failure) -> None:
-        if self._fd >= 0:  # it can come twice, and the number may be another file's by then
+        if not self._is_lost:  # it can come twice, and the number may be another file's by then
+            self._is_lost = True
             super().connectionLost(reason)
-            self._fd = -1
             self._lost()
 
 
@@ -130,6 +129,6 @@ def _start_notify(reactor: Any, lost: Callable[[], None]) -> _Notify | None:
     try:
         notify = _Notify(reactor, lost)
         notify.startReading()
-    except (OSError, inotify_binding.INotifyError):
+    except Exception:  # as above
         return None
     return notify

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -87,7 +88,8 @@ class Authentication(SSHUserAuthServer):
             if key.isSecurityKey():
                 if len(extra) != 5 or not extra[0] & TOUCHED:
                     return False
-                message = self._wrapMessageWithSKMetadata(signature, message, key.application)
+                # OpenSSH's PROTOCOL.u2f: the device signs digests, with its flags and counter between them.
+                message = sha256(key.application).digest() + extra + sha256(message).digest()
             return kind == algorithm and bool(key.verify(signature, message))
         except (BadKeyError, UnsupportedAlgorithm, ValueError, TypeError, ArithmeticError):
             return False
