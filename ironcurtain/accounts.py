@@ -17,7 +17,7 @@ from pathlib import Path
 from ironcurtain.errors import ConfigurationError
 
 USUAL_UID = 1000
-"""The first person's on most systems; taken where nothing else tells (our choice)."""
+"""The first person's on most systems; taken where nothing else tells."""
 
 READ, WRITE, SEARCH = 4, 2, 1
 """Permissions, as they stand in a mode; files are made in a directory by who may write and search it."""

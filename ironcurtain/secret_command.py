@@ -19,10 +19,10 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.secrets.redaction import Secret
 
 COMMAND_SECONDS = 60.0
-"""How long a command may take (our choice; a password store may first ask the person for a passphrase)."""
+"""How long a command may take (a password store may first ask the person for a passphrase)."""
 
 OUTPUT_LIMIT = 64 * 1024
-"""Most bytes that a command may print: more than any key or certificate (our choice)."""
+"""Most bytes that a command may print: more than any key or certificate."""
 
 
 class CommandReactor(IReactorProcess, IReactorTime):

@@ -28,7 +28,7 @@ from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, family
 
 STOP_SECONDS = 60.0
-"""How long everything together may take to end (our choice: each part has a limit of its own, and is much faster)."""
+"""How long everything together may take to end (each part has a limit of its own, and is much faster)."""
 
 EXAMPLES = """
 Examples:

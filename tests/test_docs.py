@@ -16,7 +16,7 @@ from tests import docs_commands
 from tests.docs_commands import Block, WrongCommand
 
 RUN_LIMIT = 300
-"""Seconds that one shown command may take (our choice; the demo is the longest, with about ten)."""
+"""Seconds that one shown command may take (the demo is the longest, with about ten)."""
 
 SHELLS = frozenset(("bash", "fish", "sh", "shell", "zsh"))
 

@@ -15,7 +15,7 @@ TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "ironcurtain"
 
 LONGEST_MODULE = 400
-"""Lines; a longer module does more than one thing (our choice)."""
+"""Lines; a longer module does more than one thing."""
 
 KNOWS_THE_REACTOR = ("tap.py", "assembly.py", "cli/")
 """The only places, below the package, that may name the one reactor of the process, and only inside functions."""

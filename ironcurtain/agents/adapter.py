@@ -1,4 +1,4 @@
-"""What every agent has in common: what its adapter is told, what it gives, and how a turn ends. Pure."""
+"""What every agent has in common: what its adapter is told, what it gives, and how a turn ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import Usage
 
 CALL_SECONDS = 3600
-"""Seconds that a tool call may take besides the wait for a person (our choice; the limit of a turn ends it earlier)."""
+"""Seconds that a tool call may take besides the wait for a person (the limit of a turn ends it earlier)."""
 
 Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "failed"]
 """

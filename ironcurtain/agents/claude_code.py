@@ -1,5 +1,5 @@
 """
-Claude Code, known from running version 2.1.329. Pure.
+Claude Code, known from running version 2.1.329.
 
 It keeps its conversation below ``~/.claude`` and takes ``--continue`` also where there is none yet; in its full-screen
 interface only where there is one. Of the token counts that it reports, ``modelUsage`` and ``total_cost_usd`` grow from

@@ -1,5 +1,5 @@
 """
-Codex, known from running version 0.169.0. Pure.
+Codex, known from running version 0.169.0.
 
 It keeps its conversation below ``~/.codex``; ``resume --last`` starts a new one where there is none. The token counts
 it reports are those of the whole conversation, so they say nothing about a turn.
@@ -16,7 +16,7 @@ from ironcurtain.agents.output import failure, objects, text_at
 from ironcurtain.agents.surroundings import MCP_COMMAND, SERVER, WORKSPACE
 
 START_SECONDS = 120
-"""How long Codex waits for the MCP server at its start (our choice; 10 of its own are short while backends start)."""
+"""How long Codex waits for the MCP server at its start (10 of its own are short while backends start)."""
 
 _TOOLS_LOST = "required MCP servers failed to initialize"
 

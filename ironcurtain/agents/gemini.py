@@ -1,5 +1,5 @@
 """
-Gemini CLI, known from running version 0.61.0. Pure.
+Gemini CLI, known from running version 0.61.0.
 
 It keeps its conversation below ``~/.gemini/tmp`` and takes ``--resume latest`` also where there is none yet. The
 orientation is an extension of its own, as the settings of a project can switch the other context files off.

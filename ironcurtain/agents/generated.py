@@ -1,4 +1,4 @@
-"""Write the texts of generated configuration files. Pure."""
+"""Write the texts of generated configuration files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Goose, known from reading parts of its source, not from running it. Pure.
+Goose, known from reading parts of its source, not from running it.
 
 It keeps its conversation below ``~/.local/share/goose``, and can resume only one that there is.
 """

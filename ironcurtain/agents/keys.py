@@ -1,4 +1,4 @@
-"""Which provider an agent's model belongs to, and the key for it. Pure."""
+"""Which provider an agent's model belongs to, and the key for it."""
 
 from __future__ import annotations
 

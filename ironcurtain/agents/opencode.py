@@ -1,5 +1,5 @@
 """
-OpenCode, known from running version 1.18.33. Pure.
+OpenCode, known from running version 1.18.33.
 
 It keeps its conversation in a database below ``~/.local/share/opencode``, and takes ``--continue`` also where there is
 none yet. It says nowhere but in its log that it lost the MCP server, so the log is printed.

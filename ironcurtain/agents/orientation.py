@@ -1,4 +1,4 @@
-"""What an agent is told about where it is, what it may do, and what happens when it asks for more. Pure."""
+"""What an agent is told about where it is, what it may do, and what happens when it asks for more."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ironcurtain.agents.surroundings import HOME, SERVER, WORKSPACE
 from ironcurtain.text.display import one_line
 
 TOOLS_LISTED = 300
-"""Most tools that are named (our choice: about 10 KB); agents see all of them in their own list of tools."""
+"""Most tools that are named (about 10 KB); agents see all of them in their own list of tools."""
 
 NAME_LIMIT = 100
-"""Most characters of one name in the text: tools and hosts are named by others (our choice)."""
+"""Most characters of one name in the text: tools and hosts are named by others."""
 
 KEYS = "- Keys in your environment work only here and only for your model. Do not print them, and do not store them.\n"
 """What agents with a model are told about their keys."""

@@ -1,5 +1,5 @@
 """
-Read what an agent printed, and say why it is no answer. Pure.
+Read what an agent printed, and say why it is no answer.
 
 Everything here comes from a program that nobody trusts: lines may be anything, members may be missing or of another
 type, and texts are made safe before a person reads them.
@@ -16,13 +16,13 @@ from ironcurtain.agents.adapter import Kind, TurnFailed, TurnOutcome
 from ironcurtain.text.display import one_line, paragraphs
 
 REASON_LIMIT = 1000
-"""Most characters of what the agent gives as its reason (our choice)."""
+"""Most characters of what the agent gives as its reason."""
 
 TAIL_LINES, TAIL_LIMIT = 15, 2000
-"""Most lines and characters of the end of the output that a message shows (our choice)."""
+"""Most lines and characters of the end of the output that a message shows."""
 
 COUNT_LIMIT = 10**12
-"""Token counts above this are nonsense (our choice)."""
+"""Token counts above this are nonsense."""
 
 OURS = "IronCurtain: "
 """What the reason of every refusal by the MITM proxy begins with."""

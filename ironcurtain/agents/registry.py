@@ -1,5 +1,5 @@
 """
-The agents that there are: those that come with IronCurtain, and those that other packages bring. Pure.
+The agents that there are: those that come with IronCurtain, and those that other packages bring.
 
 A package brings one by an entry point of the group :data:`GROUP`: its name is the agent's id, its object the adapter.
 """

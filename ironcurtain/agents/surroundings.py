@@ -1,4 +1,4 @@
-"""What the inside of every agent's container looks like: paths, addresses, and the environment all agents get. Pure."""
+"""What the inside of every agent's container looks like: paths, addresses, and the environment all agents get."""
 
 from __future__ import annotations
 

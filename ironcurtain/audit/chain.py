@@ -1,5 +1,5 @@
 """
-The chain of records: how a line is made, and how a file of lines is checked. Pure.
+The chain of records: how a line is made, and how a file of lines is checked.
 
 Each line is a JSON object. Its ``previous`` is the SHA-256 digest of the line before it (without the line end), so that
 nobody can change, remove or insert a line without changing all that follow. The first line's ``previous`` is zeros.

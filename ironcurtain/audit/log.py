@@ -18,7 +18,7 @@ from ironcurtain.errors import AuditUnavailable
 from ironcurtain.secrets.redaction import Redactor
 
 SYNC_SECONDS = 1.0
-"""How long a record may wait to be synced when nobody asked for it (our choice; a crash of ours loses nothing)."""
+"""How long a record may wait to be synced when nobody asked for it (a crash of ours loses nothing)."""
 
 TEXT_LIMIT = 64 * 1024
 """Most characters of one text in a record; longer ones are cut. A call's digest covers its whole arguments."""

@@ -1,4 +1,4 @@
-"""Show an audit log to people: one line a record, safe for a terminal. Pure."""
+"""Show an audit log to people: one line a record, safe for a terminal."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from ironcurtain.session.history import read_turns
 from ironcurtain.session.parts import Core
 
 SERVERS_SECONDS = 10.0
-"""How long the agent waits for MCP servers that start slowly; it goes without those that take longer (our choice)."""
+"""How long the agent waits for MCP servers that start slowly; it goes without those that take longer."""
 
 
 def make_builtin_agent(

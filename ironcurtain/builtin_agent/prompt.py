@@ -1,4 +1,4 @@
-"""What the model is told about where it is. Pure."""
+"""What the model is told about where it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironcurtain.codemode.stubs import documentation, first_sentence, signature
 from ironcurtain.llm.model import ToolSpec
 
 TOOLS_LIMIT = 40_000
-"""Most characters for the list of tools, about 10 000 tokens (our choice); longer lists are shortened evenly."""
+"""Most characters for the list of tools, about 10 000 tokens; longer lists are shortened evenly."""
 
 _LANGUAGE = """\
 Programs are Python, run in a small interpreter. Variables stay from one program to the next. What print() writes and

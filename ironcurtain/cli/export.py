@@ -11,7 +11,7 @@ from ironcurtain.cli.diff import comparison_of
 from ironcurtain.text.display import one_line
 
 SHOWN = 20
-"""Most paths of each sort that are named (our choice): an agent decides how many there are."""
+"""Most paths of each sort that are named: an agent decides how many there are."""
 
 
 @click.command()

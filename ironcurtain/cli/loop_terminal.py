@@ -17,7 +17,7 @@ OUTPUT = 1
 """Standard output, whose terminal it is: standard input may be something else."""
 
 HELD_LIMIT = 256 * 1024
-"""Most bytes typed to a program that reads nothing, before no more keys are read (our choice: a large paste)."""
+"""Most bytes typed to a program that reads nothing, before no more keys are read (a large paste)."""
 
 
 SAVE_TITLE, RESTORE_TITLE = b"\x1b[22;2t", b"\x1b[23;2t"

@@ -38,7 +38,7 @@ ERRORS = 2
 """Standard error."""
 
 INTERRUPTED_SECONDS = 1.0
-"""How long output that nobody reads is waited for once somebody has interrupted the loop (our choice)."""
+"""How long output that nobody reads is waited for once somebody has interrupted the loop."""
 
 
 class Looping:
@@ -208,7 +208,7 @@ class Looping:
 HEADER = ("N", "OUTCOME", "STATUS", "SECONDS", "COST", "EVENTS", "COMMIT", "WHY")
 
 SHOWN = 20
-"""Most iterations that are listed (our choice); of a longer loop, the last ones."""
+"""Most iterations that are listed; of a longer loop, the last ones."""
 
 
 def rows(state: LoopState) -> list[tuple[str, ...]]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
 
 READING_SECONDS = 0.5
-"""How long a question stands on the screen before it is answered for the person (our choice)."""
+"""How long a question stands on the screen before it is answered for the person."""
 
 
 class Play:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ironcurtain.project.planted import Finding
 
 SHOWN = 20
-"""Most files that are named (our choice); 'ironcurtain diff' shows all changes."""
+"""Most files that are named; 'ironcurtain diff' shows all changes."""
 
 PATH_LIMIT = 120
 

@@ -11,7 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 FULL_SIZE = 256 * 1024
-"""So many bytes that wait are enough (our choice); then no more should come until half of them are written."""
+"""So many bytes that wait are enough; then no more should come until half of them are written."""
 
 
 class StreamWriter:

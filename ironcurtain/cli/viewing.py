@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ironcurtain.terminal.remote_client import AttachClient
 
 FOREGROUND_SECONDS = 0.5
-"""How often a job in the background looks whether the terminal is its own again (our choice)."""
+"""How often a job in the background looks whether the terminal is its own again."""
 
 GONE = 69
 """Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""

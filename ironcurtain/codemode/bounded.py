@@ -1,4 +1,4 @@
-"""Keep the beginning and the end of a text that may be endless. Pure."""
+"""Keep the beginning and the end of a text that may be endless."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
 DEPTH = 64
-"""How deep an argument may be nested (our choice; JSON parsers give up at about a thousand)."""
+"""How deep an argument may be nested (JSON parsers give up at about a thousand)."""
 
 
 def bind(function: Function, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

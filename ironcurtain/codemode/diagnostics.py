@@ -1,5 +1,5 @@
 """
-Decide which findings of the type checker keep a program from being run. Pure.
+Decide which findings of the type checker keep a program from being run.
 
 The checker (ty, inside pydantic-monty 1.4) is stricter than Python: it complains of programs that run well, and does
 not know names that a failed program defined. Only what cannot work counts: tools and arguments that do not exist or

@@ -1,4 +1,4 @@
-"""The functions that programs see: which server and tool each stands for, and how its arguments are called. Pure."""
+"""The functions that programs see: which server and tool each stands for, and how its arguments are called."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironcurtain.codemode.model import Tool
 from ironcurtain.text.display import shorten
 
 NAME_LIMIT = 64
-"""Most characters of a name made here, before what keeps it apart from others (our choice)."""
+"""Most characters of a name made here, before what keeps it apart from others."""
 
 STANDARD_MODULES = frozenset(
     [

@@ -1,4 +1,4 @@
-"""How much a program may use. Pure."""
+"""How much a program may use."""
 
 from __future__ import annotations
 

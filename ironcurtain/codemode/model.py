@@ -1,4 +1,4 @@
-"""The values that go into and come out of code mode. Pure."""
+"""The values that go into and come out of code mode."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 PROCESS_LIMIT = 64
-"""Most interpreter processes at a time, one a session (our choice; about 8 MB each)."""
+"""Most interpreter processes at a time, one a session (about 8 MB each)."""
 
 WAIT_SECONDS = 10.0
 """How long a session waits for a free process before it is told that there is none."""

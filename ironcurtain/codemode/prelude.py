@@ -1,5 +1,5 @@
 """
-What programs find besides their tools: small functions on text that the interpreter's own library lacks. Pure.
+What programs find besides their tools: small functions on text that the interpreter's own library lacks.
 
 They run on our side, so each is bounded in what it takes and in time.
 """
@@ -15,10 +15,10 @@ from ironcurtain.codemode.stubs import documentation, first_sentence
 from ironcurtain.servers.files import differences, globs
 
 TEXT_LIMIT = 200_000
-"""Most characters of one text to compare (our choice)."""
+"""Most characters of one text to compare."""
 
 NAMES_LIMIT = 20_000
-"""Most names to match at once (our choice)."""
+"""Most names to match at once."""
 
 NAME_LIMIT = 4096
 """Most characters of one name, as for paths on Linux (PATH_MAX)."""

@@ -1,4 +1,4 @@
-"""Say in Python's terms what a JSON schema admits. Pure; schemas come from servers and may be anything."""
+"""Say in Python's terms what a JSON schema admits. Schemas come from servers and may be anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write functions down: as declarations that programs are checked against, and as text that the model reads. Pure."""
+"""Write functions down: as declarations that programs are checked against, and as text that the model reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ironcurtain.codemode.functions import Function, Module, Parameter
 from ironcurtain.text.display import shorten
 
 DESCRIPTION_LIMIT = 600
-"""Most characters of a tool's description in what the model reads (our choice)."""
+"""Most characters of a tool's description in what the model reads."""
 
 
 def declarations(module: Module) -> str:

@@ -1,4 +1,4 @@
-"""What happens in a session, one line an event. Pure."""
+"""What happens in a session, one line an event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import one_line
 
 KEPT = 500
-"""How many lines are kept (our choice)."""
+"""How many lines are kept."""
 
 TEXT = 300
 """Most characters of a text in a line."""

@@ -1,4 +1,4 @@
-"""The commands of the console's input line. Pure."""
+"""The commands of the console's input line."""
 
 from __future__ import annotations
 

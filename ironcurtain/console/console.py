@@ -39,7 +39,7 @@ as long each time that :data:`MANY` changes came meanwhile.
 """
 
 MANY = 4
-"""So many changes between two questions are more than a person raises, or decides (our choice)."""
+"""So many changes between two questions are more than a person raises, or decides."""
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""

@@ -1,4 +1,4 @@
-"""The text beside the lists: an escalation with all that it would do, a session's activity, or help. Pure."""
+"""The text beside the lists: an escalation with all that it would do, a session's activity, or help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.view.escalations import permission_lines
 
 REASON_LINES = 2
-"""Most lines of rule and reason before the arguments (our choice: the arguments stay on an 80x24 screen)."""
+"""Most lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
 
 REMEMBERED = 8
 """How many texts are kept, so that a long one is broken into lines once and not with every frame."""

@@ -1,4 +1,4 @@
-"""What keys and commands do to the console's state. Pure."""
+"""What keys and commands do to the console's state."""
 
 from __future__ import annotations
 

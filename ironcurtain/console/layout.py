@@ -1,4 +1,4 @@
-"""Where everything is on the screen: a state and a size become lines. Pure."""
+"""Where everything is on the screen: a state and a size become lines."""
 
 from __future__ import annotations
 

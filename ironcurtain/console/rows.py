@@ -1,4 +1,4 @@
-"""The rows of the lists. Pure."""
+"""The rows of the lists."""
 
 from __future__ import annotations
 

@@ -35,18 +35,18 @@ T = TypeVar("T")
 
 GATHER_SECONDS = 0.02
 """
-How long news are gathered before they are told, too short to be noticed (our choice). An escalation is told at once: a
+How long news are gathered before they are told, too short to be noticed. An escalation is told at once: a
 frame that is drawn right before it would delay it.
 """
 
 PATIENCE = 2.0
-"""Seconds that a process has to answer (our choice: it answers from memory)."""
+"""Seconds that a process has to answer (it answers from memory)."""
 
 END_SECONDS = 60.0
 """Seconds that a process has to end a session: its parts have time limits of their own."""
 
 REMEMBERED = 1000
-"""How many escalations of a process are kept that have their outcome (our choice; a session keeps as many)."""
+"""How many escalations of a process are kept that have their outcome (a session keeps as many)."""
 
 NEWS = (StateChanged, EscalationRaised, EscalationCounted, EscalationClosed, PermissionRevoked, Missed)
 """Events after which the lists look different."""

@@ -1,5 +1,5 @@
 """
-What the console shows, and how keys, commands and news change it. Pure: every transition gives a new state, and what is
+What the console shows, and how keys, commands and news change it. Every transition gives a new state, and what is
 to be done about it.
 
 A decision is made only for what a person can have read: what a frame that reached the terminal showed, and nothing is
@@ -24,7 +24,7 @@ from ironcurtain.text.display import one_line
 Row = TypeVar("Row")
 
 REMEMBERED = 300
-"""How many decided escalations are kept (our choice)."""
+"""How many decided escalations are kept."""
 
 GONE = "gone"
 """The outcome of an escalation whose process vanished with it."""

@@ -1,5 +1,5 @@
 """
-The images that other packages bring: a folder of theirs for each. Pure.
+The images that other packages bring: a folder of theirs for each.
 
 A package brings one by an entry point of the group :data:`GROUP`: its name is the image's name, its object the folder.
 """
@@ -20,7 +20,7 @@ GROUP = "ironcurtain.images"
 """Group of the entry points."""
 
 LARGEST_FOLDER = 64 * 1024 * 1024
-"""Most bytes in an image's folder (our choice: it is read whole whenever an image is looked for)."""
+"""Most bytes in an image's folder (it is read whole whenever an image is looked for)."""
 
 IGNORED = frozenset(("__init__.py", "__pycache__"))
 """What makes a folder part of a Python package, and is not for the image."""

@@ -20,16 +20,16 @@ from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.state import State
 
 STOP_SECONDS = 5
-"""How long the main program has after SIGTERM before all is killed (our choice; half of a lifecycle's time limit)."""
+"""How long the main program has after SIGTERM before all is killed (half of a lifecycle's time limit)."""
 
 RECORD_SECONDS = 5.0
 """How long the Engine may take to write down that a container has ended (ours; it takes milliseconds)."""
 
 LAST_LINES = 5
-"""How many lines of the main program's output explain why a container ended (our choice)."""
+"""How many lines of the main program's output explain why a container ended."""
 
 CROWDED = 0.9
-"""The share of the processes that a container may have from which on it counts as full (our choice)."""
+"""The share of the processes that a container may have from which on it counts as full."""
 
 COUNT_LIMITS = """
 for path in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control \\

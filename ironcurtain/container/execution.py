@@ -16,19 +16,19 @@ from ironcurtain.container.state import KILLED, State
 from ironcurtain.container.wire import STDOUT, Demultiplexer
 
 GRACE_SECONDS = 5
-"""How long programs have after SIGTERM before SIGKILL comes (our choice; real agents took up to 2 s)."""
+"""How long programs have after SIGTERM before SIGKILL comes (real agents took up to 2 s)."""
 
 END_SECONDS = 10.0
-"""How long the ending may take beyond the grace, before the container itself is killed (our choice)."""
+"""How long the ending may take beyond the grace, before the container itself is killed."""
 
 POLL_SECONDS = 0.05
-"""How often the Engine is asked whether a program whose streams are closed has ended (our choice; mostly it has)."""
+"""How often the Engine is asked whether a program whose streams are closed has ended (mostly it has)."""
 
 SETTLE_POLLS = 100
-"""How often it is asked before it counts as broken (our choice)."""
+"""How often it is asked before it counts as broken."""
 
 DYING_POLLS = 10
-"""How often the container is looked at after a SIGKILL, which may have come from the end of all of it (our choice)."""
+"""How often the container is looked at after a SIGKILL, which may have come from the end of all of it."""
 
 Sink = Callable[[bytes], Deferred[None] | None]
 """Gets output as it comes. If it returns a Deferred, the program has to wait until that fires."""

@@ -1,4 +1,4 @@
-"""What was looked at and whether it is as ordered. Pure."""
+"""What was looked at and whether it is as ordered."""
 
 from __future__ import annotations
 

@@ -38,16 +38,16 @@ OLDEST, NEWEST = (1, 41), (1, 47)
 """Versions of the API: what is needed (Docker 20.10: private cgroup namespaces), and the newest that was looked at."""
 
 CONNECT_SECONDS = 5.0
-"""How long the Engine may take to accept a connection (our choice; it is on this machine)."""
+"""How long the Engine may take to accept a connection (it is on this machine)."""
 
 CALL_SECONDS = 60.0
-"""How long it may be silent in the middle of a call (our choice; creating a container on a busy disk takes seconds)."""
+"""How long it may be silent in the middle of a call (creating a container on a busy disk takes seconds)."""
 
 FIRST_SECONDS = 10.0
-"""How long it may take for its first answer, which costs it nothing (our choice); people wait for it."""
+"""How long it may take for its first answer, which costs it nothing; people wait for it."""
 
 NOTICE_SECONDS = 3.0
-"""After how long a person is told that it is waited for (our choice)."""
+"""After how long a person is told that it is waited for."""
 
 Query = Mapping[str, str | bytes]
 """The parameters of a call; those that are no text are bytes."""

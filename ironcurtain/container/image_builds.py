@@ -24,13 +24,13 @@ the name of the image that was built.
 """
 
 TAIL_LINES = 12
-"""How many of the last lines of a build are kept, to be shown if it fails (our choice)."""
+"""How many of the last lines of a build are kept, to be shown if it fails."""
 
 Progress = Callable[[str], None]
 """Gets sentences for people about what is being done."""
 
 STEP_CHARACTERS = 100
-"""How much of a step is shown (our choice: one line)."""
+"""How much of a step is shown (one line)."""
 
 _STEP = re.compile(r"Step (?P<number>\d+/\d+) : (?P<words>.*)")
 _SLOW = ("COPY ", "FROM ", "RUN ")

@@ -13,10 +13,10 @@ from ironcurtain.container.http import EngineHttp
 from ironcurtain.jsonrpc.framing import Framer, TooLong
 
 BUILD_SILENCE_SECONDS = 600.0
-"""How long a build may say nothing before it is given up (our choice: one download of a few hundred MB is silent)."""
+"""How long a build may say nothing before it is given up (one download of a few hundred MB is silent)."""
 
 LINE_LIMIT = 1024 * 1024
-"""Most bytes of one message of a build (our choice)."""
+"""Most bytes of one message of a build."""
 
 
 class ImageCalls:

@@ -1,4 +1,4 @@
-"""What an image is built from: its folder as an archive, and a digest over everything that shapes the result. Pure."""
+"""What an image is built from: its folder as an archive, and a digest over everything that shapes the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the images are: from which files and with which arguments each is built, and what it is then called. Pure."""
+"""What the images are: from which files and with which arguments each is built, and what it is then called."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ironcurtain.container.image_plans import DOWNLOADER, NAME_LABEL, VERSION_LA
 from ironcurtain.container.versions import BASE, NoRelease
 
 LEFTOVER_SECONDS = 3600
-"""Age from which on the remains of a build are taken for those of one that was killed (our choice)."""
+"""Age from which on the remains of a build are taken for those of one that was killed."""
 
 CURRENT, OLD, MISSING, NO_RELEASE, BROKEN = "current", "old", "missing", "no release", "broken"
 """

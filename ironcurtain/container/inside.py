@@ -1,5 +1,5 @@
 """
-What a container looks like from the inside: the output of the probe, and what is wrong with it. Pure.
+What a container looks like from the inside: the output of the probe, and what is wrong with it.
 
 Whatever the probe did not say counts as wrong.
 """

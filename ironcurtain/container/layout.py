@@ -1,4 +1,4 @@
-"""Where things are inside a container. Pure."""
+"""Where things are inside a container."""
 
 from __future__ import annotations
 

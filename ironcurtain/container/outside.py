@@ -1,5 +1,5 @@
 """
-What a container looks like from this machine: the Engine's own description, and the kernel's. Pure.
+What a container looks like from this machine: the Engine's own description, and the kernel's.
 
 The kernel is asked only where the Engine runs on this machine and lets us look; elsewhere nothing is concluded.
 """

@@ -1,5 +1,5 @@
 """
-Whose container is it? The labels that say so. Pure.
+Whose container is it? The labels that say so.
 
 They name the session, the home, and the process that owns it, so precisely that no later process is taken for it.
 """

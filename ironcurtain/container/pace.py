@@ -1,9 +1,9 @@
-"""When the output of a program that writes without end is left waiting for a moment. Pure."""
+"""When the output of a program that writes without end is left waiting for a moment."""
 
 from __future__ import annotations
 
 BURST_SIZE = 64 * 1024
-"""More than so many bytes without a pause are no screen drawn afresh, which a person waits for (our choice)."""
+"""More than so many bytes without a pause are no screen drawn afresh, which a person waits for."""
 
 QUIET_SECONDS = 0.02
 """How long a pause is."""
@@ -12,11 +12,11 @@ PIECE_SIZE = 64 * 1024
 """A smaller piece is all that there was to read."""
 
 TURN_SIZE = 256 * 1024
-"""Most bytes that are taken between two rests; the kernel keeps not much more (our choice)."""
+"""Most bytes that are taken between two rests; the kernel keeps not much more."""
 
 REST_SECONDS = 0.004
 """
-How long a rest is (our choice). All who pass output on work in larger pieces then: a megabyte from a container costs
+How long a rest is. All who pass output on work in larger pieces then: a megabyte from a container costs
 half of the processor time, and other sessions' keys find the reactor free.
 """
 

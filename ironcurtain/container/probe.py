@@ -15,7 +15,7 @@ from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.state import State
 
 OUTPUT_LIMIT = 256 * 1024
-"""Most bytes that are kept of what the probe prints (our choice; it prints about 6 KiB)."""
+"""Most bytes that are kept of what the probe prints (it prints about 6 KiB)."""
 
 
 async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[Finding, ...]:

@@ -1,5 +1,5 @@
 """
-What a container is: a value, and the Engine's request made from it. Pure.
+What a container is: a value, and the Engine's request made from it.
 
 Everything that keeps an agent inside is written down here, in :meth:`ContainerSpec.create_request`, and none of it is
 an option. What an image asks for (volumes, user, health checks, stop signal) is overridden or refused.
@@ -18,7 +18,7 @@ MIB = 1024 * 1024
 
 OPEN_FILES = 16384
 """
-Most open files of a process inside (our choice: enough for bundlers and language servers). An Engine without all rights
+Most open files of a process inside (enough for bundlers and language servers). An Engine without all rights
 cannot give more than it has itself, which was 20000 at the least.
 """
 
@@ -26,7 +26,7 @@ SHARED_MEMORY_MB = 64
 """MiB of ``/dev/shm``: the Engine's own default, which counts as memory."""
 
 LOG_OPTIONS = {"max-size": "256k", "max-file": "1"}
-"""What the Engine keeps of the main program's output, so that a failed start can be explained (our choice)."""
+"""What the Engine keeps of the main program's output, so that a failed start can be explained."""
 
 MIRRORED = ("/", "/dev", "/proc", "/sys", "/tmp")
 """Places that are the container's own; nothing of this machine may be mounted at or below them, but below ``/``."""

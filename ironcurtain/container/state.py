@@ -1,4 +1,4 @@
-"""What the Engine says about a container's life. Pure."""
+"""What the Engine says about a container's life."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ KEPT = 4096
 """Most bytes of what comes before the mark that are kept, to say why it did not come."""
 
 DRAIN_SECONDS = 5.0
-"""How long the last output is waited for once the program has ended (our choice; it is there at once)."""
+"""How long the last output is waited for once the program has ended (it is there at once)."""
 
 
 def waiting(argv: Sequence[str]) -> tuple[str, ...]:

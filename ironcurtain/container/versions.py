@@ -1,4 +1,4 @@
-"""Which releases the agents' images are built from: ``versions.toml``, read and written. Pure."""
+"""Which releases the agents' images are built from: ``versions.toml``, read and written."""
 
 from __future__ import annotations
 

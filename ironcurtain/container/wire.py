@@ -1,5 +1,5 @@
 """
-The Engine's wire formats beyond plain HTTP: the answer that turns a connection into a stream, and frames in it. Pure.
+The Engine's wire formats beyond plain HTTP: the answer that turns a connection into a stream, and frames in it.
 
 The Engine's documentation of "attach" and "exec start" describes both: a frame is one byte that names the stream, three
 zero bytes, four bytes of length, and the content. A terminal's stream has no frames.
@@ -14,7 +14,7 @@ import msgspec
 from ironcurtain.errors import ProtocolViolation
 
 HEAD_LIMIT = 16 * 1024
-"""Most bytes of the head of an answer (our choice; real ones have about 250)."""
+"""Most bytes of the head of an answer (real ones have about 250)."""
 
 STDOUT, STDERR = 1, 2
 """The streams of a program; 0 is its input and 3 an error of the Engine, which both count as STDERR here."""

@@ -1,4 +1,4 @@
-"""What the container of a session is made of. Pure."""
+"""What the container of a session is made of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironcurtain.home.settings import Resources
 from ironcurtain.identity import ProcessIdentity
 
 SCRATCH_SHARE = 4
-"""``/tmp`` may hold a quarter of the memory (our choice; compilers and package managers need hundreds of MiB)."""
+"""``/tmp`` may hold a quarter of the memory (compilers and package managers need hundreds of MiB)."""
 
 SCRATCH_MOST_MB = 1024
 """And never more than this many MiB."""

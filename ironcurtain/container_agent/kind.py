@@ -53,7 +53,7 @@ from ironcurtain.session.workspace import protected_inside
 from ironcurtain.terminal.screen import open_screen
 
 SERVERS_SECONDS = 10.0
-"""How long the first message waits for MCP servers that start slowly, before it goes on without them (our choice)."""
+"""How long the first message waits for MCP servers that start slowly, before it goes on without them."""
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.surroundings.CA_FILE`."""

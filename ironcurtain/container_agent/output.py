@@ -1,4 +1,4 @@
-"""What an agent's program prints: the end of it is kept, and its error output told line by line. Pure."""
+"""What an agent's program prints: the end of it is kept, and its error output told line by line."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from ironcurtain.jsonrpc.framing import Framer, TooLong
 
 ANSWER_LIMIT = 4 * 1024 * 1024
-"""Most bytes of a program's output that are kept, the last ones (our choice: an answer with all its events)."""
+"""Most bytes of a program's output that are kept, the last ones (an answer with all its events)."""
 
 ERRORS_LIMIT = 64 * 1024
-"""Most bytes of its error output that are kept, the last ones (our choice)."""
+"""Most bytes of its error output that are kept, the last ones."""
 
 LINE_LIMIT = 2000
 """Most characters of a line of error output that are told."""
 
 LINES_A_SECOND = 50
-"""How many lines of error output are told each second (our choice); the rest is counted."""
+"""How many lines of error output are told each second; the rest is counted."""
 
 
 class Tail:

@@ -1,4 +1,4 @@
-"""What the MITM proxy saw, as the session's events and its account. Pure."""
+"""What the MITM proxy saw, as the session's events and its account."""
 
 from __future__ import annotations
 

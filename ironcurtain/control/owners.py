@@ -26,7 +26,7 @@ from ironcurtain.session.model import SessionInfo
 T = TypeVar("T")
 
 OWNER_SECONDS = 10.0
-"""How long one process may take to answer (our choice)."""
+"""How long one process may take to answer."""
 
 
 class Owners:

@@ -1,4 +1,4 @@
-"""What travels over the control API: bodies and errors. Pure."""
+"""What travels over the control API: bodies and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironcurtain.errors import (
 from ironcurtain.terminal.model import Mode
 
 BODY_LIMIT = 8 * 1024 * 1024
-"""Most bytes of a request's body (our choice: far more than a prompt that a person pastes)."""
+"""Most bytes of a request's body (far more than a prompt that a person pastes)."""
 
 _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
     (UsageError, 400),

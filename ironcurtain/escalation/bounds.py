@@ -1,5 +1,5 @@
 """
-Which other values an argument may have where an approval is kept, from the tool's schema. Pure.
+Which other values an argument may have where an approval is kept, from the tool's schema.
 
 Only what is understood whole is a bound: free text, a number between two ends, and lists and objects of these. Anything
 else, above all a choice between values in whatever way the schema writes it, has none.
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 DEPTH_LIMIT = 16
-"""Most schemas inside schemas that are followed (our choice; references may run in circles)."""
+"""Most schemas inside schemas that are followed (references may run in circles)."""
 
 _TELLING = frozenset(("title", "description", "default", "examples", "$comment", "deprecated"))
 """Keywords that allow and forbid no value (JSON Schema 2020-12, validation, section 9)."""

@@ -1,5 +1,5 @@
 """
-The form in which an escalation lies in a directory, for programs that are not ours. Pure.
+The form in which an escalation lies in a directory, for programs that are not ours.
 
 ``request-<id>.json`` holds at least ``escalationId serverName toolName arguments reason``; an answer is
 ``response-<id>.json`` with ``decision`` approved or denied, and may carry ``argumentsDigest`` (then it must match) and

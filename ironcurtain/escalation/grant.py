@@ -1,5 +1,5 @@
 """
-What an approval permits: one call, once, exactly as it was shown. Pure; time is an argument.
+What an approval permits: one call, once, exactly as it was shown. Time is an argument.
 
 A grant is bound to the session, the server, the tool, the digest of the exact arguments, the policy's version and a
 time; whoever is about to let the call through spends it first.
@@ -17,7 +17,7 @@ import msgspec
 from ironcurtain.errors import NotAllowed
 
 GRANT_SECONDS = 60.0
-"""How long after the approval a grant may be spent (our choice; the call that waits for it spends it at once)."""
+"""How long after the approval a grant may be spent (the call that waits for it spends it at once)."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

@@ -1,4 +1,4 @@
-"""The values of an escalation: what is asked, its states, its answer. Pure."""
+"""The values of an escalation: what is asked, its states, its answer."""
 
 from __future__ import annotations
 

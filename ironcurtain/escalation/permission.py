@@ -1,5 +1,5 @@
 """
-What an approval that is kept permits: the same kind of call, in the same place, while the session lasts. Pure.
+What an approval that is kept permits: the same kind of call, in the same place, while the session lasts.
 
 A scope is narrow on purpose. It holds the tool as it was defined, the rules that asked, the policy's version, where the
 call acts, and for each other argument the bound that the schema sets, or else its very value. The person is told what
@@ -26,7 +26,7 @@ DOMAIN_RULE = "structural-domain-escalate"
 """The one check of the engine's own whose escalation can be kept: it looks at nothing but the host."""
 
 VALUE_LIMIT = 200
-"""Most characters of a value that are repeated where it is said for which calls an approval stands (our choice)."""
+"""Most characters of a value that are repeated where it is said for which calls an approval stands."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

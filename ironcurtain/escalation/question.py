@@ -1,4 +1,4 @@
-"""What waits in a queue of escalations, and what is remembered of it. Pure but for the Deferreds that it holds."""
+"""What waits in a queue of escalations, and what is remembered of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from twisted.internet.interfaces import IDelayedCall
 from ironcurtain.escalation.model import Answer, Escalation, EscalationRequest
 
 HISTORY = 1000
-"""How many closed escalations a session remembers, for views and for late answers (our choice)."""
+"""How many closed escalations a session remembers, for views and for late answers."""
 
 HISTORY_BYTES = 16 * 1024 * 1024
-"""Most bytes of arguments that the remembered ones have together (our choice); the newest is always there."""
+"""Most bytes of arguments that the remembered ones have together; the newest is always there."""
 
 _encoder = msgspec.json.Encoder()
 

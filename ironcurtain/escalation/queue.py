@@ -36,7 +36,7 @@ LIMIT = 32
 """How many questions of one session wait at a time: more than a person reads in the time that they have."""
 
 WAITING_BYTES = 16 * 1024 * 1024
-"""Most bytes of arguments that wait (our choice: two of the longest calls); one question can wait in any case."""
+"""Most bytes of arguments that wait (two of the longest calls); one question can wait in any case."""
 
 
 def closing_numbers(now: float) -> Callable[[], int]:

@@ -28,7 +28,7 @@ pid of the entry's dead owner; this is looked at where an entry has no start tim
 """
 
 LABEL_LIMIT = 60
-"""Most characters of a label (our choice: it fits a line of a console)."""
+"""Most characters of a label (it fits a line of a console)."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -1,5 +1,5 @@
 """
-The settings: defaults, then ``config.toml``, then the environment; each value knows where it came from. Pure.
+The settings: defaults, then ``config.toml``, then the environment; each value knows where it came from.
 
 A setting ``[section] key`` is overridden by ``IRONCURTAIN_SECTION_KEY`` in the environment.
 """
@@ -22,7 +22,7 @@ FORMAT_VERSION = 1
 
 REPEATED_CALLS = 20
 """
-How often one client may make the same call within a minute (our choice): whoever waits for something asks every few
+How often one client may make the same call within a minute: whoever waits for something asks every few
 seconds, and a loop is over that at once.
 """
 
@@ -109,7 +109,7 @@ class Agents(_Section, frozen=True):
     Agents in containers.
 
     :param turn_seconds: how long one may work on a message before its program is ended, waiting for people included.
-        An hour (our choice): real tasks take many minutes, and a program that hangs must not go on for ever.
+        An hour: real tasks take many minutes, and a program that hangs must not go on for ever.
     """
 
     turn_seconds: Positive = 3600.0

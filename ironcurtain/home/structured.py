@@ -1,4 +1,4 @@
-"""Read files that people write, TOML or JSON, into typed values, with messages that name file, line and field. Pure."""
+"""Read files that people write, TOML or JSON, into typed values, with messages that name file, line and field."""
 
 from __future__ import annotations
 

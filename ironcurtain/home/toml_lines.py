@@ -1,4 +1,4 @@
-"""Find the line of a field in a TOML file, for messages: the parser of the standard library does not tell. Pure."""
+"""Find the line of a field in a TOML file, for messages: the parser of the standard library does not tell."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ironcurtain.errors import ProtocolViolation
 
 EVENT_LIMIT = 16 * 1024 * 1024
-"""Most bytes of one event, its comments included: 16 MiB (our choice; the largest seen is a tool's whole input)."""
+"""Most bytes of one event, its comments included: 16 MiB (the largest seen is a tool's whole input)."""
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

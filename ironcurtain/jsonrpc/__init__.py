@@ -1,1 +1,1 @@
-"""JSON-RPC 2.0 over newline-delimited streams, as the Model Context Protocol uses it. Pure: no I/O, no Twisted."""
+"""JSON-RPC 2.0 over newline-delimited streams, as the Model Context Protocol uses it."""

@@ -21,7 +21,7 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 ID_LIMIT: Final = 4096
-"""Most characters of an id (our choice; ids are kept for each open request; Python limits integers to 4300 digits)."""
+"""Most characters of an id (ids are kept for each open request; Python limits integers to 4300 digits)."""
 
 _WRONG_ID: Final = f"id must be an integer, or a string of at most {ID_LIMIT} characters"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 INBOUND_LIMIT = 8 * 1024 * 1024
-"""Most bytes of one message from an agent: 8 MiB (our choice; the largest real request seen was below 1 MiB)."""
+"""Most bytes of one message from an agent: 8 MiB (the largest real request seen was below 1 MiB)."""
 
 OUTBOUND_LIMIT = 64 * 1024 * 1024
-"""Most bytes of one message from a backend: 64 MiB (our choice; results of 10 MiB are ordinary)."""
+"""Most bytes of one message from a backend: 64 MiB (results of 10 MiB are ordinary)."""
 
 
 class TooLong:
@@ -21,7 +21,7 @@ TOO_LONG = TooLong()
 
 
 PIECES = 1024
-"""How many pieces of a line are kept apart: each costs some 40 bytes besides its own (our choice)."""
+"""How many pieces of a line are kept apart: each costs some 40 bytes besides its own."""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
 """
-Anthropic's Messages API on the wire: what is sent, and what its refusals mean. Pure.
+Anthropic's Messages API on the wire: what is sent, and what its refusals mean.
 
 The stream of an answer is put together by :mod:`ironcurtain.llm.anthropic_stream`.
 """

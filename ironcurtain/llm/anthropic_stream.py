@@ -1,4 +1,4 @@
-"""Put an answer of Anthropic's Messages API together from its stream of events. Pure."""
+"""Put an answer of Anthropic's Messages API together from its stream of events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANTHROPIC: Final = "anthropic"
 """Name of the provider."""
 
 CONTENT_LIMIT: Final = 16 * 1024 * 1024
-"""Most characters of one answer: 16 Mi (our choice; the longest answer allowed, 128,000 tokens, is below 1 Mi)."""
+"""Most characters of one answer: 16 Mi (the longest answer allowed, 128,000 tokens, is below 1 Mi)."""
 
 _PASSING: Final[dict[str, ErrorKind]] = {
     "overloaded_error": "overloaded",

@@ -1,4 +1,4 @@
-"""Words for failed model requests that all providers share. Pure."""
+"""Words for failed model requests that all providers share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CONTEXT_FULL = "the conversation no longer fits into the model's context; start 
 """Sentence for a conversation that has grown too long."""
 
 DETAIL_LIMIT = 400
-"""Most characters of a provider's own words in one of our messages (our choice)."""
+"""Most characters of a provider's own words in one of our messages."""
 
 
 class ErrorWords(msgspec.Struct):

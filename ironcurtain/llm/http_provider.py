@@ -34,13 +34,13 @@ from ironcurtain.llm.streaming import Watch, deliver
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 STALL_SECONDS: Final = 120.0
-"""Longest silence of a server before its answer counts as stalled (our choice)."""
+"""Longest silence of a server before its answer counts as stalled."""
 
 CONNECT_SECONDS: Final = 30.0
-"""Longest wait for a connection to one address (our choice)."""
+"""Longest wait for a connection to one address."""
 
 ERROR_LIMIT: Final = 64 * 1024
-"""Most bytes read of a response that is no answer (our choice)."""
+"""Most bytes read of a response that is no answer."""
 
 
 class Reply(Protocol):

@@ -1,4 +1,4 @@
-"""What goes to a language model and what comes back, the same for every provider. Pure values."""
+"""What goes to a language model and what comes back, the same for every provider."""
 
 from __future__ import annotations
 

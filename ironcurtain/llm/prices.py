@@ -1,4 +1,4 @@
-"""What a request cost, for models whose price is known. Pure."""
+"""What a request cost, for models whose price is known."""
 
 from __future__ import annotations
 

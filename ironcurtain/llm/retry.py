@@ -1,4 +1,4 @@
-"""When to try a request again, and how long to wait before. Pure: randomness and the server's words are arguments."""
+"""When to try a request again, and how long to wait before. Randomness and the server's words are arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """
-    Limits of patience, all our choice.
+    Limits of patience.
 
     :ivar attempts: tries in all, the first included.
     :ivar first_delay: seconds before the second try; each further wait is twice as long.

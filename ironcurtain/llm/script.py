@@ -1,5 +1,5 @@
 """
-Read the file of a scripted model: what it answers, turn by turn, and what it expects to be asked. Pure.
+Read the file of a scripted model: what it answers, turn by turn, and what it expects to be asked.
 
 A file is TOML::
 

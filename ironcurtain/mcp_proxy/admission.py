@@ -50,10 +50,10 @@ _REFUSALS = {
 
 
 LINKS = 10
-"""Most links that are told of one by one (our choice); the arguments hold all paths."""
+"""Most links that are told of one by one; the arguments hold all paths."""
 
 PATH_LIMIT, ASKED_LIMIT = 1000, 200
-"""Most characters of where a link leads, and of what was asked for (our choice: where it leads is what counts)."""
+"""Most characters of where a link leads, and of what was asked for (where it leads is what counts)."""
 
 
 class Refused(IronCurtainError):

@@ -1,5 +1,5 @@
 """
-An MCP server behind the proxy: what the proxy needs of it, and the client's side of the protocol. Pure.
+An MCP server behind the proxy: what the proxy needs of it, and the client's side of the protocol.
 
 :class:`Conversation` keeps the ids, the open requests and the progress tokens of one connection to a server; whoever
 owns it moves the lines.

@@ -22,10 +22,10 @@ from ironcurtain.mcp_proxy.questions import AgentLink, Questions
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
 
 REFRESH_SECONDS = 0.2
-"""Between two fetches of the same list, however often the server says that it changed (our choice)."""
+"""Between two fetches of the same list, however often the server says that it changed."""
 
 WATCH_SECONDS = 1.0
-"""How often it is looked whether a person accepted what is withheld, as long as something is (our choice)."""
+"""How often it is looked whether a person accepted what is withheld, as long as something is."""
 
 UPDATED = "notifications/resources/updated"
 

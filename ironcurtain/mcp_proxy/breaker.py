@@ -1,4 +1,4 @@
-"""Stop an agent that repeats one and the same call. Pure; time is an argument."""
+"""Stop an agent that repeats one and the same call. Time is an argument."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WINDOW = 60.0
 """Seconds."""
 
 REMEMBERED = 4096
-"""How many different calls are watched at a time (our choice)."""
+"""How many different calls are watched at a time."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What the gate tells the session of each call, and what it gives back. Pure values."""
+"""What the gate tells the session of each call, and what it gives back."""
 
 from __future__ import annotations
 

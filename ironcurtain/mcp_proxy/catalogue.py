@@ -1,5 +1,5 @@
 """
-What the backends of a session offer, merged into one catalogue for agents. Pure.
+What the backends of a session offer, merged into one catalogue for agents.
 
 Tools and prompts get public names; resources keep their URI and belong to the server that lists them, or whose template
 fits. Where two servers claim the same, the one configured first has it.
@@ -242,10 +242,10 @@ def _first(entries: Iterable[tuple[str, Entry]]) -> dict[str, Entry]:
 
 
 PAGES = 500
-"""Most pages of one list that are fetched (our choice)."""
+"""Most pages of one list that are fetched."""
 
 ENTRIES = 20_000
-"""Most entries of one list that are taken (our choice)."""
+"""Most entries of one list that are taken."""
 
 
 async def fetch_all(backend: Backend, kind: Kind) -> list[Any]:

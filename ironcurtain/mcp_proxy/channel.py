@@ -1,4 +1,4 @@
-"""What one run of a server needs of the way to it, be that a child's streams or HTTP. Pure."""
+"""What one run of a server needs of the way to it, be that a child's streams or HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from ironcurtain.jsonrpc.framing import TooLong
 
 UNSENT_LIMIT = 16 * 1024 * 1024
-"""Most bytes that may wait for a server that does not read: 16 MiB, twice an agent's largest message (our choice)."""
+"""Most bytes that may wait for a server that does not read: 16 MiB, twice an agent's largest message."""
 
 
 class ChannelOwner(Protocol):

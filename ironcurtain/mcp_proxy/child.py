@@ -24,16 +24,16 @@ from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.services.stream import adopt
 
 ERROR_LINE_LIMIT = 2000
-"""Most characters of one line of a server's error output that are kept (our choice)."""
+"""Most characters of one line of a server's error output that are kept."""
 
 ERROR_BYTES_A_SECOND = 256 * 1024
-"""How much error output is read each second; a server that writes more has to wait (our choice)."""
+"""How much error output is read each second; a server that writes more has to wait."""
 
 POLITE_SECONDS = 1.0
-"""How long a server may take to leave once its input has ended, before it is sent SIGTERM (our choice)."""
+"""How long a server may take to leave once its input has ended, before it is sent SIGTERM."""
 
 TERM_SECONDS = 2.0
-"""How long it may take after SIGTERM, before SIGKILL (our choice; all its processes are gone within 8 s)."""
+"""How long it may take after SIGTERM, before SIGKILL (all its processes are gone within 8 s)."""
 
 
 class ChildReactor(IReactorProcess, IReactorTime):

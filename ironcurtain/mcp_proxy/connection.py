@@ -59,21 +59,21 @@ class ProgressLine:
 
 UNREAD_LIMIT = 32 * 1024 * 1024
 """
-Most bytes that may wait for an agent that does not read while others do: 32 MiB (our choice). An agent that is alone is
+Most bytes that may wait for an agent that does not read while others do: 32 MiB. An agent that is alone is
 never cut off: then the servers wait.
 """
 
 LAST_SECONDS = 5.0
-"""How long an agent that ended its input gets to hear the answers to what it asked (our choice)."""
+"""How long an agent that ended its input gets to hear the answers to what it asked."""
 
 FLUSH_SECONDS = 2.0
-"""How long a connection that we close may take to get out what was written (our choice)."""
+"""How long a connection that we close may take to get out what was written."""
 
 ENDLESS = 4 * INBOUND_LIMIT
-"""Most bytes of one line beyond the limit that are read and thrown away: 32 MiB (our choice)."""
+"""Most bytes of one line beyond the limit that are read and thrown away: 32 MiB."""
 
 JUNK_LINES = 1000
-"""Most lines in a row from an agent that are no message of the protocol, each answered with an error (our choice)."""
+"""Most lines in a row from an agent that are no message of the protocol, each answered with an error."""
 
 CHANGED = "list_changed"
 

@@ -37,7 +37,7 @@ from ironcurtain.text.display import one_line
 T = TypeVar("T")
 
 DOWNLOAD_SECONDS = 300.0
-"""How long an installation may take (our choice; a server with many packages takes some ten seconds)."""
+"""How long an installation may take (a server with many packages takes some ten seconds)."""
 
 DONE = "installed"
 """Name of the file that says that an installation is complete."""

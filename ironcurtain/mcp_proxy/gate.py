@@ -35,7 +35,7 @@ from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
 
 REFUSED = -32001
-"""Error code of requests other than tool calls that were refused (our choice, in the range left to servers)."""
+"""Error code of requests other than tool calls that were refused (in the range left to servers)."""
 
 GIT_DIRECTORY = {"git_set_working_dir": ("path",), "git_clone": ("localPath", "targetPath", "path")}
 """After one of these tools succeeds, calls to its server without a path mean the directory in this argument."""

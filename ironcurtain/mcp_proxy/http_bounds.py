@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IReactorTime
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 
 STREAM_SECONDS = 1.0
-"""Least time from one stream of notices to the next, whatever the server asks for (our choice)."""
+"""Least time from one stream of notices to the next, whatever the server asks for."""
 
 
 class Bounded(httpx2.AsyncBaseTransport):

@@ -34,10 +34,10 @@ from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 ANSWER_SECONDS = 30.0
-"""How long the server may take to let a connection in, and to take what it is sent (our choice)."""
+"""How long the server may take to let a connection in, and to take what it is sent."""
 
 POLITE_SECONDS = 2.0
-"""How long it may take to hear that the session is over, before its connections are cut (our choice)."""
+"""How long it may take to hear that the session is over, before its connections are cut."""
 
 # A server that is gone without a word is noticed after 90 s; an answer may take as long as it wants.
 _ALIVE = (

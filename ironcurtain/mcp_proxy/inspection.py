@@ -1,4 +1,4 @@
-"""What the gate looks at, in a call's other parameters and in its result, without parsing more than it needs. Pure."""
+"""What the gate looks at, in a call's other parameters and in its result, without parsing more than it needs."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ FOR_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR
 """The variables by which git's credential helpers and ssh find what answers for the user; for our own git server."""
 
 MISSING_LIMIT = 20
-"""Most files of one run of a server that are told as missing in its sandbox (our choice)."""
+"""Most files of one run of a server that are told as missing in its sandbox."""
 
 _TRIAL = '[ -x "$1" ] || exit 3; cd "$2" || exit 4'
 TRIAL_SECONDS = 10.0

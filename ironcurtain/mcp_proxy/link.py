@@ -28,19 +28,19 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.services.rate_limit import Pace
 
 SILENCE_SECONDS = 600.0
-"""How long a request may go without an answer or a report of progress before it is given up (our choice)."""
+"""How long a request may go without an answer or a report of progress before it is given up."""
 
 SWEEP_SECONDS = 5.0
 """How often requests are looked at for that."""
 
 LINES_A_SECOND = 100
-"""How many lines of a server are logged each second (our choice); the rest is counted."""
+"""How many lines of a server are logged each second; the rest is counted."""
 
 JUNK_LINES = 100
-"""How many lines in a row on a server's output may be no message of the protocol, before it is stopped (our choice)."""
+"""How many lines in a row on a server's output may be no message of the protocol, before it is stopped."""
 
 OPEN_QUESTIONS = 64
-"""How many of its questions a server may have open at a time (our choice)."""
+"""How many of its questions a server may have open at a time."""
 
 
 class LinkOwner(Protocol):

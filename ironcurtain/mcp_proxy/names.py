@@ -1,5 +1,5 @@
 """
-The public names of tools and prompts: ``backend__tool``. Pure.
+The public names of tools and prompts: ``backend__tool``.
 
 A name depends on nothing but the backend's name and the tool's own, so that it is the same in every session. Names are
 matched exactly: another case, a space at the end or ``..`` make another name, and so an unknown one.

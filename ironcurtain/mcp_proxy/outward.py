@@ -1,5 +1,5 @@
 """
-Replace the host's name of the workspace in what goes to the agent. Pure.
+Replace the host's name of the workspace in what goes to the agent.
 
 Messages pass as they came unless the host's path occurs in them, in any of the forms that JSON and URIs give it.
 """

@@ -22,13 +22,13 @@ VERSION = 1
 """The newest version of the files' format that we read."""
 
 DEFINITION_LIMIT = 256 * 1024
-"""Most bytes of a definition that is pinned (our choice; the longest known to us has 30 KB)."""
+"""Most bytes of a definition that is pinned (the longest known to us has 30 KB)."""
 
 TOOLS_LIMIT = 5000
-"""Most tools of a server that are pinned (our choice)."""
+"""Most tools of a server that are pinned."""
 
 FILE_LIMIT = 16 * 1024 * 1024
-"""Most bytes of a file (our choice)."""
+"""Most bytes of a file."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

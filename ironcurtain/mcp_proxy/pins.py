@@ -1,5 +1,5 @@
 """
-Definitions of tools, pinned when they were seen first, and what is wrong with those that came later. Pure.
+Definitions of tools, pinned when they were seen first, and what is wrong with those that came later.
 
 A definition's text is read by the agent's model, so that a server can put orders into it, openly or in characters that
 nobody sees. The first definition of a tool counts, in all sessions of a home; of another one under the same name, and

@@ -20,16 +20,16 @@ from ironcurtain.mcp_proxy.link import Link
 from ironcurtain.mcp_proxy.session import NEWEST_VERSION, VERSIONS
 
 FIRST_DELAY = 0.5
-"""Seconds before a server that went down is started again; doubled each time that it fails (our choice)."""
+"""Seconds before a server that went down is started again; doubled each time that it fails."""
 
 LONGEST_DELAY = 60.0
-"""Seconds; the delay does not grow further (our choice)."""
+"""Seconds; the delay does not grow further."""
 
 STEADY_SECONDS = 30.0
-"""A server that ran this long starts again with the first delay (our choice)."""
+"""A server that ran this long starts again with the first delay."""
 
 HANDSHAKE_SECONDS = 60.0
-"""How long a server may take from its start until it is ready (our choice; some download themselves first)."""
+"""How long a server may take from its start until it is ready (some download themselves first)."""
 
 LogLine = Callable[[str, str], None]
 """Takes a server's name and a line of its error output."""

@@ -28,10 +28,10 @@ some agents give up after ten.
 """
 
 PAGE = 5000
-"""Entries of a list up to which it is given out in one piece (our choice: not every agent asks for a second one)."""
+"""Entries of a list up to which it is given out in one piece (not every agent asks for a second one)."""
 
 INSTRUCTIONS_LIMIT = 16 * 1024
-"""Most characters of one server's instructions that are passed on (our choice)."""
+"""Most characters of one server's instructions that are passed on."""
 
 RESOURCE_NOT_FOUND = -32002
 """Error code of the protocol (revision 2025-11-25, resources)."""

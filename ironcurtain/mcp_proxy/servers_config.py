@@ -1,5 +1,5 @@
 """
-Read ``mcp-servers.json``: the field's usual shape, with our additions. Pure.
+Read ``mcp-servers.json``: the field's usual shape, with our additions.
 
 .. code-block:: json
 

@@ -1,5 +1,5 @@
 """
-One agent's connection as a state machine: lines in, commands out. Pure.
+One agent's connection as a state machine: lines in, commands out.
 
 It knows the protocol's lifecycle and nothing of tools: which protocol version is spoken, which requests are open, which
 questions of ours the agent has not answered. What the methods mean is the router's affair; a method that the router
@@ -23,10 +23,10 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NEWEST_VERSION = VERSIONS[-1]
 
 OPEN_REQUESTS = 1024
-"""Most requests that one agent may have open at a time (our choice; the most seen is 16)."""
+"""Most requests that one agent may have open at a time (the most seen is 16)."""
 
 OPEN_BYTES = 4 * INBOUND_LIMIT
-"""Most bytes that the parameters of one agent's open requests may have together: 32 MiB (our choice)."""
+"""Most bytes that the parameters of one agent's open requests may have together: 32 MiB."""
 
 INITIALIZE = "initialize"
 

@@ -1,5 +1,5 @@
 """
-Which addresses a provider may have. Pure.
+Which addresses a provider may have.
 
 A name that an agent is allowed to reach must not become a way to this machine, its network or the cloud it runs in,
 whatever the name service says.

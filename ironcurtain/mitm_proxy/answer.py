@@ -1,4 +1,4 @@
-"""A provider's answer on its way to the agent: bytes in, bytes out, as soon as they come. Pure."""
+"""A provider's answer on its way to the agent: bytes in, bytes out, as soon as they come."""
 
 from __future__ import annotations
 

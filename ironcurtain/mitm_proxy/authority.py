@@ -37,7 +37,7 @@ from ironcurtain.mitm_proxy.certificates import (
 )
 
 RENEWED_BEFORE: Final = 30 * 86400.0
-"""Seconds before its end at which an authority is replaced for new sessions; running ones keep theirs (our choice)."""
+"""Seconds before its end at which an authority is replaced for new sessions; running ones keep theirs."""
 
 FILE_LIMIT: Final = 64 * 1024
 """Most bytes of the authority's file that are read."""

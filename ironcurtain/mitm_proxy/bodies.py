@@ -1,5 +1,5 @@
 """
-What a request's body may ask of a provider: to think, not to act. Pure.
+What a request's body may ask of a provider: to think, not to act.
 
 A provider that fetches addresses, runs code or connects to servers on an agent's behalf is a way round everything that
 this program judges. So requests for that are refused, and so is a body that two parsers could read differently. What
@@ -32,7 +32,7 @@ _CALLS: Final = (
 """How the paths of requests to a model end, whatever they say their content is."""
 
 KEYS_KEPT: Final = 1024
-"""How many keys are remembered with what they mean: those of one request are those of the one before (our choice)."""
+"""How many keys are remembered with what they mean: those of one request are those of the one before."""
 
 _RULES: Final = {dialect: lru_cache(KEYS_KEPT)(shape.rule) for dialect, shape in SHAPES.items()}
 _NESTED: Final = (dict, list)  # to write it as a union would make that union each time

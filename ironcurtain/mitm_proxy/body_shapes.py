@@ -1,5 +1,5 @@
 """
-What each provider's requests can make it do, told by their keys. Pure.
+What each provider's requests can make it do, told by their keys.
 
 Kinds of tools and sources are allowed by name, since new ones appear; other keys are refused by name, since agents send
 many that are harmless. Keys are compared without case and underscores: Google's APIs take two spellings of each, and

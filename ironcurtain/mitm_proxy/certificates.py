@@ -1,4 +1,4 @@
-"""Certificates: an authority's own, and those it makes for hosts. Pure."""
+"""Certificates: an authority's own, and those it makes for hosts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFETIME: Final = timedelta(days=365)
-"""How long a new authority holds (our choice: it is renewed without anybody's doing)."""
+"""How long a new authority holds (it is renewed without anybody's doing)."""
 
 LEAF_LIFETIME: Final = timedelta(days=7)
-"""How long a host's certificate holds (our choice: one is made in under a millisecond)."""
+"""How long a host's certificate holds (one is made in under a millisecond)."""
 
 BACKDATED: Final = timedelta(days=1)
 """How far in the past certificates begin, for clocks that are behind ours."""

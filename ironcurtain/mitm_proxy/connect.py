@@ -1,4 +1,4 @@
-"""Read the CONNECT request with which a client asks for a tunnel (RFC 9110, section 9.3.6). Pure."""
+"""Read the CONNECT request with which a client asks for a tunnel (RFC 9110, section 9.3.6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironcurtain.errors import ProtocolViolation
 from ironcurtain.mitm_proxy.fields import read_fields
 
 CONNECT_LIMIT = 8192
-"""Most bytes of a CONNECT request (our choice; clients send a few hundred)."""
+"""Most bytes of a CONNECT request (clients send a few hundred)."""
 
 _REQUEST = re.compile(rb"([!-~]{1,32}) ([!-~]+) HTTP/1\.[01]")
 _AUTHORITY = re.compile(r"([A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9]+)?\]):([1-9][0-9]{0,4})")

@@ -30,7 +30,7 @@ from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
 from ironcurtain.services.stream import adopt
 
 ATTEMPTS = 3
-"""How many of a provider's addresses are tried for one connection (our choice)."""
+"""How many of a provider's addresses are tried for one connection."""
 
 
 class AddressRefused(Unavailable):

@@ -1,5 +1,5 @@
 """
-Which paths of a provider may be asked for. Pure.
+Which paths of a provider may be asked for.
 
 Programs differ in what they take ``/v1/x/../messages``, ``/v1//messages``, ``/v1/messages;x=1`` or ``/v1%2fmessages``
 to be. Such a path is refused, never mended; what remains has one meaning, and is passed on in one spelling.

@@ -1,4 +1,4 @@
-"""The keys that agents get: they look like a provider's own, and are worth nothing anywhere else. Pure."""
+"""The keys that agents get: they look like a provider's own, and are worth nothing anywhere else."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Header fields of HTTP/1.1, read strictly (RFC 9112, section 5). Pure.
+Header fields of HTTP/1.1, read strictly (RFC 9112, section 5).
 
 Whatever two programs could understand differently is refused: folded lines, bare line ends, spaces before the colon,
 control characters, names that are no tokens.
@@ -14,7 +14,7 @@ from typing import Final
 from ironcurtain.errors import ProtocolViolation
 
 FIELD_LIMIT = 100
-"""Most header fields of one message (our choice; model APIs and their clients use about thirty)."""
+"""Most header fields of one message (model APIs and their clients use about thirty)."""
 
 LINES_KEPT: Final = 1024
 """How many lines are remembered with what they say: most lines of a head are those of the one before."""

@@ -1,5 +1,5 @@
 """
-Where a body ends (RFC 9112, sections 6 and 7): counters that take bytes in any slicing. Pure.
+Where a body ends (RFC 9112, sections 6 and 7): counters that take bytes in any slicing.
 
 Each has ``feed(data)``, which gives the payload among the bytes and the number of bytes that belong to the body;
 ``done`` once the body is whole; and ``may_end``, whether the end of the connection is a proper end here.
@@ -13,10 +13,10 @@ from typing import Literal, Protocol
 from ironcurtain.errors import ProtocolViolation
 
 SIZE_LINE_LIMIT = 256
-"""Most bytes of a line with the size of a chunk, extensions included (our choice)."""
+"""Most bytes of a line with the size of a chunk, extensions included."""
 
 TRAILER_LIMIT = 8192
-"""Most bytes of the trailer fields behind a chunked body (our choice)."""
+"""Most bytes of the trailer fields behind a chunked body."""
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")

@@ -1,5 +1,5 @@
 """
-Heads of HTTP/1.1 messages, read strictly (RFC 9112). Pure.
+Heads of HTTP/1.1 messages, read strictly (RFC 9112).
 
 A head that two programs could understand differently is how one request is made to look like two. So there is one way
 to write each thing that decides where a message ends and whom it is for, and everything else is refused.
@@ -18,7 +18,7 @@ from ironcurtain.mitm_proxy.framing import Chunked, Counted, Framing, UntilClose
 from ironcurtain.mitm_proxy.request import RequestHead
 
 HEAD_LIMIT = 64 * 1024
-"""Most bytes of one head (our choice; nginx takes 32 KiB, and the heads of model APIs have about two)."""
+"""Most bytes of one head (nginx takes 32 KiB, and the heads of model APIs have about two)."""
 
 _REQUEST = re.compile(r"([A-Z][A-Z-]{0,31}) (/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)(?:\?([!\"$-~]*))? HTTP/1\.1")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\x00-\x08\x0a-\x1f\x7f]*)?")

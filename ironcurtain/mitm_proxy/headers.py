@@ -1,4 +1,4 @@
-"""What each header of an agent's request is to us. Pure."""
+"""What each header of an agent's request is to us."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request's body that is held back until it is whole and can be inspected. Pure."""
+"""A request's body that is held back until it is whole and can be inspected."""
 
 from __future__ import annotations
 

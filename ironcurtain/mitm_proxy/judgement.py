@@ -1,5 +1,5 @@
 """
-The one decision on each request of an agent: what is sent to the provider in its name, or why nothing is. Pure.
+The one decision on each request of an agent: what is sent to the provider in its name, or why nothing is.
 
 The fake key must stand where the provider's key belongs, once, and nothing else that could be a credential anywhere:
 an agent with a key of its own would have the provider work for another account, and take the answers there.

@@ -1,4 +1,4 @@
-"""How much of everything one session's agent may use of the proxy. Pure."""
+"""How much of everything one session's agent may use of the proxy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    All of them are our choice; times are in seconds.
+    Times are in seconds.
 
     :param connections: at a time.
     :param kept_bytes: of request bodies that are held back until they have been inspected, all together.

@@ -1,5 +1,5 @@
 """
-The rules for model providers: those that are built in, merged with the settings' ``providers`` tables. Pure.
+The rules for model providers: those that are built in, merged with the settings' ``providers`` tables.
 
 A provider's key goes to the hosts and endpoints of its rule and nowhere else.
 """

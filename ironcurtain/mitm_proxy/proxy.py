@@ -34,7 +34,7 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.unix_socket import UnixListener, listen
 
 SWEEP_SECONDS = 0.5
-"""How often time limits are looked at, and whether the socket is still there (our choice)."""
+"""How often time limits are looked at, and whether the socket is still there."""
 
 
 class ProxyReactor(DiallingReactor, IReactorUNIX):

@@ -1,5 +1,5 @@
 """
-Which query parameters a request may have. Pure.
+Which query parameters a request may have.
 
 Google's APIs take keys there, other methods, and filters that leave the token counts out of an answer.
 """

@@ -1,5 +1,5 @@
 """
-What an agent hears when its request is not passed on: the reason, in the shape of the provider's own errors. Pure.
+What an agent hears when its request is not passed on: the reason, in the shape of the provider's own errors.
 
 Agents show the message of such an error to the person, so it says who refused and why. The status is never 401, which
 makes clients ask for another key, or try again for minutes.

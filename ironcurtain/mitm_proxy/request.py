@@ -1,4 +1,4 @@
-"""The head of one HTTP request, as it was parsed. Pure."""
+"""The head of one HTTP request, as it was parsed."""
 
 from __future__ import annotations
 

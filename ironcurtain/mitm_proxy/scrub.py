@@ -1,5 +1,5 @@
 """
-Keep the real key out of what an agent reads, should a provider repeat it in an answer. Pure.
+Keep the real key out of what an agent reads, should a provider repeat it in an answer.
 
 A key that is found is overwritten with as many asterisks, so that lengths told before still hold.
 """

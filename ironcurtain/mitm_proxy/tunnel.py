@@ -29,11 +29,13 @@ from ironcurtain.mitm_proxy.refusals import Refusal, response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 
 DRAIN_LIMIT = 1024 * 1024
-"""Most bytes of a refused request's body that are read and thrown away; a longer one ends the connection (our choice;
-telemetry of agents, which is refused, comes in requests of up to 830 kB)."""
+"""
+Most bytes of a refused request's body that are read and thrown away; a longer one ends the connection (telemetry of
+agents, which is refused, comes in requests of up to 830 kB).
+"""
 
 AHEAD_LIMIT = 64 * 1024
-"""From how many bytes of later requests on an agent has to wait for the answer to this one (our choice)."""
+"""From how many bytes of later requests on an agent has to wait for the answer to this one."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 

@@ -1,5 +1,5 @@
 """
-Read how many tokens a provider counted, out of its answer on the way past. Pure.
+Read how many tokens a provider counted, out of its answer on the way past.
 
 The counts stand at known places of the JSON; the same words in what the model wrote mean nothing. Of an answer, only an
 unfinished line is held, or all of one that is no stream of events, until it is read.
@@ -16,10 +16,10 @@ from ironcurtain.llm.model import Usage
 from ironcurtain.mitm_proxy.refusals import Dialect
 
 HELD_LIMIT: Final = 4 * 1024 * 1024
-"""Most bytes of a line, or of an answer that is no stream: 4 MiB (our choice; the longest answer is below 1)."""
+"""Most bytes of a line, or of an answer that is no stream: 4 MiB (the longest answer is below 1)."""
 
 BYTES_A_TOKEN: Final = 16
-"""Bytes of a stream for each token of an answer, rather fewer than seen: most of an event is its frame (our choice)."""
+"""Bytes of a stream for each token of an answer, rather fewer than seen: most of an event is its frame."""
 
 PROMPT_BYTES_A_TOKEN: Final = 4
 """Bytes of a request for each token of a prompt (the usual rule of thumb for English)."""

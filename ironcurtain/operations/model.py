@@ -1,4 +1,4 @@
-"""What operations give back, as values that travel. Pure."""
+"""What operations give back, as values that travel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who acts, and what they may do. Pure."""
+"""Who acts, and what they may do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """
-What agents' tools may do: rules by argument role, with invariants that no rule can change. Pure, but for reading links
-and git's settings on disk.
+What agents' tools may do: rules by argument role, with invariants that no rule can change.
 """
 
 from ironcurtain.policy.annotations import Annotations

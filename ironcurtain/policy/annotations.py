@@ -1,5 +1,5 @@
 """
-What each argument of each tool means, also where that depends on another argument. Pure.
+What each argument of each tool means, also where that depends on another argument.
 
 The structures are the format of ``tool-annotations.json``.
 """

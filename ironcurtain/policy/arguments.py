@@ -1,5 +1,5 @@
 """
-Hold a call's arguments against the tool's input schema. Pure.
+Hold a call's arguments against the tool's input schema.
 
 This is the part of JSON Schema (2020-12) that decides what a server may be handed: names, types, and how they combine.
 Limits on length, size or spelling are left to the server. What is not understood is refused and never ignored where
@@ -14,10 +14,10 @@ from typing import Any
 from ironcurtain.policy.scalars import equal
 
 DEPTH_LIMIT = 64
-"""Most schemas inside schemas that are followed (our choice; references may run in circles)."""
+"""Most schemas inside schemas that are followed (references may run in circles)."""
 
 WORK_LIMIT = 100_000
-"""Most values that are held against a schema in one call (our choice; a hundred paths take a hundred)."""
+"""Most values that are held against a schema in one call (a hundred paths take a hundred)."""
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),

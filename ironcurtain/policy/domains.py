@@ -1,4 +1,4 @@
-"""Compare hosts and repositories with the patterns of rules. Pure."""
+"""Compare hosts and repositories with the patterns of rules."""
 
 from __future__ import annotations
 

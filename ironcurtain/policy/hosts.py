@@ -1,5 +1,5 @@
 """
-Read the host of an address as browsers do (WHATWG URL standard, section 3.5). Pure.
+Read the host of an address as browsers do (WHATWG URL standard, section 3.5).
 
 What comes out is in one form: lower case, Unicode names in their ASCII form, every way to write an IPv4 address as
 four decimal numbers, IPv6 shortened, no dot at the end.

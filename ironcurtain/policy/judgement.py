@@ -24,7 +24,7 @@ WORKSPACE_SERVERS = frozenset(("filesystem", "git", "git-remote"))
 """The servers for which the workspace is free without any rule."""
 
 VALUES_LIMIT = 10_000
-"""Most values of one argument: judging them takes about a tenth of a second (our choice; a hundred files are many)."""
+"""Most values of one argument: judging them takes about a tenth of a second (a hundred files are many)."""
 
 
 class Ruling(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Named lists of values, and whether a value is on one. Pure."""
+"""Named lists of values, and whether a value is on one."""
 
 from __future__ import annotations
 

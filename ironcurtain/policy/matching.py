@@ -1,4 +1,4 @@
-"""Rules made ready for many calls, and whether one holds for the values of a call. Pure."""
+"""Rules made ready for many calls, and whether one holds for the values of a call."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Translate between the agent's names for the workspace and the host's, in arguments, results and URIs. Pure.
+Translate between the agent's names for the workspace and the host's, in arguments, results and URIs.
 
 The agent sees one directory, ``/workspace``; the host knows it by its real path. Neither name says anything about
 permission: the policy judges what :meth:`PathMap.to_host` gives.

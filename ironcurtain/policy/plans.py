@@ -1,4 +1,4 @@
-"""What is to be judged in a call of one tool, worked out once for each tool. Pure."""
+"""What is to be judged in a call of one tool, worked out once for each tool."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What a tool does with an argument. Pure.
+What a tool does with an argument.
 
 The names are those of the compiled policies and annotations that are in use, so that both can be moved here unchanged.
 """

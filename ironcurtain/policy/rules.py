@@ -1,5 +1,5 @@
 """
-Policies as they are written: rules with conditions, lists, and protected paths. Pure.
+Policies as they are written: rules with conditions, lists, and protected paths.
 
 The structures are the format of the rules in ``policy.toml`` and in compiled policies.
 """

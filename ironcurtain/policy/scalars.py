@@ -1,4 +1,4 @@
-"""Compare JSON values as JSON does: ``true`` is not ``1``, but ``1.0`` is. Pure."""
+"""Compare JSON values as JSON does: ``true`` is not ``1``, but ``1.0`` is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Where an address leads: web addresses, and git remotes in their several spellings. Pure.
+Where an address leads: web addresses, and git remotes in their several spellings.
 
 An address that cannot be understood for certain gets no host, and then no pattern covers it.
 """

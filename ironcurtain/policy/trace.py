@@ -1,4 +1,4 @@
-"""Collect how a verdict came about. Pure."""
+"""Collect how a verdict came about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question that the engine is asked, and its answer. Pure."""
+"""The question that the engine is asked, and its answer."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ from ironcurtain.servers.git_remote.addresses import checked_address, clone_comm
 from ironcurtain.text.display import one_line
 
 CLONE_SECONDS = 600.0
-"""How long a clone may take (our choice: a large repository on a slow line)."""
+"""How long a clone may take (a large repository on a slow line)."""
 
 KILL_SECONDS = 5.0
-"""How long git may take to leave after SIGTERM, before SIGKILL (our choice)."""
+"""How long git may take to leave after SIGTERM, before SIGKILL."""
 
 SAID_LIMIT = 4000
 """Most characters of git's last words that are kept for the error."""

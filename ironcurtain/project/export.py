@@ -19,7 +19,7 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, SAFE, Place, Root, enter, open_regular, parent
 
 DEPTH_LIMIT = 200
-"""How many directories in one another are copied (our choice: many more than projects have)."""
+"""How many directories in one another are copied (many more than projects have)."""
 
 _BLOCK = 1024 * 1024
 

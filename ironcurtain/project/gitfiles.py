@@ -1,4 +1,4 @@
-"""Which files of a tree decide what git runs there, as git itself finds its repositories. Pure."""
+"""Which files of a tree decide what git runs there, as git itself finds its repositories."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Which of a repository's settings make git run programs or connect elsewhere, for people to look at. Pure.
+Which of a repository's settings make git run programs or connect elsewhere, for people to look at.
 
 Nothing relies on this list being complete: where git runs, it runs in a sandbox.
 """

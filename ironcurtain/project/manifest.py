@@ -28,16 +28,16 @@ FORMAT_VERSION = 1
 """Of the list; newer ones are refused."""
 
 KEPT_FILE = 1024 * 1024
-"""Largest file of which a copy is kept, in bytes; larger ones are rarely text that people compare (our choice)."""
+"""Largest file of which a copy is kept, in bytes; larger ones are rarely text that people compare."""
 
 KEPT_TOTAL = 256 * 1024 * 1024
-"""Most bytes of copies of one session (our choice)."""
+"""Most bytes of copies of one session."""
 
 READ_FILE = 64 * 1024 * 1024
-"""Largest file whose digest is taken, in bytes (our choice)."""
+"""Largest file whose digest is taken, in bytes."""
 
 READ_TOTAL = 1024 * 1024 * 1024
-"""Most bytes that are read for one manifest (our choice: a few seconds)."""
+"""Most bytes that are read for one manifest (a few seconds)."""
 
 _BLOCK = 1024 * 1024
 

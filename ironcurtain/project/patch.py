@@ -1,4 +1,4 @@
-"""Changes as git shows them (``git diff``), so that ``git apply`` and people read them alike. Pure."""
+"""Changes as git shows them (``git diff``), so that ``git apply`` and people read them alike."""
 
 from __future__ import annotations
 

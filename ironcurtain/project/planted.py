@@ -1,6 +1,6 @@
 """
 What a person should look at before going on in a workspace where an agent was: files that programs run, load or obey by
-themselves. Pure.
+themselves.
 """
 
 from __future__ import annotations

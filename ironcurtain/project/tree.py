@@ -22,7 +22,7 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, directory
 
 ENTRIES_LIMIT = 200_000
-"""How many files and directories are looked at (our choice: a large project with its packages; about 3 s)."""
+"""How many files and directories are looked at (a large project with its packages; about 3 s)."""
 
 INSTALLED = frozenset(
     (".gradle", ".tox", ".venv", "__pycache__", "build", "dist", "node_modules", "target", "vendor", "venv")

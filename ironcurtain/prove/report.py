@@ -1,4 +1,4 @@
-"""What became of each attempt, and how it is told. Pure."""
+"""What became of each attempt, and how it is told."""
 
 from __future__ import annotations
 

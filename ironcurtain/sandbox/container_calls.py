@@ -1,5 +1,5 @@
 """
-Which system calls a container may make. Pure.
+Which system calls a container may make.
 
 ``data/seccomp.json`` lists them, for both architectures; it is sent with each order. The Engine's own default is not
 enough: in older versions (20.10 among them) it lets a container without a network open a VSOCK, which on a virtual

@@ -1,4 +1,4 @@
-"""What a sandboxed program may reach. All else of the file system, and other processes, do not exist for it. Pure."""
+"""What a sandboxed program may reach. All else of the file system, and other processes, do not exist for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The system calls that no sandboxed program may make, as a filter for seccomp(2). Pure.
+The system calls that no sandboxed program may make, as a filter for seccomp(2).
 
 Namespaces, accounts and missing capabilities already keep these calls from doing harm. The filter takes the kernel code
 behind them out of reach, where most ways out of a sandbox were found.

@@ -18,10 +18,10 @@ from urllib.parse import quote, quote_plus
 from ironcurtain.secrets.rules import Found, any_of, find, is_secret_name, is_secret_option
 
 SHORTEST_EXACT = 8
-"""Secrets shorter than this are not searched by value: they would blank out ordinary words (our choice)."""
+"""Secrets shorter than this are not searched by value: they would blank out ordinary words."""
 
 SHORTEST_NAMED = 4
-"""What stands under the name of a secret is hidden from this many characters on (our choice)."""
+"""What stands under the name of a secret is hidden from this many characters on."""
 
 LONG_NUMBER = 10**12
 """Integers from here on can be card numbers, which have 13 digits or more (ISO/IEC 7812)."""

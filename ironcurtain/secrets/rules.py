@@ -1,5 +1,5 @@
 """
-Find credentials by what they look like, after the rules in ``data/secret-rules.toml``. Pure, but for reading that file.
+Find credentials by what they look like, after the rules in ``data/secret-rules.toml``.
 
 Each kind of credential starts with a text of its own. Wherever that stands, the rule's expression is tried, and no
 expression looks further than a bounded number of characters unless it finds something. An agent chooses the text: so

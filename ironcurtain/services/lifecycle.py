@@ -22,7 +22,7 @@ from ironcurtain.errors import IronCurtainError
 T = TypeVar("T")
 
 STOP_SECONDS = 10.0
-"""How long one part may take to stop before it is left behind and the next one's turn comes (our choice)."""
+"""How long one part may take to stop before it is left behind and the next one's turn comes."""
 
 
 class StartFailed(IronCurtainError):

@@ -1,4 +1,4 @@
-"""Let so many through in each second, and count the rest. Pure."""
+"""Let so many through in each second, and count the rest."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from twisted.logger import Logger
 from ironcurtain.text.display import shorten
 
 SEND_SECONDS = 1.0
-"""How long one message may wait for a systemd that does not read (our choice); it is dropped then."""
+"""How long one message may wait for a systemd that does not read; it is dropped then."""
 
 STATUS_LIMIT = 500
-"""Most characters of a status (our choice): ``systemctl status`` shows it on one line."""
+"""Most characters of a status: ``systemctl status`` shows it on one line."""
 
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 

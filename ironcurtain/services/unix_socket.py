@@ -29,12 +29,12 @@ PEER_CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
 
 CLIENTS = 256
-"""How many clients one socket has at a time (our choice; an agent's programs were seen to open some twenty)."""
+"""How many clients one socket has at a time (an agent's programs were seen to open some twenty)."""
 
 DESCRIPTORS_KEPT = 256
 """
 How many of the process's file descriptors clients of these sockets leave to the control API, SSH and programs; a
-quarter where there are few (our choice).
+quarter where there are few.
 """
 
 REFUSAL_SECONDS = 10.0

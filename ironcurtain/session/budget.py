@@ -1,5 +1,5 @@
 """
-What a session may use: steps, time, tokens, money. Pure; time is an argument.
+What a session may use: steps, time, tokens, money. Time is an argument.
 
 A warning comes once, at a share of the limit; at the limit the work stops cleanly.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 WARN_AT = 0.8
-"""Share of a limit at which the warning comes (our choice, and the field's usual one)."""
+"""Share of a limit at which the warning comes (and the field's usual one)."""
 
 
 class Dimension(StrEnum):

@@ -1,5 +1,5 @@
 """
-Find the files of a session, running or not. Pure.
+Find the files of a session, running or not.
 
 Sessions may keep their files outside of the home; then a small file in the home says where.
 """

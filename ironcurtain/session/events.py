@@ -1,5 +1,5 @@
 """
-What happens in a session, as values that travel: to a front end in this process, or as JSON over the control API. Pure.
+What happens in a session, as values that travel: to a front end in this process, or as JSON over the control API.
 
 Each event has a sequence number and a time. A bounded log keeps the newest; whoever reads too slowly is told how many
 were missed, and nobody is ever waited for.
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 KEPT = 2000
-"""How many events a session keeps for readers (our choice: minutes of a busy agent)."""
+"""How many events a session keeps for readers (minutes of a busy agent)."""
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True, omit_defaults=True):

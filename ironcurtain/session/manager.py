@@ -20,7 +20,7 @@ from ironcurtain.session.session import Session
 from ironcurtain.session.slots import Slot
 
 CLOSED_KEPT = 50
-"""How many closed sessions can still be looked at in this process (our choice)."""
+"""How many closed sessions can still be looked at in this process."""
 
 
 class SessionManager:

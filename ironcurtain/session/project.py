@@ -31,7 +31,7 @@ LOOK_SECONDS = 8.0
 
 
 FINDINGS_LIMIT = 200
-"""Most findings that are kept of one session (our choice); 'ironcurtain diff' names all."""
+"""Most findings that are kept of one session; 'ironcurtain diff' names all."""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):

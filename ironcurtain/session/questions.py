@@ -1,4 +1,4 @@
-"""What the session's events say of its escalations. Pure."""
+"""What the session's events say of its escalations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ironcurtain.escalation.model import Change, Closed, Counted, Revoked
 from ironcurtain.session import events
 
 ARGUMENTS_LIMIT = 16 * 1024
-"""Most bytes of arguments in an event (our choice: more than a banner shows, and 2000 events stay small)."""
+"""Most bytes of arguments in an event (more than a banner shows, and 2000 events stay small)."""
 
 _encoder = msgspec.json.Encoder()
 

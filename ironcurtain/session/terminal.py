@@ -52,10 +52,10 @@ def marker(event: events.SessionEvent) -> str:
 
 
 TICKET_SECONDS = 10.0
-"""How long a token may be used (our choice: whoever asked for it attaches at once)."""
+"""How long a token may be used (whoever asked for it attaches at once)."""
 
 MOST = 100
-"""Most tokens that wait to be used (our choice); one more, and the oldest is forgotten."""
+"""Most tokens that wait to be used; one more, and the oldest is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)

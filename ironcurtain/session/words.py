@@ -1,4 +1,4 @@
-"""Events in words, for the session's log and for people; what others chose is in them as it came. Pure."""
+"""Events in words, for the session's log and for people; what others chose is in them as it came."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import account_home
 
 NAMED_LIMIT = 10
-"""Most protected paths of a workspace that a refusal names (our choice)."""
+"""Most protected paths of a workspace that a refusal names."""
 
 
 def usable_workspace(

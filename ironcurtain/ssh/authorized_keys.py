@@ -1,5 +1,5 @@
 """
-Who may come in: one line a key, in the form of ``authorized_keys`` (sshd(8)). Pure.
+Who may come in: one line a key, in the form of ``authorized_keys`` (sshd(8)).
 
 A line is ``roles="view,approve" ssh-ed25519 AAAA... name``. The roles stand in the options field, and are its only
 option: a line with another one would mean less, or more, than its writer thinks, so it lets nobody in.

@@ -27,7 +27,7 @@ PIECE = 32768
 """Most bytes of one packet; what every client takes (RFC 4253, section 6.1)."""
 
 PIECES = 4
-"""Most packets that are sent together (our choice: then the TCP buffer is looked at again)."""
+"""Most packets that are sent together (then the TCP buffer is looked at again)."""
 
 QUEUE_LIMIT = 4 * 1024 * 1024
 """Most bytes that wait for the peer. A good program stops when the channel is blocked, long before."""

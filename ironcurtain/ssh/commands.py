@@ -1,4 +1,4 @@
-"""What may be asked for after ``ssh HOST``. Pure."""
+"""What may be asked for after ``ssh HOST``."""
 
 from __future__ import annotations
 

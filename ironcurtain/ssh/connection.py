@@ -17,7 +17,7 @@ CHANNELS = 10
 """Most channels of one connection at a time; OpenSSH's default for ``MaxSessions``."""
 
 SMALLEST_PACKET = 1024
-"""A client that takes smaller packets than this wants us to work, not to talk (our choice)."""
+"""A client that takes smaller packets than this wants us to work, not to talk."""
 
 KEEPALIVE_SECONDS, KEEPALIVE_MISSES = 15.0, 3
 """How often the peer is asked whether it is there, and how many questions it may leave unanswered."""

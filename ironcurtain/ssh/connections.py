@@ -19,7 +19,7 @@ from ironcurtain.ssh.key_files import HostKey, KeyFile
 from ironcurtain.ssh.transport import Transport
 
 CONNECTIONS = 200
-"""Most connections of people who are logged in (our choice)."""
+"""Most connections of people who are logged in."""
 
 UNKNOWN = 50
 """Most connections that are not logged in yet. One more, and the oldest is dropped: so nobody can keep others out."""

@@ -26,7 +26,7 @@ from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList, fingerprint, parse
 
 SIZE_LIMIT = 1024 * 1024
-"""Most bytes of either file (our choice: thousands of keys)."""
+"""Most bytes of either file (thousands of keys)."""
 
 HEADING = (
     "# Who may come in over SSH, one key a line:\n"

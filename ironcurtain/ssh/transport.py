@@ -41,7 +41,7 @@ OFFER_SECONDS = 1.0
 """How long the peer's algorithms are waited for before ours are named. All clients that we know begin by themselves."""
 
 LOGIN_SECONDS = 30.0
-"""How long a login may take, from the TCP connection on (our choice: a passphrase and a touch fit in)."""
+"""How long a login may take, from the TCP connection on (a passphrase and a touch fit in)."""
 
 REKEY_SECONDS, REKEY_BYTES = 3600.0, 1024**3
 """After how long, or how much in both directions, new keys are negotiated (RFC 4253, section 9)."""

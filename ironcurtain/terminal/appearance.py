@@ -1,5 +1,5 @@
 """
-What of a program's output only changes what is seen: for a terminal at which the program does not run. Pure.
+What of a program's output only changes what is seen: for a terminal at which the program does not run.
 
 Everything else in a stream is for the program's own terminal: questions, whose answers would be typed into whatever
 runs at this one; the clipboard, the title, the palette, the printer; modes of keyboard and mouse; notifications.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 
 SEQUENCE_LIMIT = 256
-"""Most characters of a sequence that has not ended (our choice; real ones have at most 60). A longer one is text."""
+"""Most characters of a sequence that has not ended (real ones have at most 60). A longer one is text."""
 
 FRESH = (RESTORE + CLEAR).decode()
 """Makes a terminal as a new one is, empty."""

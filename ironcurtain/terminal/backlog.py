@@ -1,4 +1,4 @@
-"""Work about output that has been shown already: in its order, and only once there is time for it. Pure."""
+"""Work about output that has been shown already: in its order, and only once there is time for it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 BACKLOG_LIMIT = 32 * 1024 * 1024
-"""Most bytes of output that wait (our choice); when more would, what has waited longest is done at once."""
+"""Most bytes of output that wait; when more would, what has waited longest is done at once."""
 
 REST_SECONDS = 0.03
 """How long the work waits: whoever shows the output, or answers a key, is often given the same processor."""
 
 SLICE = 1024 * 1024
-"""How many bytes of output are dealt with in one turn of the reactor (our choice: some 10 ms)."""
+"""How many bytes of output are dealt with in one turn of the reactor (some 10 ms)."""
 
 
 class Backlog:

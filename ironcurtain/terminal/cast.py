@@ -1,5 +1,5 @@
 """
-Read recordings of terminals: asciicast v2, which we write, and v3 (docs.asciinema.org). Pure.
+Read recordings of terminals: asciicast v2, which we write, and v3 (docs.asciinema.org).
 
 A recording may end in the middle of a line, after a crash or while it is still written. What stands before that counts.
 """
@@ -17,7 +17,7 @@ from ironcurtain.errors import UsageError
 from ironcurtain.terminal.model import sane_size
 
 LONGEST_SECONDS = 10 * 365 * 86400.0
-"""A time beyond this counts as damage (our choice: ten years)."""
+"""A time beyond this counts as damage (ten years)."""
 
 _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})")
 

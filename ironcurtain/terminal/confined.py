@@ -28,7 +28,7 @@ PR_SET_PDEATHSIG = 1
 
 MEMORY_LIMIT = 1024 * 1024 * 1024
 """
-Most bytes of address space (our choice: some fifty screens with all of their history, or ten times what the largest
+Most bytes of address space (some fifty screens with all of their history, or ten times what the largest
 prompt takes).
 """
 

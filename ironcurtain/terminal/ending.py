@@ -15,7 +15,7 @@ GRACE_SECONDS = 5.0
 """How long the command has after SIGTERM, before SIGKILL."""
 
 DRAIN_SECONDS = 1.0
-"""How long the command's last output is waited for once it has ended (our choice; it is there at once)."""
+"""How long the command's last output is waited for once it has ended (it is there at once)."""
 
 
 class Ending:

@@ -17,7 +17,7 @@ from ironcurtain.terminal.restore import ABORT
 
 HISTORY_BYTES = 2_000_000
 """
-Most memory for lines that have scrolled off: some 700 of 200 columns, 1800 of 80 (our choice).
+Most memory for lines that have scrolled off: some 700 of 200 columns, 1800 of 80.
 
 The library could count lines too, but beyond a number of them it gives memory back and takes it again with every few
 lines, which makes all output cost three to four times as much; beyond this it uses the oldest memory anew.
@@ -27,7 +27,7 @@ HISTORY_LINES = 2**63 - 1
 """Most lines: more than there are ever."""
 
 CONTINUATION_BYTES = 1024 * 1024
-"""Most bytes that are kept of a sequence that has not ended: pictures are the longest (our choice)."""
+"""Most bytes that are kept of a sequence that has not ended: pictures are the longest."""
 
 _SETTINGS: tuple[tuple[int, str, int], ...] = (
     (lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_BYTES, "size_t*", HISTORY_BYTES),

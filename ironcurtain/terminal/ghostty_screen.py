@@ -13,7 +13,7 @@ from ironcurtain.terminal.restore import CLEAR, PLAIN, RESTORE
 from ironcurtain.terminal.sequences import partial_character
 
 TITLE_LIMIT = 200
-"""Most bytes of a window's title that are set anew (our choice)."""
+"""Most bytes of a window's title that are set anew."""
 
 _OFF_BY_DEFAULT = (1, 5, 9, 45, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1039, 1045, 2004, 2031, 2048, 5522)
 _ON_BY_DEFAULT = (7, 25, 1007, 1035, 1036)

@@ -19,16 +19,16 @@ from ironcurtain.terminal.typed import TypedReader, by_a_person
 from ironcurtain.text.display import shorten
 
 RESIZE_SECONDS = 0.05
-"""How long the next change of size waits after one (our choice); of those that come meanwhile, the last one counts."""
+"""How long the next change of size waits after one; of those that come meanwhile, the last one counts."""
 
 FLUSH_SECONDS = 0.1
-"""How long what was recorded waits to be written (our choice: it is lost if we are killed, as what is put off is)."""
+"""How long what was recorded waits to be written (it is lost if we are killed, as what is put off is)."""
 
 NOTICE_LIMIT = 100
-"""Most characters of a notification (our choice)."""
+"""Most characters of a notification."""
 
 MARK_LIMIT = 300
-"""Most characters of a mark in a recording (our choice)."""
+"""Most characters of a mark in a recording."""
 
 
 class Hub:

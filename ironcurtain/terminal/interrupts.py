@@ -1,4 +1,4 @@
-"""What Ctrl-C and Ctrl-\\ mean to a program that may not listen: a state machine. Pure; time is an input."""
+"""What Ctrl-C and Ctrl-\\ mean to a program that may not listen: a state machine. Time is an input."""
 
 from __future__ import annotations
 

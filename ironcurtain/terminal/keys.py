@@ -1,4 +1,4 @@
-"""Which of the keys that a person types are ours; all others pass byte for byte. Pure."""
+"""Which of the keys that a person types are ours; all others pass byte for byte."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 HOLD_SECONDS = 1.0
-"""How long the first half of a reserved pair is held back for its second half (our choice)."""
+"""How long the first half of a reserved pair is held back for its second half."""
 
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 """A terminal in bracketed paste mode puts these round what is pasted (xterm's ctlseqs)."""

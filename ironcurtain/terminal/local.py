@@ -24,10 +24,10 @@ from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.restore import RESTORE
 
 FLUSH_SECONDS = 1.0
-"""How long the last output may take before the terminal is restored all the same (our choice)."""
+"""How long the last output may take before the terminal is restored all the same."""
 
 WRITE_SIZE = 16 * 1024
-"""How many bytes are offered to it at once (our choice: the kernel takes fewer)."""
+"""How many bytes are offered to it at once (the kernel takes fewer)."""
 
 _DEADLY = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 """Signals that end a process that does nothing about them, and leave it time to run a handler."""

@@ -1,4 +1,4 @@
-"""What the parts of a terminal session are to each other, and the values that pass between them. Pure."""
+"""What the parts of a terminal session are to each other, and the values that pass between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ USUAL_COLUMNS, USUAL_ROWS = 80, 24
 """The size of a terminal that says nothing about its size."""
 
 MOST_COLUMNS, MOST_ROWS = 1000, 500
-"""The largest size that is believed (our choice: four times a large screen; a model of it takes some 10 MB)."""
+"""The largest size that is believed (four times a large screen; a model of it takes some 10 MB)."""
 
 
 class Mode(StrEnum):

@@ -12,7 +12,7 @@ from ironcurtain.terminal.sequences import plain
 
 BEHIND_LIMIT = 2 * 1024 * 1024
 """
-Most bytes of output that wait for the process (our choice). When more would, the model leaves a gap and goes on from
+Most bytes of output that wait for the process. When more would, the model leaves a gap and goes on from
 the last output; what a program set in the gap, such as modes, it does not know.
 """
 

@@ -1,11 +1,11 @@
-"""What waits for one viewer, up to a limit. Pure."""
+"""What waits for one viewer, up to a limit."""
 
 from __future__ import annotations
 
 from collections import deque
 
 QUEUE_LIMIT = 4 * 1024 * 1024
-"""Most bytes that wait for a viewer that does not read (our choice); then they are dropped, and it is drawn afresh."""
+"""Most bytes that wait for a viewer that does not read; then they are dropped, and it is drawn afresh."""
 
 
 class OutputQueue:

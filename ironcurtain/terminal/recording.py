@@ -1,4 +1,4 @@
-"""Record what a terminal shows, as asciicast v2 (docs.asciinema.org), without what must not be kept. Pure."""
+"""Record what a terminal shows, as asciicast v2 (docs.asciinema.org), without what must not be kept."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 from ironcurtain.terminal.typed import Kind, Piece
 
 RECORDING_LIMIT = 64 * 1024 * 1024
-"""Most bytes of one recording (our choice); the rest of the session is left out, and a marker says so."""
+"""Most bytes of one recording; the rest of the session is left out, and a marker says so."""
 
 GATHER_SECONDS = 0.01
-"""Output that comes within so long is one event (our choice: nobody sees the difference when it is played)."""
+"""Output that comes within so long is one event (nobody sees the difference when it is played)."""
 
 GATHER_SIZE = 64 * 1024
-"""How many bytes are gathered before they are written (our choice)."""
+"""How many bytes are gathered before they are written."""
 
 MASK = "*"
 """Stands for one read of keys that the terminal does not show, whatever their number."""

@@ -1,5 +1,5 @@
 """
-Where the playing of a recording is, and what is to be drawn when it goes on. Pure; time is an input.
+Where the playing of a recording is, and what is to be drawn when it goes on. Time is an input.
 
 There are two times: that of the recording, which people see and name, and that of playing, in which long pauses are
 shortened.
@@ -16,7 +16,7 @@ from ironcurtain.terminal.appearance import Appearance
 from ironcurtain.terminal.cast import Cast
 
 AGAIN_SECONDS = 1.0
-"""Within this time after a marker, the one before it is the one before that (our choice)."""
+"""Within this time after a marker, the one before it is the one before that."""
 
 _TIME = re.compile(r"(?:(?:(\d{1,4}):)?(\d{1,4}):)?(\d{1,7}(?:\.\d*)?)")
 _RESET = "\x1bc"

@@ -14,7 +14,7 @@ SKIP_SECONDS = 5.0
 """How far an arrow key goes."""
 
 LONGEST_WAIT = 3600.0
-"""Most seconds of one timer (our choice); then the next one follows."""
+"""Most seconds of one timer; then the next one follows."""
 
 INTERRUPTED = 130
 """The status of what Ctrl-C ended, as a shell says it."""

@@ -1,4 +1,4 @@
-"""The bytes after which a terminal is as a program found it. Pure."""
+"""The bytes after which a terminal is as a program found it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A screen model that only remembers: the last output, shown again. For where there is no terminal emulator. Pure."""
+"""A screen model that only remembers: the last output, shown again. For where there is no terminal emulator."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ironcurtain.terminal.restore import CLEAR, RESTORE
 from ironcurtain.terminal.sequences import SEQUENCE, SEQUENCE_LIMIT, plain, unfinished
 
 RING_LIMIT = 256 * 1024
-"""Most bytes of output that are kept (some twenty full screens of a busy program; our choice)."""
+"""Most bytes of output that are kept (some twenty full screens of a busy program)."""
 
 PIECE = 4096
-"""Fewer bytes than these are put together (our choice: each piece by itself costs some 60 bytes)."""
+"""Fewer bytes than these are put together (each piece by itself costs some 60 bytes)."""
 
 _SAID_ONCE = re.compile(
     rb"[\x05\x07]|\x1bZ|\x1b\[[\x30-\x3f]*[cntx]|\x1b\[[?>][\d;]*[Su]|\x1b\[\?[\d;:]*m|\x1b\[>[\d;]*q"

@@ -1,4 +1,4 @@
-"""What waits to be sent to the process of the screen models, for one screen. Pure."""
+"""What waits to be sent to the process of the screen models, for one screen."""
 
 from __future__ import annotations
 

@@ -20,16 +20,16 @@ from ironcurtain.text.display import shorten
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")
 
 ANSWER_SECONDS = 1.0
-"""How long an answer may take before the last output stands in for it (our choice; usual is some 20 ms)."""
+"""How long an answer may take before the last output stands in for it (usual is some 20 ms)."""
 
 START_SECONDS = 10.0
-"""How long it may take while the process starts (our choice; usual is half a second)."""
+"""How long it may take while the process starts (usual is half a second)."""
 
 BATCH_SIZE = 64 * 1024
-"""How many bytes of output are sent together (our choice: each sending costs some 30 us)."""
+"""How many bytes of output are sent together (each sending costs some 30 us)."""
 
 BATCH_SECONDS = 0.1
-"""How long less than that waits to be sent, unless somebody asks (our choice)."""
+"""How long less than that waits to be sent, unless somebody asks."""
 
 
 class Client(Protocol):

@@ -1,11 +1,11 @@
-"""Escape sequences in a program's output: where they end, and what is left without them. Pure."""
+"""Escape sequences in a program's output: where they end, and what is left without them."""
 
 from __future__ import annotations
 
 import re
 
 SEQUENCE_LIMIT = 4096
-"""Most bytes of a sequence that has not ended, before it no longer counts as one (our choice)."""
+"""Most bytes of a sequence that has not ended, before it no longer counts as one."""
 
 SEQUENCE = re.compile(
     rb"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # control sequences

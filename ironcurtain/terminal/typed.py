@@ -1,4 +1,4 @@
-"""Tell what a person typed from what a terminal sends by itself. Pure."""
+"""Tell what a person typed from what a terminal sends by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import Enum
 from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END
 
 SEQUENCE_LIMIT = 256
-"""Most bytes that are kept of a sequence that has not ended (our choice; real ones have at most 60)."""
+"""Most bytes that are kept of a sequence that has not ended (real ones have at most 60)."""
 
 
 class Kind(Enum):

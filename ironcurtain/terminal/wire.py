@@ -1,5 +1,5 @@
 """
-The stream between a terminal's owner and a viewer in another process. Pure.
+The stream between a terminal's owner and a viewer in another process.
 
 The viewer sends one line of JSON (:class:`Hello`), the owner answers with one (:class:`Welcome`). After that both send
 frames: one byte for the kind, four for the length of what follows, most significant first.
@@ -20,13 +20,13 @@ from ironcurtain.terminal.model import Ended, Mode
 T = TypeVar("T")
 
 LINE_LIMIT = 4096
-"""Most bytes of the first line of either side (our choice)."""
+"""Most bytes of the first line of either side."""
 
 PATIENCE_SECONDS = 5.0
-"""How long either side may take for its first line (our choice)."""
+"""How long either side may take for its first line."""
 
 FRAME_LIMIT = 64 * 1024
-"""Most bytes in one frame (our choice); more is sent in several."""
+"""Most bytes in one frame; more is sent in several."""
 
 _HEAD = struct.Struct("!cI")
 _SIZE = struct.Struct("!HH")

@@ -1,4 +1,4 @@
-"""Make text from agents and servers safe for a person's terminal. Pure."""
+"""Make text from agents and servers safe for a person's terminal."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ironcurtain.text.columns import Line, Span, Style, cells, clip, cut, wrap
 from ironcurtain.text.display import json_line, one_line
 
 SHOWN = 65536
-"""Most characters of one argument that are shown (our choice: some thousand lines); the digest covers all of it."""
+"""Most characters of one argument that are shown (some thousand lines); the digest covers all of it."""
 
 BRIEF = 200
 """Most characters of a value that are looked at for a row."""
@@ -27,7 +27,7 @@ SHOWN_IN_ALL = 2 * SHOWN
 COMPARED = 20_000
 """
 How much of all changes of one argument is compared line by line, as lines of the one text times lines of the other
-(our choice: some 0.05 s at worst); of what is left, one text is shown after the other.
+(some 0.05 s at worst); of what is left, one text is shown after the other.
 """
 
 NAME = 40

@@ -13,7 +13,7 @@ from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import argument_lines
 
 WHOLE_LIMIT = 4000
-"""Most characters of an escalation that a list shows whole (our choice: some two screens)."""
+"""Most characters of an escalation that a list shows whole (some two screens)."""
 
 LIST_LIMIT = 64_000
 """Most characters of escalations that one list shows whole."""

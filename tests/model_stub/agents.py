@@ -1,5 +1,5 @@
 """
-Which agent asks, and for what: its real turn, which the script answers, or something on the side. Pure.
+Which agent asks, and for what: its real turn, which the script answers, or something on the side.
 
 Side requests are recognised by what they hold, and answered with something that their sender can use. What was seen of
 Claude Code 2.1.329, Codex 0.169.0, OpenCode 1.18.33 and Gemini CLI 0.61.0 is named where it is looked for.

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API as a server sees it. Pure."""
+"""Anthropic's Messages API as a server sees it."""
 
 from __future__ import annotations
 

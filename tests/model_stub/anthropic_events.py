@@ -1,4 +1,4 @@
-"""The events of an answer of Anthropic's Messages API. Pure."""
+"""The events of an answer of Anthropic's Messages API."""
 
 from __future__ import annotations
 

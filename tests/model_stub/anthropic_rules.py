@@ -1,4 +1,4 @@
-"""The rules of Anthropic's Messages API for requests. Pure."""
+"""The rules of Anthropic's Messages API for requests."""
 
 from __future__ import annotations
 

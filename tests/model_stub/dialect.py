@@ -1,4 +1,4 @@
-"""What all the APIs have in common: one shape for what is asked, one set of functions that each has. Pure."""
+"""What all the APIs have in common: one shape for what is asked, one set of functions that each has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google's Gemini API as a server sees it. Pure."""
+"""Google's Gemini API as a server sees it."""
 
 from __future__ import annotations
 

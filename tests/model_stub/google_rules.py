@@ -1,4 +1,4 @@
-"""The rules of Google's Gemini API for requests. Pure."""
+"""The rules of Google's Gemini API for requests."""
 
 from __future__ import annotations
 

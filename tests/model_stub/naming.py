@@ -1,4 +1,4 @@
-"""How agents name the tools of MCP servers (seen in their requests). Pure."""
+"""How agents name the tools of MCP servers (seen in their requests)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API as a server sees it. Pure."""
+"""OpenAI's Responses API as a server sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of an answer of OpenAI's Responses API, and the whole response. Pure."""
+"""The events of an answer of OpenAI's Responses API, and the whole response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of OpenAI's Responses API for requests. Pure."""
+"""The rules of OpenAI's Responses API for requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stub remembers of a request. Pure but for the Deferred that tells of its end."""
+"""What the stub remembers of a request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What the stub is to answer: values that a test writes, or that a JSON file holds; the same for every API. Pure.
+What the stub is to answer: values that a test writes, or that a JSON file holds; the same for every API.
 
 A file is ``{"replies": [...]}``; an entry with ``status`` is a :class:`Refusal`, one with ``drop`` a :class:`Dropped`,
 any other an :class:`Answer`. ``times`` in an entry stands for as many equal entries::

@@ -1,4 +1,4 @@
-"""What agents ask for besides models: lists, settings, telemetry. Answered so that they go on. Pure."""
+"""What agents ask for besides models: lists, settings, telemetry. Answered so that they go on."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FOLDERS = TOP / "ironcurtain" / "container" / "data" / "images"
 """A link to the images' folder at the top; not every Python follows it in a glob."""
 
 STEP_LIMIT = 300
-"""Seconds for one step (our choice; installing over a slow network is the longest)."""
+"""Seconds for one step (installing over a slow network is the longest)."""
 
 SHOW_IMAGES = """
 from ironcurtain.container.image_choices import FOLDERS

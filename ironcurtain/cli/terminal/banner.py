@@ -1,4 +1,4 @@
-"""An escalation as it is put before a person. Pure."""
+"""An escalation as it is put before a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool calls of a session: those that run, and what is said of each when it is over. Pure."""
+"""The tool calls of a session: those that run, and what is said of each when it is over."""
 
 from __future__ import annotations
 

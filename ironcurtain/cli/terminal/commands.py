@@ -1,4 +1,4 @@
-"""What the person types: commands and messages. Pure."""
+"""What the person types: commands and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines from a pipe: each waits for its turn. Pure."""
+"""Lines from a pipe: each waits for its turn."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Line, unstyled
 
 WIDTH = 100
-"""Columns to which lines are fitted where nobody knows how wide the reader's are (our choice)."""
+"""Columns to which lines are fitted where nobody knows how wide the reader's are."""
 
 PIECE = 65536
 """Most bytes read at once."""

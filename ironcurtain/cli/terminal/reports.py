@@ -1,4 +1,4 @@
-"""What the commands that only look print. Pure."""
+"""What the commands that only look print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent says: pieces go in as they come, lines to print come out. Pure."""
+"""What an agent says: pieces go in as they come, lines to print come out."""
 
 from __future__ import annotations
 

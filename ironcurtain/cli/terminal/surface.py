@@ -1,4 +1,4 @@
-"""Where a session is shown and lines are typed: a terminal, or plain streams. Pure."""
+"""Where a session is shown and lines are typed: a terminal, or plain streams."""
 
 from __future__ import annotations
 

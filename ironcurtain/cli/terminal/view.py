@@ -1,5 +1,5 @@
 """
-What a person sees of a session: its events go in, and what is to be printed comes out. Pure.
+What a person sees of a session: its events go in, and what is to be printed comes out.
 
 What is over is printed once and stays. What still changes (text that is not finished, the call that runs, what waits
 for a decision) is the *live* part, drawn anew whenever it changes.
@@ -30,7 +30,7 @@ REMARK_LIMIT = 300
 ERROR_LIMIT = 1000
 
 REFUSALS_SHOWN = 5
-"""How many refused requests are told of for one message (our choice)."""
+"""How many refused requests are told of for one message."""
 
 
 class Answers(Enum):

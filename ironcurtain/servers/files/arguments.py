@@ -1,5 +1,5 @@
 """
-Check a call's arguments against the JSON schema of its tool. Pure.
+Check a call's arguments against the JSON schema of its tool.
 
 Only the part of JSON Schema that our own schemas use; what they do not name is refused, so that a misspelt argument is
 never silently without effect.

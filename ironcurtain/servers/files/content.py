@@ -11,7 +11,7 @@ from ironcurtain.servers.files.failures import FileError, explain, shown
 from ironcurtain.servers.files.walk import SAFE, Place, open_regular, parent, require_regular, status
 
 READ_LIMIT = 16 * 1024 * 1024
-"""Most bytes that are read for one answer: 16 MiB (our choice; larger answers are of no use to a model)."""
+"""Most bytes that are read for one answer: 16 MiB (larger answers are of no use to a model)."""
 
 BLOCK = 256 * 1024
 

@@ -1,5 +1,5 @@
 """
-The difference between two texts, as unified diffs show it, in bounded time. Pure.
+The difference between two texts, as unified diffs show it, in bounded time.
 
 ``difflib`` alone can take minutes for two long texts. Here lines that occur once in both texts are taken as fixed
 points (Bram Cohen's patience diff), and only what lies between two of them is compared line by line, as long as the

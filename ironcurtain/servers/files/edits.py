@@ -1,4 +1,4 @@
-"""Apply edits to a text: each replaces one passage that must occur exactly once. Pure."""
+"""Apply edits to a text: each replaces one passage that must occur exactly once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironcurtain.servers.files.failures import FileError
 
 EDIT_LIMIT = 500
-"""Most edits of one call (our choice; a larger change is better written as a whole file)."""
+"""Most edits of one call (a larger change is better written as a whole file)."""
 
 
 @dataclass(frozen=True, slots=True)

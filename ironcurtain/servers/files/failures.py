@@ -1,4 +1,4 @@
-"""What a tool of the file server answers when it cannot do what was asked. Pure."""
+"""What a tool of the file server answers when it cannot do what was asked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Match paths against patterns as people write them for files. Pure.
+Match paths against patterns as people write them for files.
 
 ``*`` and ``?`` stay within one name, ``[abc]`` is one of these characters, ``**`` as a whole component is any number of
 components. A pattern without a slash is matched against the last name alone, at any depth. No pattern takes more than
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 PATTERN_LIMIT = 1024
-"""Most characters of a pattern (our choice; a path has at most 4096)."""
+"""Most characters of a pattern (a path has at most 4096)."""
 
 Matcher = Callable[[Sequence[str]], bool]
 """Tells whether the names from the start down to a file match."""

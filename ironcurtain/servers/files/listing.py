@@ -15,10 +15,10 @@ from ironcurtain.servers.files.walk import Place, directory, enter
 Kind = Literal["file", "directory", "link", "other"]
 
 VISIT_LIMIT = 100_000
-"""Most entries that one call looks at (our choice: about a second of work)."""
+"""Most entries that one call looks at (about a second of work)."""
 
 DEPTH_LIMIT = 64
-"""How many directories deep a call goes (our choice; one descriptor is open for each)."""
+"""How many directories deep a call goes (one descriptor is open for each)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """
-What the tools are called, take and are for. Pure.
+What the tools are called, take and are for.
 
 Names and argument schemas are those of the reference server ``@modelcontextprotocol/server-filesystem`` (2026.8), so
 that policies and agents made for it fit; ``delete_file`` and ``delete_directory`` are ours.

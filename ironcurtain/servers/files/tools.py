@@ -17,10 +17,10 @@ from ironcurtain.servers.files.walk import Place, Roots, directory, parent, stat
 from ironcurtain.servers.server import Part
 
 MATCH_LIMIT = 5000
-"""Most paths that one search answers with (our choice)."""
+"""Most paths that one search answers with."""
 
 TREE_LIMIT = 10_000
-"""Most entries of one tree (our choice; about 1 MB of JSON)."""
+"""Most entries of one tree (about 1 MB of JSON)."""
 
 _MARKS = {"directory": "[DIR]", "file": "[FILE]", "link": "[LINK]", "other": "[OTHER]"}
 

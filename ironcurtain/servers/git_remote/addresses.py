@@ -1,4 +1,4 @@
-"""Which repositories may be cloned, and the command line that does it. Pure."""
+"""Which repositories may be cloned, and the command line that does it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ironcurtain.errors import UsageError
 
 ADDRESS_LIMIT = 2000
-"""Most characters of an address (our choice)."""
+"""Most characters of an address."""
 
 _HOST = re.compile(
     r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]"

@@ -16,7 +16,7 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 600.0
-"""How long one git command may take (our choice: a large repository on a slow line)."""
+"""How long one git command may take (a large repository on a slow line)."""
 
 CREDENTIAL_SECONDS = 60.0
 """How long the person's credential helper may take; some ask in a window."""

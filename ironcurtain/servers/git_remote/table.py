@@ -1,4 +1,4 @@
-"""What the tools are called, take and are for. Pure."""
+"""What the tools are called, take and are for."""
 
 from __future__ import annotations
 
