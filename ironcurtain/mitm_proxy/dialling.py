@@ -24,8 +24,8 @@ from ironcurtain.llm.model import ModelError
 from ironcurtain.llm.network_errors import network_error
 from ironcurtain.mitm_proxy.addresses import is_public
 from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.plain import Side
 from ironcurtain.mitm_proxy.providers import ProviderRule
+from ironcurtain.mitm_proxy.tls import Side
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
 from ironcurtain.services.stream import adopt
 

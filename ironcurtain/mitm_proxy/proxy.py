@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,20 +19,33 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
 from ironcurtain.mitm_proxy.dialling import Dialer, DiallingReactor
-from ironcurtain.mitm_proxy.fake_keys import fake_key
 from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.plain import PlainSide
 from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
-from ironcurtain.mitm_proxy.tls import ClientSide, ServerSide
+from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.unix_socket import UnixListener, listen
+
+FAKE_BYTES = 24
+"""Random bytes of a fake key: 192 bits, of which none can be guessed."""
+
+
+def fake_key(rule: ProviderRule, random_bytes: Callable[[int], bytes]) -> Secret:
+    """
+    Make a key for one session.
+
+    :param random_bytes: gives so many bytes that nobody can foretell, as ``secrets.token_bytes`` does.
+    :returns: the prefix of the provider's keys and characters of the kind that they are made of.
+    """
+    text = base64.urlsafe_b64encode(random_bytes(FAKE_BYTES)).decode("ascii")
+    return Secret(rule.key_prefix + text, f"made for provider {rule.name}")
+
 
 SWEEP_SECONDS = 0.5
 """How often time limits are looked at, and whether the socket is still there."""

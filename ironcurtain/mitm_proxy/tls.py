@@ -7,12 +7,14 @@ to be whole. So whoever has to break a connection off aborts the transport below
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
 from typing import Any
 
 from OpenSSL import SSL
-from twisted.internet.interfaces import IOpenSSLServerConnectionCreator, IProtocol
+from twisted.internet.interfaces import IHandshakeListener, IOpenSSLServerConnectionCreator, IProtocol
 from twisted.internet.protocol import Factory
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.protocols.tls import TLSMemoryBIOFactory, TLSMemoryBIOProtocol
 from zope.interface import implementer
 
@@ -81,3 +83,29 @@ def _choose(connection: SSL.Connection, offered: list[bytes]) -> Any:
 
 def _serving(leaf: Leaf) -> TLSMemoryBIOFactory:
     return _TLSFactory(_Creator(leaf), False, Factory())
+
+
+class Side(typing.Protocol):
+    """Our side of the connections to one provider."""
+
+    def wrap(self, protocol: Any) -> Any:
+        """:returns: what takes the bytes of the connection for this protocol, whose transport it becomes."""
+
+
+class PlainSide:
+    """Our side without TLS. Who is at a loopback address can only be named by the one who configured it."""
+
+    def __init__(self) -> None:
+        self._factory: WrappingFactory[_Plain] = WrappingFactory(Factory())
+
+    def wrap(self, protocol: Any) -> ProtocolWrapper:
+        """See :class:`Side`."""
+        return _Plain(self._factory, protocol)
+
+
+class _Plain(ProtocolWrapper):
+    """Passes everything on, and says at once that the handshake is over."""
+
+    def makeConnection(self, transport: Any) -> None:
+        super().makeConnection(transport)
+        IHandshakeListener(self.wrappedProtocol).handshakeCompleted()

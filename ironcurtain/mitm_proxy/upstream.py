@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.mitm_proxy.flow import FlowSignal
-from ironcurtain.mitm_proxy.plain import Side
+from ironcurtain.mitm_proxy.tls import Side
 
 
 class User(typing.Protocol):

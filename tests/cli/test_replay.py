@@ -10,8 +10,8 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.layout import SessionPaths
+from ironcurtain.session.recording import RecordingFile
 from ironcurtain.terminal.recording import Recording
-from ironcurtain.terminal.recording_file import RecordingFile
 from tests.product import Product
 from tests.tmux import Tmux
 

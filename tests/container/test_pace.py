@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.pace import BURST_SIZE, PIECE_SIZE, QUIET_SECONDS, TURN_SIZE, Pace
+from ironcurtain.container.terminal import BURST_SIZE, PIECE_SIZE, QUIET_SECONDS, TURN_SIZE, Pace
 
 
 class PaceTests(SynchronousTestCase):

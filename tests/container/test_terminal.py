@@ -11,9 +11,8 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.pace import BURST_SIZE, REST_SECONDS
 from ironcurtain.container.streams import Receiver, Stream
-from ironcurtain.container.terminal import MARK, ContainerTerminal
+from ironcurtain.container.terminal import BURST_SIZE, MARK, REST_SECONDS, ContainerTerminal
 from tests.container.test_wire import UPGRADED
 
 

@@ -15,8 +15,7 @@ from OpenSSL import SSL
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.mitm_proxy.authority import RENEWED_BEFORE, Authority
-from ironcurtain.mitm_proxy.certificates import AUTHORITY_LIFETIME, LEAF_LIFETIME
+from ironcurtain.mitm_proxy.authority import AUTHORITY_LIFETIME, LEAF_LIFETIME, RENEWED_BEFORE, Authority
 
 NOW = 1_800_000_000.0
 YEAR, WEEK = AUTHORITY_LIFETIME.total_seconds(), LEAF_LIFETIME.total_seconds()

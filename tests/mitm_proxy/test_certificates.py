@@ -5,7 +5,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.certificates import (
+from ironcurtain.mitm_proxy.authority import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
     new_authority,

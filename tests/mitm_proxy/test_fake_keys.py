@@ -5,8 +5,8 @@ import secrets
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.fake_keys import fake_key
 from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.mitm_proxy.proxy import fake_key
 
 
 class FakeKeyTests(SynchronousTestCase):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.fake_keys import fake_key
 from ironcurtain.mitm_proxy.judgement import Credentials, Forward, judge
 from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.mitm_proxy.proxy import fake_key
 from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.agents import ALL, Sent, request

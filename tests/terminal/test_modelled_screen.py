@@ -14,9 +14,9 @@ from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.modelled_screen import BEHIND_LIMIT, ModelledScreen
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from ironcurtain.terminal.ring import RING_LIMIT
+from ironcurtain.terminal.screen import BEHIND_LIMIT, ModelledScreen
 from ironcurtain.terminal.screen_outbox import GAP
 from ironcurtain.terminal.screen_process import (
     ANSWER_SECONDS,

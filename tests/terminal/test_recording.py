@@ -12,11 +12,11 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.session.recording import RecordingFile
 from ironcurtain.terminal.backlog import REST_SECONDS
 from ironcurtain.terminal.hub import FLUSH_SECONDS, Hub
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.recording import GATHER_SIZE, MASK, Recording
-from ironcurtain.terminal.recording_file import RecordingFile
 from ironcurtain.terminal.typed import TypedReader
 from tests.terminal.doubles import Eye, Program, Screen
 

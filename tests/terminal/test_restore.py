@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.ghostty import Emulator, Part
-from ironcurtain.terminal.ghostty_cells import draw_cells
+from ironcurtain.terminal.ghostty_screen import draw_cells
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from tests.product import Product
 from tests.terminal.corpus import PIECES

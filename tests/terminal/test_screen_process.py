@@ -18,10 +18,9 @@ from ironcurtain.terminal import screen, screen_process
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.modelled_screen import BEHIND_LIMIT, ModelledScreen
 from ironcurtain.terminal.restore import CLEAR, RESTORE
 from ironcurtain.terminal.ring import RING_LIMIT, RingScreen
-from ironcurtain.terminal.screen import open_screen
+from ironcurtain.terminal.screen import BEHIND_LIMIT, ModelledScreen, open_screen
 from ironcurtain.terminal.screen_process import ScreenProcess
 from tests.terminal.corpus import PIECES
 from tests.terminal.doubles import Eye, Program
