@@ -346,10 +346,26 @@ class RefusedTests(DaemonCase):
 
     def test_the_home_cannot_be_used(self) -> None:
         (self.product.person / "file").write_text("")
-        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "directory of your own")):
+        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "is no directory")):
             status, text = self.refused("--home", path)
             self.assertEqual(status, 64)
             self.assertIn(why, text)
+
+    def test_the_disk_is_full(self) -> None:
+        twistd = str(Path(sys.executable).parent / "twistd")
+        done = subprocess.run(
+            ["/bin/sh", "-c", 'ulimit -f 0; exec "$0" ironcurtain', twistd],  # no file may grow
+            env=self.product.environ, cwd=self.product.person, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 64, done.stderr)
+        said = f"ironcurtain: nothing can be written to the home {self.product.home}: File too large\n"
+        self.assertEqual(done.stdout + done.stderr, said)
+
+    def test_files_that_sessions_need_are_wrong(self) -> None:
+        (self.product.home / "mcp-servers.json").write_text('{"mcpServers":\n 1}')
+        status, text = self.refused()
+        self.assertEqual(status, 78)
+        self.assertIn("mcp-servers.json:1: mcpServers: ", text)
 
     def test_the_settings_are_wrong(self) -> None:
         self.setting("[ssh]\nport = 'x'")

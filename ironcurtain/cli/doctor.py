@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, settings
+from ironcurtain.errors import ConfigurationError
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ def examine(where: Home) -> Iterator[Finding]:
     """Look at everything, in the order in which it is needed."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    for check in (_home, _settings, _policy, _servers, _tools, _sandbox, _key, _daemon, _docker):
+    for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _docker):
         try:
             yield from check(where)
+        except ConfigurationError:
+            continue  # the check of the files has found it
         except Exception as e:
             yield Finding(check.__name__.strip("_"), WRONG, str(e), "Mend that and run this again.")
 
@@ -82,16 +85,14 @@ def _home(where: Home) -> Iterator[Finding]:
         yield Finding("home", OK, str(where.path))
 
 
-def _settings(where: Home) -> Iterator[Finding]:
-    settings(where)
-    yield Finding("settings", OK, str(where.config) if where.config.exists() else "defaults")
+def _files(where: Home) -> Iterator[Finding]:
+    from ironcurtain.configuration import check_files
 
-
-def _policy(where: Home) -> Iterator[Finding]:
-    from ironcurtain.session.tools import ToolFiles
-
-    rules = ToolFiles.chosen(where, {}).load_policy().rules
-    yield Finding("policy", OK, f"{len(rules)} rules from {where.policy if where.policy.exists() else 'defaults'}")
+    for file in check_files(where, os.environ):
+        if file.error is not None:
+            yield Finding(file.path.name, WRONG, str(file.error), "Mend that: ironcurtain config check reads it again.")
+        else:
+            yield Finding(file.path.name, OK, str(file.path) if file.exists else "the defaults hold")
 
 
 def _servers(where: Home) -> Iterator[Finding]:
@@ -175,14 +176,11 @@ def _key(where: Home) -> Iterator[Finding]:
 
 
 def _key_file(path: Path) -> tuple[str, str, str]:
-    named = shlex.quote(str(path))
     try:
-        mode = path.stat().st_mode
+        path.stat()
     except OSError as e:
-        mend = f"Put it there, for you alone: (umask 077; cat > {named})"
+        mend = f"Put it there, for you alone: (umask 077; cat > {shlex.quote(str(path))})"
         return HINT, f"but no key in {path}: {e.strerror}", mend
-    if stat.S_IMODE(mode) & 0o077:
-        return WRONG, f"but others may read its key in {path}", f"Close it: chmod 600 {named}"
     return OK, f"key from {path}", ""
 
 
