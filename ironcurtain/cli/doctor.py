@@ -21,7 +21,9 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
+    from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.home.layout import Home
+    from ironcurtain.session.model import SessionInfo
 
 OK, HINT, WRONG = "ok", "hint", "wrong"
 
@@ -65,7 +67,7 @@ def examine(where: Home) -> Iterator[Finding]:
     """Look at everything, in the order in which it is needed."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _docker):
+    for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _running):
         try:
             yield from check(where)
         except ConfigurationError:
@@ -210,14 +212,33 @@ def _daemon(where: Home) -> Iterator[Finding]:
         yield Finding("daemon", OK, "does not run; commands work alone (start it with: twistd ironcurtain)")
 
 
-def _docker(_: Home) -> Iterator[Finding]:
+def _running(where: Home) -> Iterator[Finding]:
+    """What the processes of this home and the Docker Engine say, over the reactor, which runs only once."""
     from ironcurtain.cli.run import run
+
+    sessions, engine = run(lambda reactor: _ask(reactor, where))
+    for info in sessions:
+        for server, why in info.servers_down.items():
+            mend = f"See what it says: ironcurtain logs {info.number}"
+            yield Finding(f"MCP server {server}", WRONG, f"{why} (session {info.number})", mend)
+    yield from _docker(engine)
+
+
+async def _ask(reactor: Any, where: Home) -> tuple[list[SessionInfo], Mapping[str, Any] | EngineUnavailable]:
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.errors import EngineUnavailable
+    from ironcurtain.control.owners import Owners
 
+    sessions = await Owners(reactor, where).sessions()
     try:
-        info = run(lambda reactor: Engine.find(reactor, os.environ).info())
+        return sessions, await Engine.find(reactor, os.environ).info()
     except EngineUnavailable as e:
+        return sessions, e
+
+
+def _docker(info: Mapping[str, Any] | EngineUnavailable) -> Iterator[Finding]:
+    if not isinstance(info, Mapping):
+        e = info
         yield Finding(
             "Docker", HINT, f"does not answer at {e.address} ({e.why}): no agent can run in a container", MEND
         )

@@ -19,7 +19,7 @@ def sessions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.session.words import outside_sandboxes
+    from ironcurtain.session.words import outside_sandboxes, servers_down
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).sessions())
@@ -35,7 +35,7 @@ def sessions(json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
-    for line in outside_sandboxes(found):
+    for line in (*servers_down(found), *outside_sandboxes(found)):
         click.echo(line)
 
 
