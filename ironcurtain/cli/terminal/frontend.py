@@ -32,7 +32,7 @@ from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import events
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import Reply, SessionInfo
 from ironcurtain.text.display import one_line
 
 TWICE_SECONDS = 2.0
@@ -84,11 +84,11 @@ class FrontEnd:
         self._end: Deferred[int] = Deferred()
         self._leaving: IDelayedCall | None = None
 
-    async def single_shot(self, task: str) -> str:
+    async def single_shot(self, task: str) -> Reply:
         """
         Give the session one message.
 
-        :returns: the answer, as the agent gave it; it was not printed.
+        :returns: the answer, as the agent gave it, and what it used; it was not printed.
         :raises Left: Ctrl-C (``exit_status`` 130), SIGTERM (143) or ``/detach`` (0) came first.
         :raises IronCurtainError: there is no answer; the session's own error.
         """
@@ -193,14 +193,14 @@ class FrontEnd:
         self._next()
         return await self._end
 
-    async def _one_answer(self, task: str) -> str:
+    async def _one_answer(self, task: str) -> Reply:
         outcome: Deferred[Delivered] = Deferred()
         sending = Deferred.fromCoroutine(self._sender.send(task))
         sending.addBoth(lambda result: None if outcome.called else outcome.callback(result))
         self._end.addCallback(lambda status: None if outcome.called else outcome.errback(self._left(status)))
         delivered = await outcome
         if delivered.reply is not None:
-            return delivered.reply.text
+            return delivered.reply
         if self._interrupted or self._view.state == "closed" or delivered.error is None:
             raise self._left(130 if self._interrupted else 1)
         raise delivered.error

@@ -105,6 +105,6 @@ class PlainSingleShotTests(FrontEndCase):
         self.draw()
         self.assertNoResult(done)
         self.session.answer("42")
-        self.assertEqual(self.successResultOf(done), "42")
+        self.assertEqual(self.successResultOf(done).text, "42")
         self.assertEqual((self.surface.printed, self.surface.answers), ([], []))
         self.clean()
