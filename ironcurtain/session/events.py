@@ -295,6 +295,10 @@ class Stamped(msgspec.Struct, frozen=True):
     event: SessionEvent
 
 
+OWNER_GONE = "the process that owned the session is gone"
+"""The reason of the last :class:`StateChanged` of a session whose process died."""
+
+
 class EventLog:
     """
     The newest events of one session.

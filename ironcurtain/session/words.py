@@ -22,6 +22,12 @@ def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: the MCP server {server} {why}."
 
 
+def how_to_resume(info: SessionInfo) -> str:
+    """:returns: a sentence about how a session goes on whose process died; empty if it cannot."""
+    command = {"loop": "loop", "mcp-proxy": ""}.get(info.kind, "start")
+    return f"To go on with session {info.number}: ironcurtain {command} --resume {info.number}" if command else ""
+
+
 def describe(event: events.SessionEvent) -> str:
     """:returns: an event in words; empty for those that the log leaves out."""
     match event:

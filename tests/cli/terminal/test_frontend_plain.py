@@ -3,6 +3,8 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from ironcurtain.escalation import Outcome
+from ironcurtain.session import events
+from tests.cli.terminal.doubles import INFO
 from tests.cli.terminal.frontends import FrontEndCase
 
 
@@ -94,6 +96,17 @@ class PlainConversationTests(FrontEndCase):
             self.front.typed(f"/help {i}", float("inf"))
         self.end(0)
         self.assertEqual(self.surface.text.count("/help takes nothing"), 100)
+
+
+class DeadOwnerTests(FrontEndCase):
+    live = False
+
+    def test_how_to_go_on_is_said(self) -> None:
+        done: Deferred[int] = self.begin(self.front.interactive())
+        self.session.end(events.OWNER_GONE)
+        self.draw()
+        self.assertEqual(self.successResultOf(done), 1)
+        self.assertIn(f"ironcurtain start --resume {INFO.number}", self.surface.text)
 
 
 class PlainSingleShotTests(FrontEndCase):
