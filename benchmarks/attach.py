@@ -103,13 +103,13 @@ def serve(home: Path, container: str) -> None:
     from ironcurtain.container.terminal import ContainerTerminal
     from ironcurtain.home.layout import find_home
     from ironcurtain.operations import Principal
+    from ironcurtain.session.recording import RecordingFile
     from ironcurtain.ssh.attaching import Attaching
     from ironcurtain.ssh.channel import Program, SessionChannel
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.hub import Hub
     from ironcurtain.terminal.model import Mode
     from ironcurtain.terminal.recording import Recording
-    from ironcurtain.terminal.recording_file import RecordingFile
     from ironcurtain.terminal.screen import open_screen
 
     reactor: Any = the_reactor

@@ -23,7 +23,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from ironcurtain.mitm_proxy.certificates import new_authority, new_key, new_leaf
+from ironcurtain.mitm_proxy.authority import new_authority, new_key, new_leaf
 
 HOST = "localhost"
 REAL_KEY = "sk-ant-api03-REALREALREALREALREALREALREALREAL"

@@ -154,6 +154,7 @@ def serve(top: Path) -> None:
             new_id=lambda: f"call-{next(calls)}",
             pins=PinFiles(top / "tool-definitions", time.time),
             tell=lambda sentence: None,
+            server_down=lambda server, why: None,
             log_line=lambda server, line: None,
         ),
         events=lambda event: None,

@@ -18,7 +18,7 @@ from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
-from ironcurtain.configuration import read_settings
+from ironcurtain.configuration import read_settings, require_files
 from ironcurtain.control import server as control
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import ConfigurationError, NotFound, SessionError, UsageError
@@ -139,9 +139,7 @@ class Application:
         self._systemd.reloading()
         try:
             settings = self._read_settings()
-            files = ToolFiles.chosen(self._home, {})
-            files.load_policy()  # each session reads them itself, at its start: here they are only looked at
-            files.load_servers(str(self._home.path), person_home(self._environ, os.geteuid()))
+            require_files(self._home, self._environ)
         except ConfigurationError as e:
             self.log.error("nothing was reloaded: {error}", error=e)
             self._systemd.ready(f"{self._serving}; nothing was reloaded: {e}")

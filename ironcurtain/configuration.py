@@ -1,13 +1,68 @@
-"""Read the settings as commands and the daemon go by them, with the tables of providers judged."""
+"""
+The one checker of the files that people write: ``config.toml``, ``policy.toml`` and ``mcp-servers.json``.
+
+Commands, the daemon, ``config check``, ``doctor`` and ``reload`` all read them here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from ironcurtain.home.layout import read_configuration
+from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.layout import Home, person_home, read_configuration
+from ironcurtain.home.lines import Place
 from ironcurtain.home.settings import Effective, load
+from ironcurtain.home.structured import wrong
 from ironcurtain.mitm_proxy.providers import check_providers
+from ironcurtain.ssh.addresses import family
+
+BUILT_IN_AGENT = "builtin"
+"""The agent that needs no container."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """
+    One file that was read through.
+
+    :ivar exists: if not, defaults hold in its place.
+    :ivar error: what is wrong with it; ``None`` if nothing is.
+    """
+
+    path: Path
+    exists: bool
+    error: ConfigurationError | None
+
+
+def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]:
+    """:returns: each of the home's three files, with the first mistake in it."""
+    from ironcurtain.session.tools import ToolFiles
+
+    files, user_home = ToolFiles.chosen(home, {}), person_home(environ, os.geteuid())
+    readers: dict[Path, Callable[[], object]] = {
+        home.config: lambda: read_settings(home.config, environ),
+        home.policy: files.load_policy,
+        home.mcp_servers: lambda: files.load_servers(str(home.path), user_home),
+    }
+    for path, read in readers.items():
+        error = None
+        try:
+            read()
+        except ConfigurationError as e:
+            error = e
+        yield CheckedFile(path, path.exists(), error)
+
+
+def require_files(home: Home, environ: Mapping[str, str]) -> None:
+    """:raises ConfigurationError: one of the home's files is wrong."""
+    for checked in check_files(home, environ):
+        if checked.error is not None:
+            raise checked.error
 
 
 def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
@@ -15,9 +70,42 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     :param path: the file; it need not exist.
     :returns: the settings in force.
     :raises ConfigurationError: the file cannot be read, a value is unknown or does not fit, or no session could start
-        with a provider as it is described.
+        with it.
     """
     text = read_configuration(path)
     effective = load(str(path), text, environ)
-    check_providers(effective.settings.providers, str(path), text or "")
+    settings = effective.settings
+    check_providers(settings.providers, str(path), text or "")
+    for place, detail in (*_wrong_addresses(settings.ssh.listen), *_wrong_agent(settings.default_agent)):
+        name = str(place[0]) if len(place) == 1 else f"{place[0]}.{place[1]}"
+        origin = effective.origins[name]
+        raise wrong(origin, detail, text or "" if origin == str(path) else "", place)
+    for name, provider in settings.providers.items():
+        if provider.key.file and (detail := _open_to_others(Path(provider.key.file).expanduser())):
+            raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))
     return effective
+
+
+def _wrong_addresses(addresses: tuple[str, ...]) -> Iterator[tuple[Place, str]]:
+    for index, address in enumerate(addresses):
+        try:
+            family(address)
+        except UsageError as e:
+            yield ("ssh", "listen", index), str(e)
+
+
+def _wrong_agent(name: str) -> Iterator[tuple[Place, str]]:
+    if name in ("", BUILT_IN_AGENT):
+        return
+    from ironcurtain.agents.registry import installed
+
+    if name not in (names := [BUILT_IN_AGENT, *installed().names]):
+        yield ("default_agent",), f"there is no agent {name!r}: choose one of {', '.join(names)}"
+
+
+def _open_to_others(path: Path) -> str:
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # a key may be put there later
+        return ""
+    return f"others can use the key in {path}: chmod 600 {shlex.quote(str(path))}" if stat.S_IMODE(mode) & 0o077 else ""

@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 from twisted.python.failure import Failure
 
-from ironcurtain.configuration import read_settings
+from ironcurtain.configuration import read_settings, require_files
 from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, find_home
@@ -110,6 +110,7 @@ class Options(usage.Options):
         """
         try:
             self.home = self._prepared_home()
+            require_files(self.home, os.environ)
             settings = read_settings(self.home.config, os.environ).settings
             lock = FileLock(self.home.daemon_lock)
             lock.acquire()
@@ -145,6 +146,7 @@ class Options(usage.Options):
         home = find_home({**os.environ, **chosen}, os.geteuid())
         try:
             home.prepare()
+            home.check_writable()
         except OSError as e:
             raise UsageError(f"the home {home.path} cannot be used: {e.strerror}") from None
         return home

@@ -93,3 +93,31 @@ class ReadTests(SynchronousTestCase):
             words = self.refusal(f"[providers.anthropic]\n{text}")
             self.assertTrue(words.startswith(f"2: providers.anthropic.{field}: "), words)
             self.assertIn("begin it with / or ~/", words)
+
+    def test_values_that_no_start_could_use(self) -> None:
+        key = self.path.with_name("key")
+        key.write_text("sk-ant-api03-x")
+        key.chmod(0o644)
+        for text, wanted in (
+            (
+                '[ssh]\nlisten = ["127.0.0.1", "nonsense"]\n',
+                "2: ssh.listen[1]: 'nonsense' is no address to listen on: give an IP address",
+            ),
+            ('default_agent = "nobody"\n', "1: default_agent: there is no agent 'nobody': choose one of builtin, "),
+            (f'[providers.anthropic]\nkey = {{ file = "{key}" }}\n', "2: providers.anthropic.key.file: others can "),
+            ('[model]\nbackend = "else"\n', '2: model.backend: must be one of "anthropic", "scripted"'),
+            ('[providers.x]\nkey = "sk-1"\n', "2: providers.x.key: a key never stands in this file: write where"),
+            ('[providers.x.key]\nvalue = "sk-1"\n', "2: providers.x.key.value: a key never stands in this file"),
+        ):
+            words = self.refusal(text)
+            self.assertTrue(words.startswith(wanted), words)
+            self.assertNotIn("sk-1", words)
+        key.chmod(0o600)
+        self.read(f'default_agent = "codex"\n[providers.anthropic]\nkey = {{ file = "{key}" }}\n')
+
+    def test_the_environment_is_named_where_it_is_wrong(self) -> None:
+        environ = {"IRONCURTAIN_DEFAULT_AGENT": "nobody"}
+        error = self.assertRaises(ConfigurationError, read_settings, self.path, environ)
+        self.assertIn("environment variable IRONCURTAIN_DEFAULT_AGENT: default_agent: ", str(error))
+        error = self.assertRaises(ConfigurationError, read_settings, self.path, {"IRONCURTAIN_MODEL_BACKEND": "x"})
+        self.assertIn('must be one of "anthropic", "scripted"', str(error))

@@ -326,63 +326,6 @@ class EndTests(DaemonCase):
             pass
 
 
-class RefusedTests(DaemonCase):
-    """What makes a daemon impossible is said in a sentence, with a status, before it goes to the background."""
-
-    def refused(self, *words: str) -> tuple[int, str]:
-        done = self.product.twistd("ironcurtain", *words)
-        self.assertNotIn("Traceback", done.stdout + done.stderr)
-        return done.returncode, done.stderr + done.stdout
-
-    def test_the_port_is_busy(self) -> None:
-        with socket.socket() as busy:
-            busy.bind(("127.0.0.1", 0))
-            busy.listen()
-            port = busy.getsockname()[1]
-            status, text = self.refused("--ssh-port", str(port))
-        self.assertEqual(status, 69)
-        self.assertIn(f"SSH cannot listen on 127.0.0.1, port {port}: it is in use", text)
-        self.assertIn("--ssh-port", text)
-
-    def test_the_home_cannot_be_used(self) -> None:
-        (self.product.person / "file").write_text("")
-        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "directory of your own")):
-            status, text = self.refused("--home", path)
-            self.assertEqual(status, 64)
-            self.assertIn(why, text)
-
-    def test_the_settings_are_wrong(self) -> None:
-        self.setting("[ssh]\nport = 'x'")
-        status, text = self.refused()
-        self.assertEqual(status, 78)
-        self.assertIn("config.toml:2: ssh.port", text)
-
-    def test_another_daemon_runs(self) -> None:
-        self.begin()
-        self.heard("READY")
-        status, text = self.refused()
-        self.assertEqual(status, 69)
-        self.assertIn("daemon.lock is held by process", text)
-
-    def test_wrong_options(self) -> None:
-        for words, why in (
-            (("--ssh-port", "70000"), "must be from 0 to 65535"),
-            (("--ssh-port", "x"), "must be from 0 to 65535"),
-            (("--ssh-listen", "localhost"), "give an IP address"),
-        ):
-            status, text = self.refused(*words)
-            self.assertEqual(status, 1)
-            self.assertIn(why, text)
-
-    def test_addresses_to_listen_on(self) -> None:
-        port = free_port()
-        self.begin("--ssh-port", str(port), "--ssh-listen", "127.0.0.3", "--ssh-listen", "127.0.0.2")
-        self.assertEqual(self.heard("READY")["STATUS"], f"serves sessions, and SSH on port {port}")
-        for address, answers in (("127.0.0.2", True), ("127.0.0.3", True), ("127.0.0.1", False)):
-            with socket.socket() as tried:
-                self.assertEqual(tried.connect_ex((address, port)) == 0, answers, address)
-
-
 def free_port() -> int:
     """:returns: a port that is free now."""
     with socket.socket() as free:

@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logs": ("logs", "Show a session's log."),
     "audit": ("audit", "Verify, show or follow the record of what was done."),
     "policy": ("policy", "Check the policy, or explain a verdict."),
-    "config": ("config", "Show the settings and where each came from."),
+    "config": ("config", "Show the settings, or check the files of the home."),
     "reload": ("reload", "Have the daemon read config.toml again."),
     "systemd-unit": ("systemd_unit", "Print a unit by which systemd runs the daemon."),
     "init": ("init", "Make the home directory with files to start from."),

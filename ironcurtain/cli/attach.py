@@ -8,11 +8,11 @@ from ironcurtain.cli.output import home
 from ironcurtain.terminal.model import Mode
 
 
-@click.command(short_help="Sit down at a session.")
-@click.argument("session")
+@click.command(short_help="Join a session.")
+@click.argument("session", default="last")
 def attach(session: str) -> None:
     """
-    Sit down at SESSION, given by its number, in whatever process it runs.
+    Join SESSION, given by its number or id, in whatever process it runs; without one, the newest that runs.
 
     At one with a terminal ('ironcurtain start --pty', 'ironcurtain loop'): what you type goes to its agent, and the
     size of your terminal becomes the agent's. Ctrl-] and then d leaves it; a lone Ctrl-\\ ends the session. If your
@@ -32,10 +32,10 @@ def attach(session: str) -> None:
 
 
 @click.command(short_help="Look at a session's terminal.")
-@click.argument("session")
+@click.argument("session", default="last")
 def observe(session: str) -> None:
     """
-    Look at the terminal of SESSION, given by its number.
+    Look at the terminal of SESSION, given by its number or id; without one, of the newest that has a terminal.
 
     What you type goes nowhere. A lone Ctrl-\\, or Ctrl-] and then d, leaves it. If your terminal is in disorder after
     SIGKILL: reset, and Enter or Ctrl-J.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
-from ironcurtain.cli.output import as_json, home, print_settings, settings
+from ironcurtain.cli.output import as_json, home, print_json, print_settings, settings
 
 
 @click.group()
 def config() -> None:
-    """Show the settings and where each came from."""
+    """Show the settings and where each came from, or check the files of the home."""
 
 
 @config.command()
@@ -28,3 +30,31 @@ def show(json_output: bool) -> None:
     if not json_output:
         click.echo(f"home: {where.path}")
     print_settings(values, effective.origins, json_output)
+
+
+@config.command()
+@as_json
+def check(json_output: bool) -> None:
+    """
+    Read config.toml, policy.toml and mcp-servers.json through, and say what is wrong with each.
+
+    The daemon, 'ironcurtain reload' and 'ironcurtain doctor' check the same. 'ironcurtain policy check' also finds
+    rules that are probably not what was meant. Ends with status 78 if a file is wrong.
+    """
+    from ironcurtain.configuration import check_files
+
+    found = list(check_files(home(), os.environ))
+    if json_output:
+        print_json(
+            [
+                {"file": str(file.path), "exists": file.exists, "error": str(file.error) if file.error else None}
+                for file in found
+            ]
+        )
+    for file in () if json_output else found:
+        if file.error is not None:
+            click.echo(f"wrong  {file.error}")
+        else:
+            click.echo(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults hold'}")
+    if any(file.error is not None for file in found):
+        raise SystemExit(78)

@@ -19,7 +19,9 @@ from ironcurtain.cli.output import as_json, home, print_json, settings
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
+    from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.home.layout import Home
+    from ironcurtain.session.model import SessionInfo
 
 OK, HINT, WRONG = "ok", "hint", "wrong"
 
@@ -63,11 +65,15 @@ def examine(where: Home) -> Iterator[Finding]:
     """Look at everything, in the order in which it is needed."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    for check in (_home, _settings, _policy, _servers, _tools, _sandbox, _key, _daemon, _docker):
+    told: set[str] = set()
+    for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _running):
         try:
-            yield from check(where)
+            for finding in check(where):
+                told.add(finding.detail)
+                yield finding
         except Exception as e:
-            yield Finding(check.__name__.strip("_"), WRONG, str(e), "Mend that and run this again.")
+            if str(e) not in told:  # the check of the files may have found it
+                yield Finding(check.__name__.strip("_"), WRONG, str(e), "Mend that and run this again.")
 
 
 def _home(where: Home) -> Iterator[Finding]:
@@ -81,16 +87,14 @@ def _home(where: Home) -> Iterator[Finding]:
         yield Finding("home", OK, str(where.path))
 
 
-def _settings(where: Home) -> Iterator[Finding]:
-    settings(where)
-    yield Finding("settings", OK, str(where.config) if where.config.exists() else "defaults")
+def _files(where: Home) -> Iterator[Finding]:
+    from ironcurtain.configuration import check_files
 
-
-def _policy(where: Home) -> Iterator[Finding]:
-    from ironcurtain.session.tools import ToolFiles
-
-    rules = ToolFiles.chosen(where, {}).load_policy().rules
-    yield Finding("policy", OK, f"{len(rules)} rules from {where.policy if where.policy.exists() else 'defaults'}")
+    for file in check_files(where, os.environ):
+        if file.error is not None:
+            yield Finding(file.path.name, WRONG, str(file.error), "Mend that: ironcurtain config check reads it again.")
+        else:
+            yield Finding(file.path.name, OK, str(file.path) if file.exists else "the defaults hold")
 
 
 def _servers(where: Home) -> Iterator[Finding]:
@@ -169,14 +173,11 @@ def _key(where: Home) -> Iterator[Finding]:
 
 
 def _key_file(path: Path) -> tuple[str, str, str]:
-    named = shlex.quote(str(path))
     try:
-        mode = path.stat().st_mode
+        path.stat()
     except OSError as e:
-        mend = f"Put it there, for you alone: (umask 077; cat > {named})"
+        mend = f"Put it there, for you alone: (umask 077; cat > {shlex.quote(str(path))})"
         return HINT, f"but no key in {path}: {e.strerror}", mend
-    if stat.S_IMODE(mode) & 0o077:
-        return WRONG, f"but others may read its key in {path}", f"Close it: chmod 600 {named}"
     return OK, f"key from {path}", ""
 
 
@@ -206,14 +207,33 @@ def _daemon(where: Home) -> Iterator[Finding]:
         yield Finding("daemon", OK, "does not run; commands work alone (start it with: twistd ironcurtain)")
 
 
-def _docker(_: Home) -> Iterator[Finding]:
+def _running(where: Home) -> Iterator[Finding]:
+    """What the processes of this home and the Docker Engine say, over the reactor, which runs only once."""
     from ironcurtain.cli.run import run
+
+    sessions, engine = run(lambda reactor: _ask(reactor, where))
+    for info in sessions:
+        for server, why in info.servers_down.items():
+            mend = f"See what it says: ironcurtain logs {info.number}"
+            yield Finding(f"MCP server {server}", WRONG, f"{why} (session {info.number})", mend)
+    yield from _docker(engine)
+
+
+async def _ask(reactor: Any, where: Home) -> tuple[list[SessionInfo], Mapping[str, Any] | EngineUnavailable]:
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.errors import EngineUnavailable
+    from ironcurtain.control.owners import Owners
 
+    sessions = await Owners(reactor, where).sessions()
     try:
-        info = run(lambda reactor: Engine.find(reactor, os.environ).info())
+        return sessions, await Engine.find(reactor, os.environ).info()
     except EngineUnavailable as e:
+        return sessions, e
+
+
+def _docker(info: Mapping[str, Any] | EngineUnavailable) -> Iterator[Finding]:
+    if not isinstance(info, Mapping):
+        e = info
         yield Finding(
             "Docker", HINT, f"does not answer at {e.address} ({e.why}): no agent can run in a container", MEND
         )

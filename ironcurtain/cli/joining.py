@@ -21,7 +21,7 @@ class Joining:
     """
     One session at this terminal.
 
-    :param session: its number or id.
+    :param session: its number or id, or ``last``.
     :param mode: conversations cannot be observed only.
     """
 
@@ -40,8 +40,9 @@ class Joining:
     async def _main(self, reactor: Any) -> int:
         if self._mode is Mode.OBSERVE:
             _need_terminal()
-        owner = await Owners(reactor, self._home).of_session(self._session)
-        info = await owner.session(self._session)
+        observing = self._mode is Mode.OBSERVE
+        owner, number = await Owners(reactor, self._home).of_session(self._session, terminal=observing)
+        info = await owner.session(number)
         if self._mode is Mode.DRIVE and not info.terminal:
             return await self._talk(reactor, owner, info)
         _need_terminal()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ironcurtain.cli.output import home
+
+if TYPE_CHECKING:
+    from ironcurtain.session.events import EventLog
 
 
 @click.command()
@@ -35,6 +39,9 @@ def mcp_proxy(
       {"mcpServers": {"ironcurtain": {"command": "ironcurtain",
                                       "args": ["mcp-proxy", "--workspace", "/path/to/project"]}}}
 
+    Standard error says which servers are down, and why; so do 'ironcurtain sessions' and 'ironcurtain doctor' in
+    another terminal, and a message of the log that the client gets when it lists the tools.
+
     What the policy puts before a person is answered with 'ironcurtain approve N' in another terminal.
     """
     from ironcurtain.cli.run import run
@@ -55,6 +62,7 @@ def mcp_proxy(
         await application.start()
         try:
             session = await application.manager.create(request)
+            _print_warnings(session.events)
             if socket is not None:
                 click.echo(f"Session {session.number} serves MCP on {socket}. Ctrl-C ends it.", err=True)
             await session.ended()
@@ -62,3 +70,23 @@ def mcp_proxy(
             await to_its_end(application.stop("the command ends"))
 
     run(serve)
+
+
+def _print_warnings(log: EventLog) -> None:
+    """Print on standard error what a person should know of the session, from its beginning on."""
+    from ironcurtain.session.events import Notice, ServerDown
+    from ironcurtain.session.words import describe
+    from ironcurtain.text.display import one_line
+
+    printed = 0
+
+    def print_new() -> None:
+        nonlocal printed
+        for stamped in log.after(printed):
+            printed = stamped.sequence
+            if isinstance(stamped.event, Notice | ServerDown):
+                with suppress(OSError):  # nobody reads it any more
+                    click.echo(f"ironcurtain: {one_line(describe(stamped.event))}", err=True)
+
+    log.watch(print_new)
+    print_new()

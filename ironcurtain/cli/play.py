@@ -16,6 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from ironcurtain.assembly import Application
+from ironcurtain.cli.output import print_json
 from ironcurtain.cli.progress import Progress, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
@@ -28,7 +29,7 @@ from ironcurtain.home.layout import Home
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.events import EscalationRaised, Stamped
-from ironcurtain.session.model import SessionInfo, SessionRequest, State
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.text.display import one_line, paragraphs
 
@@ -45,13 +46,20 @@ class Play:
 
     :param environ: in place of ours, and then the session is never the daemon's.
     :param answer: to every escalation; ``None``: the person answers.
+    :param json_output: print the answer to a task as JSON, with what it used and the session.
     """
 
     log = Logger()
 
     def __init__(
-        self, home: Home, request: SessionRequest, environ: Mapping[str, str] | None = None, answer: bool | None = None
+        self,
+        home: Home,
+        request: SessionRequest,
+        environ: Mapping[str, str] | None = None,
+        answer: bool | None = None,
+        json_output: bool = False,
     ) -> None:
+        self._json_output = json_output
         self._home, self._request, self._environ, self._answer = home, request, environ, answer
         self._front: FrontEnd | None = None
         self._detached = False
@@ -130,8 +138,7 @@ class Play:
         try:
             if again or not self._request.task:
                 return await front.interactive()
-            answer = await front.single_shot(self._request.task)
-            click.echo(paragraphs(answer) if sys.stdout.isatty() else answer)
+            self._print(info, await front.single_shot(self._request.task))
             return 0
         except Left:
             if not front.detached:
@@ -139,6 +146,13 @@ class Play:
             return 0
         finally:
             self._front, self._detached = None, front.detached
+
+    def _print(self, info: SessionInfo, reply: Reply) -> None:
+        if self._json_output:
+            session = {"number": info.number, "id": info.id, "agent": info.kind, "workspace": info.workspace}
+            print_json({"answer": reply.text, "usage": reply.usage, "cost": reply.usage.cost, "session": session})
+        else:
+            click.echo(paragraphs(reply.text) if sys.stdout.isatty() else reply.text)
 
     def _answer_for_person(self, reactor: IReactorTime, api: SessionApi, stamped: Stamped) -> None:
         if isinstance(stamped.event, EscalationRaised):

@@ -19,7 +19,7 @@ def sessions(json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
-    from ironcurtain.session.words import outside_sandboxes
+    from ironcurtain.session.words import outside_sandboxes, servers_down
 
     where = home()
     found = run(lambda reactor: Owners(reactor, where).sessions())
@@ -35,7 +35,7 @@ def sessions(json_output: bool) -> None:
         for s in found
     ]
     print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
-    for line in outside_sandboxes(found):
+    for line in (*servers_down(found), *outside_sandboxes(found)):
         click.echo(line)
 
 
@@ -43,7 +43,7 @@ def sessions(json_output: bool) -> None:
 @click.argument("session")
 def stop(session: str) -> None:
     """
-    End SESSION, given by its number.
+    End SESSION, given by its number, its id, or 'last' for the newest one.
 
     What it works on is cancelled, its waiting calls are withdrawn, its files stay.
     """
@@ -52,9 +52,9 @@ def stop(session: str) -> None:
 
     where = home()
 
-    async def end(reactor: object) -> None:
-        client = await Owners(reactor, where).of_session(session)
-        await client.stop(session)
+    async def end(reactor: object) -> int:
+        client, number = await Owners(reactor, where).of_session(session)
+        await client.stop(number)
+        return number
 
-    run(end)
-    click.echo(f"Session {session} has ended.")
+    click.echo(f"Session {run(end)} has ended.")

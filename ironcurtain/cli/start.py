@@ -32,6 +32,10 @@ _OTHERS = {
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on; without it, a fresh one.")
 @click.option("--mask", is_flag=True, help="Cover what is protected in the workspace, instead of refusing it.")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a fresh directory first.")
+@click.option(
+    "--stdin/--no-stdin", default=None, help="Wait for what is piped in, however long it takes; or do not read it."
+)
+@click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
 @click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
 @click.option(
     "-r", "--resume", metavar="SESSION", help="Go on with a session that ended: its number, its id, or 'last'."
@@ -46,6 +50,8 @@ def start(
     workspace: Path | None,
     mask: bool,
     repo: str | None,
+    stdin: bool | None,
+    json_output: bool,
     policy: Path | None,
     resume: str | None,
 ) -> None:
@@ -55,6 +61,8 @@ def start(
     \b
     With a task: the answer goes to standard output, all else to standard error.
       ironcurtain start --workspace . "What does this project do?"
+    What is piped in goes with the task, as data:
+      git diff | ironcurtain start --workspace . "Review this"
     Without: a conversation. /help lists what you can type.
       ironcurtain start --workspace .
     An agent program, in a container without a network (needs Docker):
@@ -85,6 +93,7 @@ def start(
     where = home()
     given = {"model": model, "backend": absolute(backend), "repo": repo, "policy": path_text(policy), "mask": mask}
     options = {name: value for name, value in given.items() if value}
+    check_task(task, pty, stdin, json_output)
     place = workspace.expanduser().absolute() if workspace is not None else None
     if resume is None:
         session, (chosen, why) = "", choose_agent(agent, settings(where).settings.default_agent, pty)
@@ -96,6 +105,8 @@ def start(
     click.echo(f"Agent: {chosen} ({why})", err=True)
     from ironcurtain.session.model import SessionRequest
 
+    if task and not pty and stdin is not False:
+        task = with_standard_input(task, patient=bool(stdin))
     request = SessionRequest(chosen, task or "", place, options, resume=session)
     if pty:
         from ironcurtain.cli.screen import Screen
@@ -103,7 +114,35 @@ def start(
         raise SystemExit(Screen(where, request).run())
     from ironcurtain.cli.play import Play
 
-    raise SystemExit(Play(where, request).run())
+    raise SystemExit(Play(where, request, json_output=json_output).run())
+
+
+def check_task(task: str | None, pty: bool, stdin: bool | None, json_output: bool) -> None:
+    """:raises click.UsageError: the task is empty, or missing where an option needs one."""
+    if task is not None and not task.strip():
+        raise click.UsageError("TASK is empty (an unset variable?): say what is to be done, or leave TASK out to talk")
+    for option, given in (("--stdin", stdin), ("--json", json_output)):
+        if given and (task is None or pty):
+            raise click.UsageError(f"{option} needs a TASK, and goes without --pty")
+
+
+def with_standard_input(task: str, patient: bool) -> str:
+    """
+    :param patient: wait for the first byte however long it takes.
+    :returns: the task, with what was piped in.
+    :raises UsageError: that is too long, or no text.
+    """
+    import secrets
+
+    from ironcurtain.cli.piped import FIRST_BYTE_SECONDS, read_piped, with_data
+
+    data = read_piped(0, patient)
+    if data is None:
+        click.echo(
+            f"Nothing was piped in within {FIRST_BYTE_SECONDS:g} s: TASK goes without it. --stdin waits for it.",
+            err=True,
+        )
+    return with_data(task, data or b"", secrets.token_hex(4))
 
 
 def show_agents() -> None:

@@ -14,8 +14,9 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.cli.terminal.standard import in_foreground
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.session.model import SessionInfo, State
+from ironcurtain.session.words import how_to_resume
 from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
@@ -101,7 +102,13 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     if left:
         say_that_it_goes_on(info.number)
         return 0
-    return told(info.number, ended)
+    status = told(info.number, ended)
+    if ended.status is None and (how := how_to_resume(info)):
+        try:
+            await owner.session(info.number)
+        except Unavailable:  # its process died
+            click.echo(how, err=True)
+    return status
 
 
 def told(number: int, ended: Ended) -> int:

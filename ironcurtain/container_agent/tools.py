@@ -63,6 +63,11 @@ class Proxies:
         """Names of the MCP servers that run outside any sandbox."""
         return self.mcp.unsandboxed
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why MCP servers are down, by their names."""
+        return self.mcp.failures
+
     async def start(self) -> None:
         """Start both, and let the agent in."""
         account = self._core.account

@@ -28,7 +28,7 @@ from ironcurtain.operations import Principal
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
 from ironcurtain.operations.operations import Name
-from ironcurtain.session.events import Missed, Stamped, StateChanged
+from ironcurtain.session.events import OWNER_GONE, Missed, Stamped, StateChanged
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
 from ironcurtain.terminal.model import Mode
 
@@ -272,7 +272,7 @@ class _Events(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if not self._closed:
-            gone = StateChanged(state="closed", reason="the process that owned the session is gone")
+            gone = StateChanged(state="closed", reason=OWNER_GONE)
             self._tell(Stamped(self._last.sequence + 1, self._last.time, gone))
 
     def stop(self) -> None:

@@ -88,16 +88,29 @@ class Owners:
         :raises NotFound: no process has the session.
         """
         if session:
-            return await (await self.of_session(session)).deny_all(session)
+            client, number = await self.of_session(session)
+            return await client.deny_all(number)
         return sorted(number for _, part in await self._all(lambda client: client.deny_all()) for number in part)
 
-    async def of_session(self, name: str) -> ControlClient:
-        """:raises NotFound: no process has a session of this number or id."""
+    async def of_session(self, name: str, terminal: bool = False) -> tuple[ControlClient, int]:
+        """
+        :param name: a session's number or id, or ``last`` for the newest one that is open.
+        :param terminal: whether ``last`` means sessions with a terminal only.
+        :returns: the process that has it, and its number.
+        :raises NotFound: there is no such session.
+        """
         found = await self._all(lambda client: client.sessions())
-        named = [(info, client) for client, part in found for info in part if name in (str(info.number), info.id)]
+        every = [(info, client) for client, part in found for info in part]
+        if name == "last":
+            running = [(i, client) for i, client in every if i.state != "closed" and (i.terminal or not terminal)]
+            named = sorted(running, key=lambda pair: -pair[0].number)
+        else:  # it may go on elsewhere than where it ended
+            named = [pair for pair in every if name in (str(pair[0].number), pair[0].id)]
+            named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
-            raise NotFound(f"there is no session {name}: see 'ironcurtain sessions'")
-        return min(named, key=lambda pair: pair[0].state == "closed")[1]  # it may go on elsewhere than where it ended
+            what = f"session{' with a terminal' if terminal else ''} that runs" if name == "last" else f"session {name}"
+            raise NotFound(f"there is no {what}: see 'ironcurtain sessions'")
+        return named[0][1], named[0][0].number
 
     async def _all(self, ask: Callable[[ControlClient], Coroutine[Any, Any, T]]) -> list[tuple[ControlClient, T]]:
         answers = []

@@ -11,6 +11,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,9 @@ SOCKET_PATH_LIMIT = 103
 
 RUN_LIMIT = 60
 """Most bytes of the ``run`` directory's path, so that every socket below it stays within :data:`SOCKET_PATH_LIMIT`."""
+
+PROBE_SIZE = 4096
+"""Bytes by which :meth:`Home.check_writable` tries whether there is room: a block of the usual file systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,17 +270,34 @@ class Home:
         for directory in (self.path, self.sessions, self.registry, self.logs, self.run):
             private_directory(directory)
 
+    def check_writable(self) -> None:
+        """
+        Write a file to the home and remove it.
+
+        :raises UsageError: that fails: the disk is full, or the file system is read-only.
+        """
+        tried = self.path / f".writable-{os.getpid()}"
+        try:
+            tried.write_bytes(b"x" * PROBE_SIZE)
+        except OSError as e:
+            raise UsageError(f"nothing can be written to the home {self.path}: {e.strerror}") from None
+        finally:
+            with suppress(OSError):
+                tried.unlink()
+
 
 def find_home(environ: Mapping[str, str], uid: int) -> Home:
     """
     The home that the environment names: ``IRONCURTAIN_HOME``, else ``~/.ironcurtain``.
 
-    :raises UsageError: neither it nor ``HOME`` is set.
+    :raises UsageError: neither it nor ``HOME`` is set, or it is no directory.
     """
     chosen = environ.get("IRONCURTAIN_HOME", "")
     if not chosen and not environ.get("HOME"):
         raise UsageError("neither IRONCURTAIN_HOME nor HOME is set: set one of them")
     path = Path(os.path.abspath(chosen or os.path.join(environ["HOME"], ".ironcurtain")))
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"the home {path} is no directory: move that file away, or set IRONCURTAIN_HOME")
     mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
     base = environ.get("XDG_RUNTIME_DIR", "")
     runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.structured import check_version, convert, parse_toml
+from ironcurtain.home.structured import check_version, convert, parse_toml, wrong
 
 FORMAT_VERSION = 1
 """Of ``config.toml``; newer ones are refused."""
@@ -31,6 +31,12 @@ BASE_URL = (
     "http://127.0.0.1:11434"
 )
 """What is said of a ``base_url`` that does not."""
+
+NO_LITERAL_KEY = (
+    "a key never stands in this file: write where it is read from, as in "
+    'key = { env = "ANTHROPIC_API_KEY" }, { command = "pass show anthropic" } or { file = "~/key" }'
+)
+"""What is said of a provider's ``key`` that is something else."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
@@ -238,6 +244,7 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
     """
     parsed = parse_toml(source, text) if text is not None else {}
     check_version(source, parsed, FORMAT_VERSION, text or "")
+    _check_keys(source, parsed.get("providers"), text or "")
     convert(source, parsed, Settings, text or "")
     origins = dict.fromkeys((name for name, _ in flatten(Settings())), "default")
     origins.update(dict.fromkeys((name for name, _ in flatten(parsed)), source))
@@ -247,6 +254,15 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
             _put(parsed, name, environ[variable], variable)
             origins[name] = f"environment variable {variable}"
     return Effective(convert(source, parsed, Settings, text or ""), origins)
+
+
+def _check_keys(source: str, providers: Any, text: str) -> None:
+    """:raises ConfigurationError: a key itself stands in the file, which is not repeated in the message."""
+    for name, provider in providers.items() if isinstance(providers, dict) else ():
+        key = provider.get("key", {}) if isinstance(provider, dict) else {}
+        wrong_fields = [field for field in key if field not in Key.__struct_fields__] if isinstance(key, dict) else [""]
+        if wrong_fields:
+            raise wrong(source, NO_LITERAL_KEY, text, ("providers", name, "key", *filter(None, wrong_fields[:1])))
 
 
 def is_base_url(url: str) -> bool:
@@ -295,10 +311,9 @@ def _put(parsed: dict[str, Any], name: str, text: str, variable: str) -> None:
         table = table.setdefault(section, {})
     field = next(field for field in msgspec.structs.fields(holder) if field.name == key)
     try:
-        value = msgspec.convert(text, field.type, strict=False)
-    except msgspec.ValidationError as e:
-        raise ConfigurationError(f"environment variable {variable}", str(e), field=name) from None
-    table[key] = value
+        table[key] = convert(f"environment variable {variable}", text, field.type, strict=False)
+    except ConfigurationError as e:
+        raise ConfigurationError(e.source, e.detail, field=name) from None
 
 
 def _type_of(sections: list[str]) -> type[msgspec.Struct]:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.inspect import CollectionType, DictType, LiteralType, StructType, Type, UnionType, type_info
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.toml_lines import Place, line_of
+from ironcurtain.home.lines import Place, json_places, line_of
 
 T = TypeVar("T")
 
@@ -45,27 +46,41 @@ def parse_json(source: str, data: bytes) -> Any:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-            raise ConfigurationError(source, f"{json.dumps(twice)} stands twice in one object: leave one of them")
+            detail = f"{json.dumps(twice)} stands twice in one object: leave one of them"
+            raise ConfigurationError(source, detail, line=_line_of_second(data.decode(), twice))
         return found
 
     try:
-        value = msgspec.json.decode(data)
         json.loads(data, object_pairs_hook=members)  # msgspec takes the last and says nothing
+        return msgspec.json.decode(data)
+    except json.JSONDecodeError as e:
+        raise ConfigurationError(source, f"not JSON: {e.msg}", line=e.lineno) from None
     except (ValueError, msgspec.DecodeError, RecursionError) as e:
         raise ConfigurationError(source, f"not JSON: {e}") from None
-    return value
 
 
-def convert(source: str, value: Any, type_: type[T] | Any, text: str = "", place: Place = ()) -> T:
+def _line_of_second(text: str, key: str) -> int | None:
+    seen: set[Place] = set()
+    for number, place in json_places(text):
+        if place[-1] == key and place in seen:
+            return number
+        seen.add(place)
+    return None
+
+
+def convert(
+    source: str, value: Any, type_: type[T] | Any, text: str = "", place: Place = (), *, strict: bool = True
+) -> T:
     """
     Check a parsed value and give it its type.
 
-    :param text: the TOML it was parsed from, to find the line of what is wrong.
+    :param text: the TOML or JSON it was parsed from, to find the line of what is wrong.
     :param place: where the value stands in the file.
+    :param strict: ``False`` for a text that may stand for a number or a truth value.
     :raises ConfigurationError: it does not fit the type.
     """
     try:
-        converted: T = msgspec.convert(value, type_)
+        converted: T = msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as e:
         message = str(e)
         at = _AT.search(message)
@@ -73,6 +88,9 @@ def convert(source: str, value: Any, type_: type[T] | Any, text: str = "", place
             int(i) if i.isdigit() else key or i for key, i in _PARTS.findall(at["path"] if at else "")
         ]
         message = _AT.sub("", message)
+        if message.startswith("Invalid enum value"):
+            allowed = ", ".join(json.dumps(choice) for choice in _choices(type_info(type_), path))
+            message = f"must be one of {allowed}" if allowed else message
         if field := _FIELD.search(message):
             path.append(field["field"])
             message = "there is no such setting" if field["kind"] == "unknown" else "is missing"
@@ -81,10 +99,27 @@ def convert(source: str, value: Any, type_: type[T] | Any, text: str = "", place
 
 
 def wrong(source: str, detail: str, text: str, place: Place) -> ConfigurationError:
-    """:returns: an error that names the file, the field and, where the file is TOML, the line."""
+    """:returns: an error that names the file, the field and, where the file's text is given, the line."""
     line = line_of(text, place) if text else None
     field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
     return ConfigurationError(source, detail, field=field, line=line)
+
+
+def _choices(info: Type, path: Sequence[str | int]) -> list[str | int | None]:
+    """:returns: the values that an enumeration within a type allows."""
+    found: list[str | int | None] = []
+    for kind in info.types if isinstance(info, UnionType) else (info,):
+        if isinstance(kind, LiteralType) and not path:
+            found += kind.values
+        elif isinstance(kind, StructType) and path:
+            for field in kind.fields:
+                if field.encode_name == path[0]:
+                    found += _choices(field.type, path[1:])
+        elif isinstance(kind, DictType) and path:
+            found += _choices(kind.value_type, path[1:])
+        elif isinstance(kind, CollectionType) and path:
+            found += _choices(kind.item_type, path[1:])
+    return found
 
 
 def _named(value: Any, type_: Any, path: list[str | int]) -> list[str | int]:

@@ -46,6 +46,11 @@ class NoTools:
 
     unsandboxed: tuple[str, ...] = ()
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """There are no servers of ours."""
+        return {}
+
     async def start(self) -> None:
         """Nothing has to be started."""
 

@@ -13,6 +13,7 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
 from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, Sighting, ToolDefinition, fetch_all
 from ironcurtain.mcp_proxy.outward import Outward
@@ -26,6 +27,9 @@ REFRESH_SECONDS = 0.2
 
 WATCH_SECONDS = 1.0
 """How often it is looked whether a person accepted what is withheld, as long as something is."""
+
+ABOVE_ERROR = ("critical", "alert", "emergency")
+"""Levels of log messages that are more severe than ``error`` (RFC 5424)."""
 
 UPDATED = "notifications/resources/updated"
 
@@ -50,6 +54,8 @@ class Backends:
     :param questions: answers what they ask.
     :param pins: what counts of the definitions of their tools.
     :param tell: takes a sentence for the person whose session it is.
+    :param failed: takes the name of a server that went down or did not start, and why; not again for the same reason.
+        Gives the reason in words that may be shown.
     """
 
     log = Logger()
@@ -64,6 +70,7 @@ class Backends:
         clock: IReactorTime,
         pins: SessionPins,
         tell: Callable[[str], None],
+        failed: Callable[[str, str], str],
     ) -> None:
         self.catalogue = Catalogue([backend.name for backend in backends], outward.text, pins.see)
         self.agents: list[Agent] = []
@@ -71,7 +78,12 @@ class Backends:
         """The least severity of log messages that an agent asked for."""
         self._backends = {backend.name: backend for backend in backends}
         self._questions, self._audit, self._outward, self._clock = questions, audit, outward, clock
-        self._pins, self._tell_person = pins, tell
+        self._pins, self._tell_person, self._report = pins, tell, failed
+        self.failures: dict[str, str] = {}
+        """Why servers are down, by their names; without those that were never tried yet."""
+        self._reported: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+        self._stopping = False
         self._watch = LoopingCall(self.look_again)
         self._watch.clock = clock
         self._unsettled = set(self._backends)
@@ -91,6 +103,7 @@ class Backends:
 
     async def stop(self) -> None:
         """Stop all backends, side by side."""
+        self._stopping = True
         self._stop_watching()
         for refresh in list(self._refreshes):
             refresh.cancel()
@@ -112,8 +125,8 @@ class Backends:
                 self.log.info("going on without MCP servers that are not up yet: {names}", names=names)
 
     def down(self) -> list[str]:
-        """:returns: the servers that are not up."""
-        return [name for name, backend in self._backends.items() if backend.introduction is None]
+        """:returns: the servers that are still on their way up; those that failed are in :attr:`failures`."""
+        return [n for n, backend in self._backends.items() if backend.introduction is None and n not in self.failures]
 
     def get(self, server: str) -> Backend:
         """:raises BackendFailed: there is no such server."""
@@ -206,6 +219,7 @@ class Backends:
 
     async def came_up(self, backend: Backend) -> None:
         """A backend is up: fetch its lists, and tell it what its previous run was told."""
+        self.failures.pop(backend.name, None)
         for kind in KINDS:
             await self._load(backend, kind)
         if self.level is not None and backend in self.having("logging"):
@@ -219,7 +233,21 @@ class Backends:
 
     def went_down(self, backend: Backend, why: str) -> None:
         """A backend is down. What it offers stays listed: it is coming back."""
+        if not self._stopping:
+            if self._reported.get(backend.name) != why:
+                self._reported[backend.name] = why
+                self._shown[backend.name] = self._report(backend.name, why)
+            self.failures[backend.name] = self._shown[backend.name]
         self._settle(backend)
+
+    def tell_failures(self, agent: Agent) -> None:
+        """Tell an agent, as messages of the log, which servers are down and why."""
+        if self.level in ABOVE_ERROR:
+            return
+        for server, why in self.failures.items():
+            text = f"The MCP server {server} {why}. Its tools cannot be called until it is up."
+            said = codec.encode({"level": "error", "logger": "ironcurtain", "data": text})
+            agent.tell("notifications/message", self._outward.raw(said))
 
     def told(self, backend: Backend, method: str, params: bytes | None) -> None:
         """A backend sent a notification: agents get it, but for changed lists, which are fetched first."""

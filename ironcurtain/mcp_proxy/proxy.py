@@ -35,6 +35,10 @@ from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret
 from ironcurtain.services.unix_socket import UnixListener
+from ironcurtain.text.display import one_line
+
+REASON_LIMIT = 500
+"""Most characters of why a server is down."""
 
 
 def _download(server: CommandServer, ground: Ground) -> Download | None:
@@ -57,6 +61,7 @@ class Surroundings:
     :param new_id: gives ids of calls, unique in the session's audit log.
     :param pins: the definitions of tools that count in this home.
     :param tell: takes a sentence for the person whose session it is.
+    :param server_down: takes the name of a server that is down, and why.
     :param log_line: takes each line of a server's error output, with the server's name.
     """
 
@@ -66,6 +71,7 @@ class Surroundings:
     new_id: Callable[[], str]
     pins: PinFiles
     tell: Callable[[str], None]
+    server_down: Callable[[str, str], None]
     log_line: LogLine
 
 
@@ -118,6 +124,7 @@ class McpProxy:
             clock=reactor,
             pins=SessionPins(surroundings.pins, own, surroundings.tell),
             tell=surroundings.tell,
+            failed=self._failed,
         )
         self._admission = Admission(
             session_id=session_id,
@@ -142,6 +149,11 @@ class McpProxy:
         self._router = Router(self.gate, self._backends, outward)
         self._connections = Connections(self._backends.pause, self._backends.leave)
         self._listeners: list[UnixListener] = []
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why servers are down, by their names."""
+        return dict(self._backends.failures)
 
     async def start(self) -> None:
         """Start the servers. They come up in the background; :meth:`Gate.settled` waits for them."""
@@ -211,6 +223,11 @@ class McpProxy:
         for secret in secrets.values():
             self._redactor.add(secret)
         return secrets
+
+    def _failed(self, server: str, why: str) -> str:
+        shown = one_line(self._redactor.text(why), REASON_LIMIT)
+        self._around.server_down(server, shown)
+        return shown
 
     def _log_line(self, server: str, line: str) -> None:
         self._around.log_line(server, self._redactor.text(line))

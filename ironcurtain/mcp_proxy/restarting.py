@@ -157,7 +157,7 @@ class RestartingBackend:
         except Late:
             why = f"was not ready within {HANDSHAKE_SECONDS:.0f} s"
         except IronCurtainError as e:
-            why = f"did not start: {e}"
+            why = f"did not start: {str(e).removeprefix(f'MCP server {self.name}: ')}"
         except OSError as e:
             why = f"did not start: {e.strerror}"
         except Exception:

@@ -96,12 +96,13 @@ class Router:
 
     def _capabilities(self) -> dict[str, Any]:
         having, unknown = self._backends.having, not self._backends.complete
-        claimed: dict[str, Any] = {"tools": {"listChanged": True}}
+        claimed: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
         if having("resources") or unknown:
             claimed["resources"] = {"listChanged": True, "subscribe": True}
         if having("prompts") or unknown:
             claimed["prompts"] = {"listChanged": True}
-        claimed |= {name: {} for name in ("logging", "completions") if having(name) or unknown}
+        if having("completions") or unknown:
+            claimed["completions"] = {}
         return claimed
 
     def _instructions(self) -> str:
@@ -114,6 +115,7 @@ class Router:
 
     async def _list_tools(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
         self._backends.look_again()
+        self._backends.tell_failures(agent)
         tools = self._backends.catalogue.offered
         return self._list(TOOLS, tools, lambda: ({**t.definition, "name": name} for name, t in tools.items()), params)
 

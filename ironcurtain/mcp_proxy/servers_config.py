@@ -13,7 +13,7 @@ Read ``mcp-servers.json``: the field's usual shape, with our additions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import keeps_secrets
-from ironcurtain.home.structured import check_version, convert, parse_json
+from ironcurtain.home.structured import check_version, convert, parse_json, wrong
 from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.secrets.redaction import Secret
 
@@ -164,76 +164,14 @@ def read_servers(text: bytes, source: str, *, workspace: str, home: str) -> tupl
     :raises ConfigurationError: naming the field that is wrong.
     """
     parsed = parse_json(source, text)
-    check_version(source, parsed, FORMAT_VERSION)
+    written = text.decode()  # as JSON is
+    check_version(source, parsed, FORMAT_VERSION, written)
     variables = {"WORKSPACE": workspace, "HOME": home}
-    servers: dict[str, _Server] = convert(source, parsed, _File).mcp_servers
-    return tuple(_server(name, server, source, variables) for name, server in servers.items() if not server.disabled)
-
-
-def _server(name: str, server: _Server, source: str, variables: Mapping[str, str]) -> ServerConfig:
-    place = f"mcpServers.{name}"
-    if not BACKEND_NAME.match(name):
-        raise ConfigurationError(
-            source,
-            "a server's name is 1 to 32 letters, digits, '-' and single '_', and starts with a letter or digit",
-            field=place,
-        )
-    remote = server.url is not None if server.type is None else server.type != "stdio"
-    for field_name in _COMMAND_FIELDS if remote else _HTTP_FIELDS:
-        if getattr(server, field_name):
-            way = "reached by HTTP" if remote else "run as a command"
-            raise ConfigurationError(
-                source, f"has no meaning for a server that is {way}", field=f"{place}.{field_name}"
-            )
-
-    def expand(text: str) -> str:
-        return _VARIABLE.sub(lambda found: variables[found[1] or found[2]], text)
-
-    return _http_server(name, server, source, expand) if remote else _command_server(name, server, source, expand)
-
-
-def _command_server(name: str, server: _Server, source: str, expand: Callable[[str], str]) -> CommandServer:
-    place = f"mcpServers.{name}"
-    if not server.command:
-        raise ConfigurationError(source, "needs a command, or a url", field=place)
-    _check_environment({**server.env, **server.env_command}, source, place)
-    return CommandServer(
-        name=name,
-        command=server.command,
-        args=tuple(map(expand, server.args)),
-        environment=server.env,
-        environment_commands=server.env_command,
-        cwd=None if server.cwd is None else expand(server.cwd),
-        sandbox=_sandbox(server.sandbox or _Sandbox(), expand, source, place),
-        agent_requests=frozenset(server.agent_requests),
-    )
-
-
-def _http_server(name: str, server: _Server, source: str, expand: Callable[[str], str]) -> HttpServer:
-    place = f"mcpServers.{name}"
-    if server.type == "sse":
-        detail = "is the transport of 2024, which is not spoken here: name the server's address for streamable HTTP"
-        raise ConfigurationError(source, detail, field=f"{place}.type")
-    if not keeps_secrets(server.url or ""):
-        raise ConfigurationError(source, URL, field=f"{place}.url")
-    seen = set(RESERVED_HEADERS)
-    for member, names in (("headers", server.headers), ("headers_command", server.headers_command)):
-        for header in names:
-            if not _HEADER_NAME.match(header) or header.lower() in seen:
-                raise ConfigurationError(
-                    source, f"{header!r} cannot be set here, or not again", field=f"{place}.{member}"
-                )
-            seen.add(header.lower())
-    for header, value in server.headers.items():
-        if not is_header_value(value):
-            raise ConfigurationError(source, f"what stands for {header} cannot be sent", field=f"{place}.headers")
-    return HttpServer(
-        name=name,
-        url=Secret(server.url or "", source),
-        headers={header: Secret(value, source) for header, value in server.headers.items()},
-        header_commands=server.headers_command,
-        ca_file=expand(server.ca_file),
-        agent_requests=frozenset(server.agent_requests),
+    servers: dict[str, _Server] = convert(source, parsed, _File, written).mcp_servers
+    return tuple(
+        _Reader(name, server, source, written, variables).server()
+        for name, server in servers.items()
+        if not server.disabled
     )
 
 
@@ -242,19 +180,85 @@ def is_header_value(value: str) -> bool:
     return bool(value) and value == value.strip() and value.isascii() and value.replace("\t", " ").isprintable()
 
 
-def _sandbox(
-    sandbox: _Sandbox | Literal["none"], expand: Callable[[str], str], source: str, place: str
-) -> SandboxConfig | None:
-    if sandbox == "none":
-        return None
-    read, write = tuple(map(expand, sandbox.read)), tuple(map(expand, sandbox.write))
-    for path in (*read, *write):
-        if not path.startswith("/"):
-            raise ConfigurationError(source, f"{path!r} is not an absolute path", field=f"{place}.sandbox")
-    return SandboxConfig(read, write, tuple(sandbox.network or ()))
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """:param written: the file's content, to find the line of what is wrong."""
 
+    name: str
+    entry: _Server
+    source: str
+    written: str
+    variables: Mapping[str, str]
 
-def _check_environment(environment: Mapping[str, str], source: str, place: str) -> None:
-    for name, value in environment.items():
-        if not name or "=" in name or "\0" in name + value:
-            raise ConfigurationError(source, f"{name!r} cannot be an environment variable", field=f"{place}.env")
+    def server(self) -> ServerConfig:
+        if not BACKEND_NAME.match(self.name):
+            raise self._wrong(
+                "a server's name is 1 to 32 letters, digits, '-' and single '_', and starts with a letter or digit"
+            )
+        remote = self.entry.url is not None if self.entry.type is None else self.entry.type != "stdio"
+        for member in _COMMAND_FIELDS if remote else _HTTP_FIELDS:
+            if getattr(self.entry, member):
+                way = "reached by HTTP" if remote else "run as a command"
+                raise self._wrong(f"has no meaning for a server that is {way}", member)
+        return self._http_server() if remote else self._command_server()
+
+    def _command_server(self) -> CommandServer:
+        entry = self.entry
+        if not entry.command:
+            raise self._wrong("needs a command, or a url")
+        for member, values in (("env", entry.env), ("env_command", entry.env_command)):
+            for name, value in values.items():
+                if not name or "=" in name or "\0" in name + value:
+                    raise self._wrong("cannot be an environment variable", member, name)
+        return CommandServer(
+            name=self.name,
+            command=entry.command,
+            args=tuple(map(self._expand, entry.args)),
+            environment=entry.env,
+            environment_commands=entry.env_command,
+            cwd=None if entry.cwd is None else self._expand(entry.cwd),
+            sandbox=self._sandbox(),
+            agent_requests=frozenset(entry.agent_requests),
+        )
+
+    def _http_server(self) -> HttpServer:
+        entry = self.entry
+        if entry.type == "sse":
+            detail = "is the transport of 2024, which is not spoken here: name the server's address for streamable HTTP"
+            raise self._wrong(detail, "type")
+        if not keeps_secrets(entry.url or ""):
+            raise self._wrong(URL, "url")
+        seen = set(RESERVED_HEADERS)
+        for member, names in (("headers", entry.headers), ("headers_command", entry.headers_command)):
+            for header in names:
+                if not _HEADER_NAME.match(header) or header.lower() in seen:
+                    raise self._wrong("cannot be set here, or not again", member, header)
+                seen.add(header.lower())
+        for header, value in entry.headers.items():
+            if not is_header_value(value):
+                raise self._wrong("its value cannot be sent", "headers", header)
+        return HttpServer(
+            name=self.name,
+            url=Secret(entry.url or "", self.source),
+            headers={header: Secret(value, self.source) for header, value in entry.headers.items()},
+            header_commands=entry.headers_command,
+            ca_file=self._expand(entry.ca_file),
+            agent_requests=frozenset(entry.agent_requests),
+        )
+
+    def _sandbox(self) -> SandboxConfig | None:
+        sandbox = self.entry.sandbox or _Sandbox()
+        if sandbox == "none":
+            return None
+        paths = {member: tuple(map(self._expand, getattr(sandbox, member))) for member in ("read", "write")}
+        for member, expanded in paths.items():
+            for index, path in enumerate(expanded):
+                if not path.startswith("/"):
+                    raise self._wrong(f"{path!r} is not an absolute path", "sandbox", member, index)
+        return SandboxConfig(paths["read"], paths["write"], tuple(sandbox.network or ()))
+
+    def _expand(self, text: str) -> str:
+        return _VARIABLE.sub(lambda found: self.variables[found[1] or found[2]], text)
+
+    def _wrong(self, detail: str, *place: str | int) -> ConfigurationError:
+        return wrong(self.source, detail, self.written, ("mcpServers", self.name, *place))

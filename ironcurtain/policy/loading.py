@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import read_configuration
+from ironcurtain.home.lines import Place
 from ironcurtain.home.structured import check_version, convert, parse_json, parse_toml, wrong
-from ironcurtain.home.toml_lines import Place
 from ironcurtain.policy.annotations import Annotations, Conditional, ServerAnnotations, ToolAnnotation
 from ironcurtain.policy.lists import DynamicList
 from ironcurtain.policy.roles import Role

@@ -124,9 +124,14 @@ class BudgetExhausted(Event, frozen=True, tag="budget_exhausted"):
 
 
 class ServerDown(Event, frozen=True, tag="server_down"):
-    """An MCP server is not up: the agent goes without its tools. Why stands in the session's log."""
+    """
+    An MCP server is not up: the agent goes without its tools.
+
+    :param reason: why it failed; empty where it is still on its way up.
+    """
 
     server: str
+    reason: str = ""
 
 
 class Notice(Event, frozen=True, tag="notice"):
@@ -288,6 +293,10 @@ class Stamped(msgspec.Struct, frozen=True):
     sequence: int
     time: float
     event: SessionEvent
+
+
+OWNER_GONE = "the process that owned the session is gone"
+"""The reason of the last :class:`StateChanged` of a session whose process died."""
 
 
 class EventLog:

@@ -54,6 +54,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param pending: escalations that wait for a person.
     :param options: what was asked for; what is given when it goes on counts once it is ready.
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
+    :param servers_down: for each of its MCP servers that failed and is not up again, why.
     :param terminal: whether its agent shows a screen of its own, to be attached to, and takes no messages.
     :param status: the exit status of the program in that terminal, once it has ended and as far as it is known.
     """
@@ -71,6 +72,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     options: dict[str, Any] = {}
     unsandboxed: tuple[str, ...] = ()
+    servers_down: dict[str, str] = {}
     terminal: bool = False
     status: int | None = None
 

@@ -140,6 +140,10 @@ class Tools(Part, Protocol):
     def unsandboxed(self) -> tuple[str, ...]:
         """Names of the MCP servers that run outside any sandbox, as somebody said."""
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why MCP servers are down, by their names."""
+
 
 class Project(Part, Protocol):
     """What comes into the workspace before the agent starts, and what is looked at when it has ended."""

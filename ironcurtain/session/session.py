@@ -89,7 +89,7 @@ class Session:
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
         self._closing, self._is_down, self._turns = False, False, len(self.history.turns)
-        self._unsandboxed: tuple[str, ...] = ()
+        self._tools: Tools | None = None
         self._waiting: list[Deferred[None]] = []
 
     @property
@@ -107,7 +107,8 @@ class Session:
             pending=len(self.escalations.pending()),
             reason=self.reason,
             options=dict(self._options),
-            unsandboxed=self._unsandboxed,
+            unsandboxed=self._tools.unsandboxed if self._tools is not None else (),
+            servers_down=self._tools.failures if self._tools is not None and self.state is not State.CLOSED else {},
             terminal=self._has_terminal,
             status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,
         )
@@ -229,7 +230,7 @@ class Session:
         core = self._core(account, self._audit)
         project = await self._start_project(core)
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
-        self._unsandboxed = tools.unsandboxed
+        self._tools = tools
         if self.request.terminal is not None:  # its program may work as soon as it has started
             await self._settle(project)
         self._agent = await start("the agent", lambda: started(kind.make_agent(core, tools)), lambda part: part.stop())

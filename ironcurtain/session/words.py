@@ -15,6 +15,19 @@ def outside_sandboxes(found: Iterable[SessionInfo]) -> Iterator[str]:
             yield f"Session {info.number}: outside any sandbox run the MCP servers {', '.join(info.unsandboxed)}."
 
 
+def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:
+    """:returns: a line for each MCP server that is down in one of the sessions."""
+    for info in found:
+        for server, why in info.servers_down.items():
+            yield f"Session {info.number}: the MCP server {server} {why}."
+
+
+def how_to_resume(info: SessionInfo) -> str:
+    """:returns: a sentence about how a session goes on whose process died; empty if it cannot."""
+    command = {"loop": "loop", "mcp-proxy": ""}.get(info.kind, "start")
+    return f"To go on with session {info.number}: ironcurtain {command} --resume {info.number}" if command else ""
+
+
 def describe(event: events.SessionEvent) -> str:
     """:returns: an event in words; empty for those that the log leaves out."""
     match event:
@@ -48,7 +61,7 @@ def describe(event: events.SessionEvent) -> str:
         case events.BudgetWarning() | events.BudgetExhausted():
             return event.message
         case events.ServerDown():
-            return f"the MCP server {event.server} is not up: its tools cannot be called"
+            return f"the MCP server {event.server} {event.reason or 'is not up yet'}: its tools cannot be called"
         case events.ProxyDown():
             return f"the {event.proxy} proxy is dead: {event.reason}"
         case events.ContainerEnded():

@@ -14,6 +14,7 @@ DIGITS = 18
 """Most digits of a number: more than any counter reaches."""
 
 _TARGETS = {
+    "console": "",
     "attach": "S",
     "observe": "S",
     "sessions": "",
@@ -30,6 +31,7 @@ _TARGETS = {
 """Each command, and what it is about: a session, an escalation's number, or nothing."""
 
 _FLAGS = {
+    "console": (),
     "attach": (),
     "observe": (),
     "escalations": ("--json", "--all"),
@@ -42,8 +44,8 @@ _VALUES = {"--digest": "a digest, as escalations show N ends with it", "--sessio
 """The options that have a value, and what that is."""
 
 _KNOWN = (
-    "attach S, observe S, sessions, stop S, escalations, escalations show N, approve N, deny N, deny all, permissions, "
-    "revoke N, logs S, audit S; without one: the console"
+    "console, attach S, observe S, sessions, stop S, escalations, escalations show N, approve N, deny N, "
+    "deny all, permissions, revoke N, logs S, audit S; without one: the console"
 )
 
 
@@ -53,7 +55,7 @@ class Command:
     One command.
 
     :param name: ``show`` for ``escalations show``.
-    :param session: number or id; with ``deny all`` empty for all sessions.
+    :param session: number or id, or ``last`` for the newest; with ``deny all`` empty for all sessions.
     :param number: of an escalation, also where it names the permission that its approval became.
     :param json: print for programs.
     :param everything: also what is decided; with ``deny``, all that waits.
@@ -84,6 +86,8 @@ def parse(text: bytes) -> Command:
         raise UsageError(f"there is no command {name[:40]!r}; there are: {_KNOWN}")
     targets, options = _sort(name, rest)
     kind = _TARGETS[name]
+    if name in ("attach", "observe") and not targets:
+        targets = ["last"]
     if name == "deny" and targets == ["all"]:
         return Command(name, session=options.get("--session", ""), json="--json" in options, everything=True)
     if "--session" in options:

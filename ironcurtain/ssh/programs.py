@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -98,17 +99,24 @@ class OwnPrograms:
         :raises NotAllowed: the key lacks the role.
         :raises NotFound: there is no such session or escalation.
         """
-        if command is None:
-            who.require(Role.VIEW)
+        asked = Command("console") if command is None else parse(command)
+        who.require(_NEEDED.get(asked.name, Role.VIEW))
+        if asked.name == "console":
             self._need_terminal(channel, "the console", "ssh -t")
             return self._console(who, channel)
-        asked = parse(command)
-        who.require(_NEEDED.get(asked.name, Role.VIEW))
+        if asked.session == "last" and asked.name not in ("logs", "audit"):
+            asked = replace(asked, session=await self._newest(who, asked.name))
         if asked.name in ("attach", "observe"):
             mode = Mode.DRIVE if asked.name == "attach" else Mode.OBSERVE
             self._need_terminal(channel, asked.name, f"ssh -t ... {asked.name} {asked.session}")
             return await self._attach(who, asked.session, mode, channel)
         return Output(channel, await self._lines(who, asked))
+
+    async def _newest(self, who: Principal, command: str) -> str:
+        running = [info for info in await self._source(who).sessions() if info.state != "closed"]
+        if not (numbers := [info.number for info in running if info.terminal or command not in ("attach", "observe")]):
+            raise NotFound(f"there is no session for {command}: see sessions")
+        return str(max(numbers))
 
     def _need_terminal(self, channel: SessionChannel, what: str, how: str) -> None:
         if not channel.has_terminal or channel.environ.get("TERM") == "dumb":

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS, commands
-from ironcurtain.errors import ConfigurationError
+from ironcurtain.errors import ConfigurationError, UsageError
 from tests.product import LIMIT
 
 EMPTY = "No sessions. Start one with: ironcurtain start\n"
@@ -150,6 +150,25 @@ class ConfigTests(CommandCase):
         self.assertIsInstance(error, ConfigurationError)
         self.assertIn("config.toml:2: providers.anthropic.host: ", str(error))
 
+    def test_all_files_are_checked_and_named(self) -> None:
+        self.run_command("init")
+        result = self.run_command("config", "check")
+        self.assertEqual((result.exit_code, result.output.count("ok ")), (0, 3), result.output)
+        (self.home / "policy.toml").write_text("[[rules]]\nname = 1\n")
+        (self.home / "mcp-servers.json").write_text('{"mcpServers": {\n"a": {"command": "x",\n"env": {"A=B": "x"}}}}')
+        result = self.run_command("config", "check")
+        self.assertEqual(result.exit_code, 78)
+        self.assertIn(f"wrong  {self.home}/policy.toml:2: rules[0].name: ", result.output)
+        self.assertIn(f"wrong  {self.home}/mcp-servers.json:3: mcpServers.a.env.A=B: cannot be", result.output)
+        found = json.loads(self.run_command("config", "check", "--json").stdout)
+        self.assertEqual([file["error"] is None for file in found], [True, False, False])
+
+    def test_a_home_that_is_a_file(self) -> None:
+        self.home.write_text("")
+        error = self.run_command("sessions").exception
+        self.assertIsInstance(error, UsageError)
+        self.assertIn(f"{self.home} is no directory", str(error))
+
 
 class DoctorTests(CommandCase):
     """In processes of their own, since the doctor talks with the Docker Engine over the reactor."""
@@ -175,13 +194,15 @@ class DoctorTests(CommandCase):
         for key, wanted in (
             ('env = "MY_KEY"', ("hint", "Set it: export MY_KEY=...")),
             ('file = "~/k"', ("hint", f"Put it there, for you alone: (umask 077; cat > {self.person}/k)")),
-            ('file = "~/open key"', ("wrong", f"Close it: chmod 600 '{self.person}/open key'")),
             ('command = "no-such-program x"', ("hint", "Install it, or mend providers.anthropic.key in config.toml")),
             ('command = "pass \'x"', ("wrong", "Mend providers.anthropic.key in config.toml")),
             ('command = "cat x"', ("ok", "")),
         ):
             (self.home / "config.toml").write_text(f"[providers.anthropic]\nkey = {{ {key} }}\n")
             self.assertEqual(self.states()["model"], wanted, key)
+        (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
+        self.assertIn(f"chmod 600 '{self.person}/open key'", self.doctor().stdout)
+        self.assertEqual(self.states()["config.toml"][0], "wrong")
         (self.person / "open key").chmod(0o600)
         (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
         self.assertEqual(self.states()["model"], ("ok", ""))
@@ -193,7 +214,7 @@ class DoctorTests(CommandCase):
         (self.home / "mcp-servers.json").write_text('{"mcpServers": {"a": {"command": "no-such-program"}}}')
         states = self.states()
         self.assertEqual(states["home"], ("wrong", f"Close it: chmod 700 {self.home}"))
-        self.assertEqual(states["settings"][0], "wrong")
+        self.assertEqual(states["config.toml"][0], "wrong")
         self.assertEqual(states["MCP server a"][0], "wrong")
         self.assertEqual(self.doctor().returncode, 1)
 

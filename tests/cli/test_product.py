@@ -60,8 +60,22 @@ class SingleShotTests(ProductCase):
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
         done = self.product.run("start", "--backend", self.product.script(DONE), "do it")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("the MCP server absent is not up", done.stderr)
+        self.assertIn("the MCP server absent did not start: there is no program 'no-such-program'", done.stderr)
         self.assertIn("no-such-program", self.product.run("logs").stdout)
+
+    def test_a_server_that_does_not_start_is_told_to_whoever_serves_clients(self) -> None:
+        self.product.home.mkdir(mode=0o700)
+        servers = {"mcpServers": {"absent": {"command": "no-such-program"}}}
+        (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
+        process = self.product.start("mcp-proxy", "--workspace", ".")
+        said = "the MCP server absent did not start: there is no program 'no-such-program'"
+        until(process.stderr, said)
+        self.assertIn(said, self.product.run("sessions").stdout)
+        self.assertIn("no-such-program", self.product.json("sessions")[0]["servers_down"]["absent"])
+        findings = json.loads(self.product.run("doctor", "--json").stdout)
+        (found,) = (f for f in findings if f["what"] == "MCP server absent" and "session" in f["detail"])
+        self.assertEqual(found["state"], "wrong")
+        process.communicate()
 
     def test_a_server_outside_any_sandbox_is_told(self) -> None:
         self.product.home.mkdir(mode=0o700)

@@ -320,7 +320,9 @@ class OwnersTests(TestCase):
         client, again = await owners.of_escalation(view.number)
         self.assertEqual(again, view)
         self.assertEqual((await client.sessions())[0].id, session.id)
-        await owners.of_session(session.id)
+        _, number = await owners.of_session(session.id)
+        self.assertEqual((await owners.of_session("last"))[1], number)
+        await self.assertFailure(Deferred.fromCoroutine(owners.of_session("last", terminal=True)), NotFound)
         await self.assertFailure(Deferred.fromCoroutine(owners.of_session("nope")), NotFound)
         await self.assertFailure(Deferred.fromCoroutine(owners.of_escalation(99)), NotFound)
         await world.manager.stop("the end")
@@ -346,7 +348,7 @@ class OwnersTests(TestCase):
         found = [(info.number, info.state) for info in await owners.sessions()]
         self.assertEqual(found, [(1, "initializing"), (2, "initializing")])
         for number, start in enumerate(starting, 1):
-            client = await owners.of_session(str(number))
+            client, _ = await owners.of_session(str(number))
             self.assertEqual((await client.stop(number)).state, "closed")
             await self.assertFailure(start, SessionError)
         for world, port in zip(worlds, ports, strict=True):
@@ -363,10 +365,10 @@ class OwnersTests(TestCase):
             await listen(reactor, world.home.daemon_socket, Operations(world.manager)),
             await listen(reactor, world.home.owner_socket(os.getpid()), Operations(other.manager)),
         ]
-        client = await Owners(reactor, world.home).of_session("1")
+        client, _ = await Owners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "closed")
         await other.manager.create(SessionRequest("", resume=session.id))
-        client = await Owners(reactor, world.home).of_session("1")
+        client, _ = await Owners(reactor, world.home).of_session("1")
         self.assertEqual((await client.session(1)).state, "ready")
         for closing, port in zip((world, other), ports, strict=True):
             await closing.manager.stop("the end")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 import msgspec
 from hypothesis import given
@@ -8,8 +10,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.lines import json_places, line_of
 from ironcurtain.home.structured import check_version, convert, parse_json, parse_toml
-from ironcurtain.home.toml_lines import line_of
 
 KEYS = st.sampled_from(("name", "inner", "table", "many", "count", "x", "a.b", "[0]", "...", "a`b", ""))
 VALUES = st.recursive(
@@ -28,6 +30,19 @@ class Outer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inner: Inner = Inner()
     table: dict[str, Inner] = {}
     many: list[Inner] = []
+
+
+class Enumerated(msgspec.Struct):
+    kind: Literal["a", "b"] | None = None
+    kinds: tuple[Literal["a", "b"], ...] = ()
+    named: dict[str, Literal["a", "b"]] = {}
+
+
+def members(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """:returns: the place of everything within a value, in order."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*place, key)
+        yield from members(inner, (*place, key))
 
 
 class MessageTests(SynchronousTestCase):
@@ -53,6 +68,27 @@ class MessageTests(SynchronousTestCase):
             self.assertEqual((error.line, error.field), (line, field), text)
             self.assertTrue(str(error).startswith(f"f.toml:{line}: {field}: "), str(error))
 
+    def test_lines_of_json(self) -> None:
+        text = (
+            '{"name": "x",\n "table": {\n  "one": {"count": 1},\n  "two": {\n "count": 0}},\n "many": [{},\n{"x": 1}]}'
+        )
+        for value, line, field in (
+            ({"table": {"two": {"count": 0}}}, 5, "table.two.count"),
+            ({"many": [{}, {"x": 1}]}, 7, "many[1].x"),
+            ({"inner": {"count": 0}}, None, "inner.count"),
+        ):
+            error = self.assertRaises(ConfigurationError, convert, "f.json", value, Outer, text)
+            self.assertEqual((error.line, error.field), (line, field))
+        error = self.assertRaises(ConfigurationError, parse_json, "f.json", b'{"a": 1,\n"b" 2}')
+        self.assertEqual(str(error), "f.json:2: not JSON: Expecting ':' delimiter")
+
+    def test_an_enumeration_names_its_values(self) -> None:
+        for text in ("kind = 'c'", "kinds = ['c']", "named.x = 'c'"):
+            error = self.assertRaises(
+                ConfigurationError, convert, "f.toml", parse_toml("f.toml", text), Enumerated, text
+            )
+            self.assertIn('must be one of "a", "b"', str(error))
+
     def test_broken_files(self) -> None:
         error = self.assertRaises(ConfigurationError, parse_toml, "f.toml", "a = 1\nb = = 2\n")
         self.assertEqual((error.line, error.exit_status), (2, 78))
@@ -61,7 +97,7 @@ class MessageTests(SynchronousTestCase):
 
     def test_a_key_that_stands_twice_in_json_is_named(self) -> None:
         for data in (b'{"then": 1, "then": 1}', b'[{"a": {"then": 1, "b": 2, "the\\u006e": {}}}]'):
-            with self.assertRaisesRegex(ConfigurationError, 'f.json: "then" stands twice in one object'):
+            with self.assertRaisesRegex(ConfigurationError, 'f.json:1: "then" stands twice in one object'):
                 parse_json("f.json", data)
         self.assertEqual(parse_json("f.json", b'[{"a": {"a": 1}}, {"a": 2}]'), [{"a": {"a": 1}}, {"a": 2}])
 
@@ -88,7 +124,13 @@ class MessageTests(SynchronousTestCase):
         except ConfigurationError as e:
             self.assertTrue(str(e).startswith("f: "))
 
-    @given(st.text("a.=[]'\"\n #{}1", max_size=40), st.lists(KEYS, max_size=3))
+    @given(VALUES)
+    def test_every_place_of_json_has_a_line(self, value: Any) -> None:
+        text = json.dumps(value, indent=0)
+        places = [place for _, place in json_places(text)]
+        self.assertEqual(places, list(members(value)))
+
+    @given(st.text("{a.=[]'\"\n #{}1", max_size=40), st.lists(KEYS, max_size=3))
     def test_a_line_is_one_of_the_text(self, text: str, path: list[str]) -> None:
         line = line_of(text, path)
         self.assertTrue(line is None or 1 <= line <= len(text.splitlines()))

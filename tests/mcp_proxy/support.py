@@ -183,6 +183,7 @@ class Bench:
         self.workspace.mkdir()
         self.socket = self.top / "run" / "proxy.sock"
         self.told: list[str] = []
+        self.down: list[tuple[str, str]] = []
         self.redactor, self.events, self.errors = Redactor(), list[CallEvent](), list[tuple[str, str]]()
         self.audit = (audit or self._audit)(self.top / "audit.jsonl", self.redactor)
         numbers, calls = itertools.count(1), itertools.count(1)
@@ -219,6 +220,7 @@ class Bench:
                 new_id=lambda: f"call-{next(calls)}",
                 pins=PinFiles(self.top / "tool-definitions" if pins is None else pins, time.time),
                 tell=self.told.append,
+                server_down=lambda server, why: self.down.append((server, why)),
                 log_line=lambda server, line: self.errors.append((server, line)),
             ),
             events=self.events.append,

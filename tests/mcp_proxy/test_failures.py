@@ -156,9 +156,27 @@ class FailureTests(Base):
         self.assertEqual(bench.proxy.gate.tools(), [])
 
     async def test_a_command_that_is_not_there(self) -> None:
+        self.patch(restarting, "FIRST_DELAY", 0.01)
         bench = await self.bench(CommandServer("gone", "no-such-program"), fake_server())
         await bench.proxy.gate.settled(60)
         self.assertEqual({tool.server for tool in bench.proxy.gate.tools()}, {"fake"})
+        await until(lambda: len([line for server, line in bench.errors if server == "gone"]) > 2)
+        (((server, why)),) = bench.down  # once for all its starts
+        self.assertEqual((server, bench.proxy.failures), ("gone", {"gone": why}))
+        self.assertIn("did not start: there is no program 'no-such-program'", why)
+
+    async def test_a_client_that_lists_the_tools_hears_which_servers_are_down(self) -> None:
+        bench = await self.bench(CommandServer("gone", "no-such-program"), fake_server())
+        agent = await bench.agent(hello=False)
+        self.assertIn("logging", (await agent.hello())["capabilities"])
+        await agent.request("tools/list")
+        (said,) = (m["params"] for m in agent.messages if m.get("method") == "notifications/message")
+        self.assertEqual((said["level"], said["logger"]), ("error", "ironcurtain"))
+        self.assertIn("The MCP server gone did not start: there is no program 'no-such-program'", said["data"])
+        agent.messages.clear()
+        await agent.request("logging/setLevel", {"level": "critical"})
+        await agent.request("tools/list")
+        self.assertEqual([m for m in agent.messages if m.get("method") == "notifications/message"], [])
 
 
 class ProcessTests(Base):

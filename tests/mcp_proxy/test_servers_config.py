@@ -99,14 +99,14 @@ class ReadTests(SynchronousTestCase):
         for name in ("", "a b", "a:", "Host", "MCP-Session-Id", "é"):
             for member in ("headers", "headers_command"):
                 refused = self.refused({"far": {"url": "https://example.org/", member: {name: "x"}}})
-                self.assertIn(f"mcpServers.far.{member}: ", refused)
+                self.assertIn(f"mcpServers.far.{member}.{name}: ", refused)
                 self.assertIn("cannot be set here", refused)
         twice = {"headers": {"X-Key": "a"}, "headers_command": {"x-key": "b"}}
         refused = self.refused({"far": {"url": "https://example.org/", **twice}})
-        self.assertIn("mcpServers.far.headers_command: 'x-key' cannot be set here, or not again", refused)
+        self.assertIn("mcpServers.far.headers_command.x-key: cannot be set here, or not again", refused)
         for value in ("", " a", "a\r\nb: c", "é", "\0"):
             refused = self.refused({"far": {"url": "https://example.org/", "headers": {"X-Key": value}}})
-            self.assertIn("what stands for X-Key cannot be sent", refused)
+            self.assertIn("headers.X-Key: its value cannot be sent", refused)
 
     def test_fields_of_the_other_kind(self) -> None:
         for field, value in (("args", ["x"]), ("env", {"A": "b"}), ("sandbox", {}), ("cwd", "/"), ("command", "x")):

@@ -69,6 +69,11 @@ class PlainTools(Part):
 
     unsandboxed: tuple[str, ...] = ()
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """No server fails."""
+        return {}
+
 
 @dataclass
 class PlainAgent(Part):

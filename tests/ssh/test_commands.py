@@ -11,6 +11,9 @@ from ironcurtain.ssh.commands import Command, parse
 class ParseTests(SynchronousTestCase):
     def test_every_command(self) -> None:
         for text, wanted in (
+            (b"console", Command("console")),
+            (b"attach", Command("attach", session="last")),
+            (b"observe", Command("observe", session="last")),
             (b"attach 3", Command("attach", session="3")),
             (b"observe '3'", Command("observe", session="3")),
             (b"sessions", Command("sessions")),
@@ -39,7 +42,6 @@ class ParseTests(SynchronousTestCase):
             b"  ",
             b"dance",
             b"sessions 1",
-            b"attach",
             b"attach 1 2",
             b"attach --json 1",
             b"approve",

@@ -26,13 +26,15 @@ from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
-from ironcurtain.cli.terminal.view import Answers, Item, View
+from ironcurtain.cli.terminal.view import Answer, Answers, Item, Say, View
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import events
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import Reply, SessionInfo
+from ironcurtain.session.words import how_to_resume
+from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
 
 TWICE_SECONDS = 2.0
@@ -75,6 +77,7 @@ class FrontEnd:
         self._api, self._session, self._paths, self._clock, self._now = api, session, paths, reactor, now
         self._surface = surface or standard_surface(reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, now)
         self._queue = LineQueue()
+        self._began = 0.0
         self._sender = Sender(api, session.number, reactor)
         self._single = self._open = self._failed = self._interrupted = False
         self.detached = False
@@ -84,11 +87,11 @@ class FrontEnd:
         self._end: Deferred[int] = Deferred()
         self._leaving: IDelayedCall | None = None
 
-    async def single_shot(self, task: str) -> str:
+    async def single_shot(self, task: str) -> Reply:
         """
         Give the session one message.
 
-        :returns: the answer, as the agent gave it; it was not printed.
+        :returns: the answer, as the agent gave it, and what it used; it was not printed.
         :raises Left: Ctrl-C (``exit_status`` 130), SIGTERM (143) or ``/detach`` (0) came first.
         :raises IronCurtainError: there is no answer; the session's own error.
         """
@@ -171,7 +174,7 @@ class FrontEnd:
 
     async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
-        self._open = True
+        self._open, self._began = True, self._now()
         self._surface.open(self, reads=not self._single)
         try:
             self._printer.start()
@@ -193,14 +196,14 @@ class FrontEnd:
         self._next()
         return await self._end
 
-    async def _one_answer(self, task: str) -> str:
+    async def _one_answer(self, task: str) -> Reply:
         outcome: Deferred[Delivered] = Deferred()
         sending = Deferred.fromCoroutine(self._sender.send(task))
         sending.addBoth(lambda result: None if outcome.called else outcome.callback(result))
         self._end.addCallback(lambda status: None if outcome.called else outcome.errback(self._left(status)))
         delivered = await outcome
         if delivered.reply is not None:
-            return delivered.reply.text
+            return delivered.reply
         if self._interrupted or self._view.state == "closed" or delivered.error is None:
             raise self._left(130 if self._interrupted else 1)
         raise delivered.error
@@ -236,7 +239,7 @@ class FrontEnd:
         if not self._open:
             return
         try:
-            self._add(self._view.apply(stamped))
+            self._add(self._shown(stamped))
         except Exception:  # whoever emits an event must not suffer from its display
             self.log.failure("an event of session {number} could not be shown", number=self._session.number)
         match stamped.event:
@@ -246,11 +249,20 @@ class FrontEnd:
                     self._add(self._view.message(stamped.event.message))
             case events.TurnFinished():
                 self._sender.over()
-            case events.StateChanged(state="closed"):
+            case events.StateChanged(state="closed", reason=reason):
+                if reason == events.OWNER_GONE and (how := how_to_resume(self._session)):
+                    self._add(self._view.note(how))
                 self._leave(1)
             case events.Missed():
                 self._spawn(self._resync())
         self._next()
+
+    def _shown(self, stamped: events.Stamped) -> list[Item]:
+        items = self._view.apply(stamped)
+        if self._surface.live or stamped.time >= self._began:
+            return items
+        # What was answered before is no answer to what comes from this pipe.
+        return [Say((Span(item.text),)) if isinstance(item, Answer) else item for item in items]
 
     async def _resync(self) -> None:
         """Events are gone: ask the session how things are."""

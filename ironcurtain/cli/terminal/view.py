@@ -243,8 +243,7 @@ class View:
                 self._activity = (f"the model is {again}", at)
                 yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
             case events.ServerDown():
-                name = one_line(event.server, REMARK_LIMIT)
-                yield from self._warn(f"the MCP server {name} is not up: /logs or 'ironcurtain logs' may say why")
+                yield from self._warn(one_line(describe(event), REMARK_LIMIT))
             case events.Notice():
                 yield from self._warn(one_line(event.text, REMARK_LIMIT))
             case events.BudgetWarning() | events.BudgetExhausted():

@@ -9,6 +9,7 @@ from ironcurtain.cli.terminal import Left
 from ironcurtain.errors import SessionError, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
+from ironcurtain.session.model import Reply
 from tests.cli.terminal.frontends import FrontEndCase
 
 
@@ -296,12 +297,12 @@ class EscalationTests(FrontEndCase):
 class SingleShotTests(FrontEndCase):
     def setUp(self) -> None:
         super().setUp()
-        self.done: Deferred[str] = self.begin(self.front.single_shot("count"))
+        self.done: Deferred[Reply] = self.begin(self.front.single_shot("count"))
 
     def test_the_answer_is_returned_and_not_printed(self) -> None:
         self.session.emit(events.AgentText(text="42"))
         self.session.answer("42")
-        self.assertEqual(self.successResultOf(self.done), "42")
+        self.assertEqual(self.successResultOf(self.done).text, "42")
         self.assertEqual(self.surface.printed, [])
         self.clean()
 

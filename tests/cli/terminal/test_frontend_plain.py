@@ -3,6 +3,8 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from ironcurtain.escalation import Outcome
+from ironcurtain.session import events
+from tests.cli.terminal.doubles import INFO
 from tests.cli.terminal.frontends import FrontEndCase
 
 
@@ -96,6 +98,17 @@ class PlainConversationTests(FrontEndCase):
         self.assertEqual(self.surface.text.count("/help takes nothing"), 100)
 
 
+class DeadOwnerTests(FrontEndCase):
+    live = False
+
+    def test_how_to_go_on_is_said(self) -> None:
+        done: Deferred[int] = self.begin(self.front.interactive())
+        self.session.end(events.OWNER_GONE)
+        self.draw()
+        self.assertEqual(self.successResultOf(done), 1)
+        self.assertIn(f"ironcurtain start --resume {INFO.number}", self.surface.text)
+
+
 class PlainSingleShotTests(FrontEndCase):
     live = False
 
@@ -105,6 +118,6 @@ class PlainSingleShotTests(FrontEndCase):
         self.draw()
         self.assertNoResult(done)
         self.session.answer("42")
-        self.assertEqual(self.successResultOf(done), "42")
+        self.assertEqual(self.successResultOf(done).text, "42")
         self.assertEqual((self.surface.printed, self.surface.answers), ([], []))
         self.clean()

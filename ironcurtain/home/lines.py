@@ -1,14 +1,16 @@
-"""Find the line of a field in a TOML file, for messages: the parser of the standard library does not tell."""
+"""Find the line of a field in a TOML or JSON file, for messages: parsers do not tell."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _PART = r"(?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')"
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
+_TOKEN = re.compile(r'\n|"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 Place = tuple[str | int, ...]
 """The way to a field: names of tables and keys, and indexes of arrays."""
@@ -18,12 +20,13 @@ def line_of(text: str, place: Sequence[str | int]) -> int | None:
     """
     Find where a field is written.
 
+    :param text: of a JSON file, which begins with ``{``, or of a TOML file.
     :param place: the way to the field.
     :returns: the first line of the nearest thing around it that has a line of its own, counted from 1.
     """
     wanted = tuple(place)
     best, found = 0, None
-    for number, here in _places(text):
+    for number, here in json_places(text) if text.lstrip().startswith("{") else _toml_places(text):
         shared = _shared(here, wanted)
         if shared > best and (shared == len(here) or shared == len(wanted)):
             best, found = shared, number
@@ -39,7 +42,35 @@ def _shared(left: Place, right: Place) -> int:
     return count
 
 
-def _places(text: str) -> list[tuple[int, Place]]:
+def json_places(text: str) -> Iterator[tuple[int, Place]]:
+    """
+    :param text: JSON; what follows a mistake is not looked at.
+    :returns: the line of each key and of each element of an array, with its place, in the order of the file.
+    """
+    number, place, before = 1, list[str | int](), ""
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token == "\n":
+            number += 1
+            continue
+        if before == "[" and token != "]":
+            yield number, tuple(place)
+        if token in ("{", "["):
+            place.append(0 if token == "[" else "")
+        elif token in ("}", "]") and place:
+            place.pop()
+        elif token == "," and place and isinstance(place[-1], int):
+            place[-1] += 1
+        elif token.startswith('"') and place and isinstance(place[-1], str) and before in ("{", ","):
+            try:
+                place[-1] = json.loads(token)
+            except ValueError:
+                return
+            yield number, tuple(place)
+        before = "[" if token == "," and place and isinstance(place[-1], int) else token
+
+
+def _toml_places(text: str) -> list[tuple[int, Place]]:
     """:returns: the line of each table's head and of each key, with its place."""
     counts: dict[Place, int] = {}
     table: Place = ()
