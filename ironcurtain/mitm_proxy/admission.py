@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ironcurtain.errors import AuditUnavailable
+from ironcurtain.http.head import Request, read_request
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.exchange import Client, Exchange, Outgoing
-from ironcurtain.mitm_proxy.head import Request, read_request
 from ironcurtain.mitm_proxy.judgement import Forward, judge
 from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.scrub import Scrubber

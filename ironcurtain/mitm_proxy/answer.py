@@ -6,10 +6,10 @@ from http import HTTPStatus
 from typing import Final
 
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.fields import words
+from ironcurtain.http.framing import Counted
+from ironcurtain.http.head import HeadReader, Response, read_response
 from ironcurtain.llm.model import Usage
-from ironcurtain.mitm_proxy.fields import words
-from ironcurtain.mitm_proxy.framing import Counted
-from ironcurtain.mitm_proxy.head import HeadReader, Response, read_response
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.usage import UsageReader
 

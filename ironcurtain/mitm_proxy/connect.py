@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.fields import read_fields
+from ironcurtain.http.fields import read_fields
 
 CONNECT_LIMIT = 8192
 """Most bytes of a CONNECT request (clients send a few hundred)."""

@@ -18,12 +18,12 @@ from functools import cached_property
 from typing import Final
 from urllib.parse import unquote_plus
 
+from ironcurtain.http.head import RequestHead
 from ironcurtain.mitm_proxy import bodies
 from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, find
 from ironcurtain.mitm_proxy.headers import Role, names_credential, role
 from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.refusals import Dialect, Refusal
-from ironcurtain.mitm_proxy.request import RequestHead
 from ironcurtain.secrets.redaction import Secret
 
 _QUERIES: Final[Mapping[Dialect, Mapping[str, re.Pattern[str]]]] = {

@@ -17,12 +17,12 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.framing import Counted, Framing
+from ironcurtain.http.head import HeadReader, Request
 from ironcurtain.mitm_proxy import bodies
 from ironcurtain.mitm_proxy.admission import Admission
 from ironcurtain.mitm_proxy.exchange import Exchange
 from ironcurtain.mitm_proxy.flow import FlowSignal
-from ironcurtain.mitm_proxy.framing import Counted, Framing
-from ironcurtain.mitm_proxy.head import HeadReader, Request
 from ironcurtain.mitm_proxy.held import HeldBody
 from ironcurtain.mitm_proxy.judgement import Forward
 from ironcurtain.mitm_proxy.refusals import Refusal, response

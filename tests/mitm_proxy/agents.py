@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironcurtain.mitm_proxy.request import RequestHead
+from ironcurtain.http.head import RequestHead
 
 ID = "01a1fe22-b2bc-7841-a44b-1ff761847681"
 SCHEMA = {

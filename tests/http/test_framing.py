@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.framing import (
+from ironcurtain.http.framing import (
     SIZE_LINE_LIMIT,
     TRAILER_LIMIT,
     Chunked,

@@ -9,13 +9,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.fields import Fields, pick, read_fields, words
-from ironcurtain.mitm_proxy.framing import Chunked, Counted, Framing, UntilClose
-from ironcurtain.mitm_proxy.request import RequestHead
+from ironcurtain.http.fields import Fields, pick, read_fields, words
+from ironcurtain.http.framing import Chunked, Counted, Framing, UntilClose
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """
+    What stands before a request's body.
+
+    :ivar method: as it was written; methods are case-sensitive (RFC 9110 section 9.1).
+    :ivar target: the whole request target, as it was written.
+    :ivar path: the target up to the first question mark.
+    :ivar query: what follows that question mark; empty if there is none.
+    :ivar headers: names in lower case and values (latin-1), in the order in which they came.
+    """
+
+    method: str
+    target: str
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+
 
 HEAD_LIMIT = 64 * 1024
 """Most bytes of one head (nginx takes 32 KiB, and the heads of model APIs have about two)."""

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.fields import FIELD_LIMIT
-from ironcurtain.mitm_proxy.framing import Chunked, Counted, UntilClose
-from ironcurtain.mitm_proxy.head import HEAD_LIMIT, HeadReader, Request, Response, read_request, read_response
+from ironcurtain.http.fields import FIELD_LIMIT
+from ironcurtain.http.framing import Chunked, Counted, UntilClose
+from ironcurtain.http.head import HEAD_LIMIT, HeadReader, Request, Response, read_request, read_response
 from tests.mitm_proxy.refusing import refuses
 
 LINE = b"POST /v1/messages HTTP/1.1"
