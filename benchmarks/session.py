@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from ironcurtain.accounts import USUAL_UID
-from ironcurtain.agents import surroundings
+from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
 from ironcurtain.container.layout import group_text, mounts, passwd_text

@@ -48,7 +48,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     """
     Fail a test that damages the machine, and where ``CI`` is set a skipped one.
 
-    Tests may run as root. A program that replaces ``/dev/null`` by a file makes unrelated tests fail, or hang, much later.
+    Tests may run as root. One that replaces ``/dev/null`` by a file makes others fail or hang much later.
     """
     report = yield
     if report.skipped and os.environ.get("CI"):

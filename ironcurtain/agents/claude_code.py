@@ -11,11 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.adapter import (
+    MCP_COMMAND,
+    ORIENTATION,
+    SERVER,
+    WORKSPACE,
+    Answer,
+    Facts,
+    File,
+    TurnOutcome,
+    fake_key,
+    json_text,
+)
 from ironcurtain.agents.output import count_at, dig, failure, objects, status_at, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, ORIENTATION, SERVER, WORKSPACE
 from ironcurtain.llm.model import Usage
 
 KEY_SUFFIX = 20

@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.adapter import (
+    MCP_COMMAND,
+    SERVER,
+    Answer,
+    Facts,
+    File,
+    TurnFailed,
+    TurnOutcome,
+    fake_key,
+    json_text,
+)
 from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, SERVER
 from ironcurtain.llm.model import Usage
 
 _EXTENSION = ".gemini/extensions/ironcurtain"

@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import KEY_VARIABLES, provider_and_model
+from ironcurtain.agents.adapter import (
+    KEY_VARIABLES,
+    MCP_COMMAND,
+    ORIENTATION,
+    SERVER,
+    Answer,
+    Facts,
+    File,
+    TurnOutcome,
+    json_text,
+    provider_and_model,
+)
 from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, ORIENTATION, SERVER
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import Usage
 

@@ -89,7 +89,7 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.prove.outside import Outside
     from ironcurtain.prove.report import Report
-    from ironcurtain.prove.sandboxes import prove as prove_sandbox
+    from ironcurtain.prove.sandboxes import prove_sandbox
 
     subject = f"MCP server {server.name}"
     if server.sandbox is None:
@@ -107,17 +107,18 @@ def _of_builtin() -> Iterator[Report]:
     from ironcurtain.cli.run import run
     from ironcurtain.codemode import pool
     from ironcurtain.codemode.monty import MontyInterpreters
-    from ironcurtain.prove.interpreter import attempts
     from ironcurtain.prove.outside import Outside
     from ironcurtain.prove.report import Report
-    from ironcurtain.prove.sandboxes import prove as prove_sandbox
+    from ironcurtain.prove.sandboxes import prove_interpreter, prove_sandbox
 
     with _ground() as (_, account, person), Outside(Path(person)) as outside:
         other = account.switched
 
         async def main(reactor: Any) -> Any:
             try:
-                return await attempts(MontyInterpreters(reactor, account=other), str(outside.file), outside.secret)
+                return await prove_interpreter(
+                    MontyInterpreters(reactor, account=other), str(outside.file), outside.secret
+                )
             finally:
                 await pool.close_pool()
 
@@ -132,8 +133,8 @@ def _of_agent(agent: str) -> Iterator[Report]:
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
     from ironcurtain.home.layout import person_home
-    from ironcurtain.prove.containers import prove as prove_container
     from ironcurtain.prove.outside import Outside
+    from ironcurtain.prove.sandboxes import prove_container
     from ironcurtain.services.lifecycle import to_its_end
     from ironcurtain.session.model import SessionRequest
 

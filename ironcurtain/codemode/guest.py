@@ -31,9 +31,9 @@ from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, kept, shown
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module
-from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import Limits
 from ironcurtain.codemode.pool import shared
-from ironcurtain.codemode.stubs import declarations
+from ironcurtain.codemode.prelude import declarations
 from ironcurtain.errors import Unavailable
 from ironcurtain.services.asyncio_bridge import to_asyncio
 

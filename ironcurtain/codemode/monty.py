@@ -20,8 +20,7 @@ from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module, modules
 from ironcurtain.codemode.guest import Guest
 from ironcurtain.codemode.interpreter import Call
-from ironcurtain.codemode.limits import Limits
-from ironcurtain.codemode.model import RunResult, Tool
+from ironcurtain.codemode.model import Limits, RunResult, Tool
 from ironcurtain.errors import SessionError
 from ironcurtain.services.asyncio_bridge import from_asyncio
 

@@ -24,7 +24,7 @@ from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, Resour
 
 from ironcurtain.accounts import Account
 from ironcurtain.codemode.diagnostics import BUILTINS
-from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import Limits
 from ironcurtain.errors import Unavailable
 from ironcurtain.identity import identify
 from ironcurtain.sandbox import bubblewrap

@@ -11,7 +11,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from ironcurtain.accounts import SEARCH, WRITE, Account
-from ironcurtain.agents import surroundings
+from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import orientation
 from ironcurtain.audit.chain import read_record
@@ -56,7 +56,7 @@ SERVERS_SECONDS = 10.0
 """How long the first message waits for MCP servers that start slowly, before it goes on without them."""
 
 CA_NAME = "ca.pem"
-"""The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.surroundings.CA_FILE`."""
+"""The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
 
 EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
 """Gives a reference to an agent's image, which it builds if it has to, telling its progress."""

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.accounts import Account
 from ironcurtain.codemode import pool
-from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import Limits
 from ironcurtain.errors import Unavailable
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.services.asyncio_bridge import from_asyncio
