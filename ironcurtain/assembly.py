@@ -14,7 +14,6 @@ from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
@@ -28,12 +27,13 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.registry import Registry as SessionRegistry
 from ironcurtain.home.settings import Settings, Ssh
-from ironcurtain.identity import hide_memory, identify
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
+from ironcurtain.process.accounts import Account, session_account
+from ironcurtain.process.identity import hide_memory, identify
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
 from ironcurtain.services.lifecycle import Lifecycle

@@ -10,7 +10,6 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.accounts import SEARCH, WRITE, Account
 from ironcurtain.agents import surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import orientation
@@ -38,10 +37,11 @@ from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
 from ironcurtain.home.settings import Provider, Settings
-from ironcurtain.identity import identify
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
 from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+from ironcurtain.process.accounts import SEARCH, WRITE, Account
+from ironcurtain.process.identity import identify
 from ironcurtain.secrets.credentials import DEFAULT_VARIABLES, real_key
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from ironcurtain.accounts import Account
 from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.matching import ReadyRule, Value
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
@@ -19,6 +18,7 @@ from ironcurtain.policy.roles import PATH_ROLES, URL_ROLES
 from ironcurtain.policy.targets import web_target
 from ironcurtain.policy.trace import Trace
 from ironcurtain.policy.verdict import SEVERITY, Decision, Resource, ToolCall, Verdict
+from ironcurtain.process.accounts import Account
 
 WORKSPACE_SERVERS = frozenset(("filesystem", "git", "git-remote"))
 """The servers for which the workspace is free without any rule."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import PurePath
 
-from ironcurtain.accounts import READ, SEARCH, WRITE, Account
+from ironcurtain.process.accounts import READ, SEARCH, WRITE, Account
 
 _ACCESS_LIST = "system.posix_acl_access"
 

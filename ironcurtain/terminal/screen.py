@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from twisted.logger import Logger
 
+from ironcurtain.process.worker import WorkerReactor
 from ironcurtain.terminal.model import ScreenModel
 from ironcurtain.terminal.ring import RingScreen, replay
 from ironcurtain.terminal.screen_outbox import Outbox
 from ironcurtain.terminal.screen_process import ScreenProcess
 from ironcurtain.terminal.screen_wire import Open, Redraw, Resize, Text
 from ironcurtain.terminal.sequences import plain
-from ironcurtain.terminal.worker import WorkerReactor
 
 BEHIND_LIMIT = 2 * 1024 * 1024
 """

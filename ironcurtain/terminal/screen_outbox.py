@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironcurtain.terminal.frames import packed
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.restore import ABORT, PLAIN
 from ironcurtain.terminal.screen_wire import Feed, Open, Request, Resize
 

@@ -1,5 +1,5 @@
 """
-What passes between us and the process of the screen models, as :mod:`~ironcurtain.terminal.frames`.
+What passes between us and the process of the screen models, as :mod:`~ironcurtain.process.frames`.
 
 We give orders, many of them without an answer; the process says once that it is ready, and answers each request. Both
 come in the order in which they were sent, so that an answer tells of exactly what was fed before its request.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ironcurtain.terminal.frames import MessageReader
+from ironcurtain.process.frames import MessageReader
 
 MESSAGE_LIMIT = 32 * 1024 * 1024
 """Most bytes of one message (a redraw usually has some 100 KB)."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
 from ironcurtain.terminal.restore import CLEAR, RESTORE

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.identity import identify
+from ironcurtain.process.identity import identify
 from ironcurtain.terminal import screen, screen_process
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.hub import Hub
@@ -159,7 +159,7 @@ class WorkingTests(ProcessTests):
         self.assertNotIn("twisted", top)
         self.assertLessEqual(
             {name for name in modules if name.startswith("ironcurtain.")},
-            {"ironcurtain.errors", "ironcurtain.identity", "ironcurtain.terminal"}
+            {"ironcurtain.errors", "ironcurtain.process.identity", "ironcurtain.terminal"}
             | {name for name in modules if name.startswith("ironcurtain.terminal.")},
         )
 
