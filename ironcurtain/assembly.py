@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.model import Mode
+    from ironcurtain.terminal.screen import Screens
 
 
 SshChoice = Callable[[Ssh], Ssh]
@@ -278,6 +279,7 @@ class Kinds(Mapping[str, Kind[Any]]):
             self.services,
             self._reactor,
             self._environ,
+            self._screens,
         )
         return Kind(
             name,
@@ -294,6 +296,12 @@ class Kinds(Mapping[str, Kind[Any]]):
 
     def __len__(self) -> int:
         return len(self._own) + len(self._agents.names)
+
+    @cached_property
+    def _screens(self) -> Screens:
+        from ironcurtain.terminal.screen import Screens
+
+        return Screens(self._reactor)
 
     @cached_property
     def _agents(self) -> Registry:

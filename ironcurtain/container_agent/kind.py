@@ -50,7 +50,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected
 from ironcurtain.session.workspace import protected_inside
-from ironcurtain.terminal.screen import open_screen
+from ironcurtain.terminal.screen import Screens
 
 SERVERS_SECONDS = 10.0
 """How long the first message waits for MCP servers that start slowly, before it goes on without them."""
@@ -69,6 +69,7 @@ class ContainerKind:
     :param engine: finds the Docker Engine.
     :param ensure_image: gives the image.
     :param environ: our environment, for keys.
+    :param screens: of agents with a screen of their own; the same for all kinds.
     """
 
     def __init__(
@@ -79,9 +80,10 @@ class ContainerKind:
         services: Services,
         reactor: Any,
         environ: Mapping[str, str],
+        screens: Screens,
     ) -> None:
         self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
-        self._services, self._reactor, self._environ = services, reactor, environ
+        self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
 
     @property
     def no_terminal(self) -> str:
@@ -116,8 +118,8 @@ class ContainerKind:
         answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
         place, orient = partial(self._place, core), partial(self._told, core, proxies)
         if (size := core.request.terminal) is not None:
-            spec, screen = partial(self._spec, core, proxies), partial(open_screen, reactor=self._reactor)
-            screening = ScreenMaking(self._engine(), spec, place, orient, screen)
+            spec = partial(self._spec, core, proxies)
+            screening = ScreenMaking(self._engine(), spec, place, orient, self._screens.open)
             first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
         making = Making(partial(self._container, core, proxies), place, orient)

@@ -34,6 +34,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
+from ironcurtain.terminal.screen import Screens
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 
@@ -102,7 +103,8 @@ class World:
             redactor=Redactor(),
             choose_account=lambda workspace: self.account,
         )
-        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ)
+        screens = Screens(reactor)
+        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ, screens)
         self.kind = Kind(
             "script",
             kind.make_tools,

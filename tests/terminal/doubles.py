@@ -15,7 +15,7 @@ from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen import RingScreen
 from ironcurtain.terminal.screen_wire import (
     Answer,
     Close,
