@@ -14,7 +14,6 @@ from twisted.internet.task import LoopingCall
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
@@ -28,12 +27,13 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.registry import Registry as SessionRegistry
 from ironcurtain.home.settings import Settings, Ssh
-from ironcurtain.identity import hide_memory, identify
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
+from ironcurtain.process.accounts import Account, session_account
+from ironcurtain.process.identity import hide_memory, identify
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
 from ironcurtain.services.lifecycle import Lifecycle
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.model import Mode
+    from ironcurtain.terminal.screen import Screens
 
 
 SshChoice = Callable[[Ssh], Ssh]
@@ -278,6 +279,7 @@ class Kinds(Mapping[str, Kind[Any]]):
             self.services,
             self._reactor,
             self._environ,
+            self._screens,
         )
         return Kind(
             name,
@@ -294,6 +296,12 @@ class Kinds(Mapping[str, Kind[Any]]):
 
     def __len__(self) -> int:
         return len(self._own) + len(self._agents.names)
+
+    @cached_property
+    def _screens(self) -> Screens:
+        from ironcurtain.terminal.screen import Screens
+
+        return Screens(self._reactor)
 
     @cached_property
     def _agents(self) -> Registry:

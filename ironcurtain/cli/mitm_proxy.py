@@ -42,7 +42,7 @@ def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, j
       HTTPS_PROXY=http://127.0.0.1:18080 ...
     """
     from ironcurtain.cli.run import run
-    from ironcurtain.identity import hide_memory
+    from ironcurtain.process.identity import hide_memory
 
     hide_memory()
     where, session_id = home(), str(uuid.uuid4())

@@ -15,8 +15,8 @@ import click
 from ironcurtain.cli.output import as_json, home, print_json, settings
 
 if TYPE_CHECKING:
-    from ironcurtain.accounts import Account
     from ironcurtain.mcp_proxy.servers_config import CommandServer
+    from ironcurtain.process.accounts import Account
     from ironcurtain.prove.report import Report
 
 
@@ -55,8 +55,8 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
 @contextmanager
 def _ground() -> Iterator[tuple[Path, Account, str]]:
     """A fresh workspace, as whom its session would run, and the person's home."""
-    from ironcurtain.accounts import session_account
     from ironcurtain.home.layout import person_home
+    from ironcurtain.process.accounts import session_account
 
     account = session_account(settings(home()).settings.run_as, os.environ, None, os.geteuid())
     with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:

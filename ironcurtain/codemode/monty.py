@@ -13,7 +13,6 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.accounts import Account
 from ironcurtain.codemode import prelude
 from ironcurtain.codemode.bounded import Bounded
 from ironcurtain.codemode.calls import Calls
@@ -22,6 +21,7 @@ from ironcurtain.codemode.guest import Guest
 from ironcurtain.codemode.interpreter import Call
 from ironcurtain.codemode.model import Limits, RunResult, Tool
 from ironcurtain.errors import SessionError
+from ironcurtain.process.accounts import Account
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ironcurtain.identity import ProcessIdentity
+from ironcurtain.process.identity import ProcessIdentity
 
 SESSION, HOME = "ironcurtain.session", "ironcurtain.home.layout"
 PID, PID_START, BOOT_ID = "ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"

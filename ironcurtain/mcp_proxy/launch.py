@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from ironcurtain.accounts import SEARCH, WRITE, Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import is_system
 from ironcurtain.sandbox.installation import Installation

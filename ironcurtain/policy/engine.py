@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.policy import remotes
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
@@ -31,6 +30,7 @@ from ironcurtain.policy.plans import Plan, make_plan
 from ironcurtain.policy.protected import Protection
 from ironcurtain.policy.rules import Policy, Rule
 from ironcurtain.policy.verdict import Decision, ToolCall, Trace, Verdict
+from ironcurtain.process.accounts import Account
 
 RESOURCE_TOOL = "resources/read"
 """The name by which rules know the reading of an MCP resource."""

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from ironcurtain.accounts import READ, SEARCH, WRITE, Account
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.matching import ReadyRule, Value
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
@@ -19,6 +18,7 @@ from ironcurtain.policy.protected import Protection
 from ironcurtain.policy.roles import PATH_ROLES, URL_ROLES
 from ironcurtain.policy.targets import web_target
 from ironcurtain.policy.verdict import SEVERITY, Decision, Resource, ToolCall, Trace, Verdict
+from ironcurtain.process.accounts import READ, SEARCH, WRITE, Account
 
 _ACCESS_LIST = "system.posix_acl_access"
 

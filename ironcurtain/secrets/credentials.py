@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.settings import Key
-from ironcurtain.secret_command import CommandReactor, secret_from_command
+from ironcurtain.process.secret_command import CommandReactor, secret_from_command
 from ironcurtain.secrets.redaction import Secret
 
 DEFAULT_VARIABLES: Mapping[str, str] = {

@@ -8,7 +8,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable, IronCurtainError
 from ironcurtain.home.layout import Home, SessionPaths
 from ironcurtain.home.registry import Entry, Registry
-from ironcurtain.identity import identify
+from ironcurtain.process.identity import identify
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.session.parts import Services
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 
 GIT_SECONDS = 5.0
 """How long git may take to read its settings (it takes 2 ms)."""

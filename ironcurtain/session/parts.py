@@ -10,13 +10,13 @@ from typing import Generic, Protocol, TypeVar
 
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
-from ironcurtain.accounts import Account, session_account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home, SessionPaths
 from ironcurtain.home.settings import Settings
+from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionRequest, Usage

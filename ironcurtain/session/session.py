@@ -11,7 +11,6 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succ
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import IronCurtainError, SessionError
@@ -22,6 +21,7 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.home.registry import label
+from ironcurtain.process.accounts import Account
 from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember

@@ -14,7 +14,7 @@ from ironcurtain.session.parts import Core, Listener
 from ironcurtain.session.words import unasked
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.remote_server import AttachFactory
+from ironcurtain.terminal.remote import AttachFactory
 from ironcurtain.terminal.wire import Hello
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
@@ -28,7 +27,8 @@ from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
-from ironcurtain.secret_command import secret_from_command
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.git_identity import git_identity

@@ -12,6 +12,7 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import Unavailable
+from ironcurtain.terminal.screen import Screens
 from tests.audit.doubles import scratch
 from tests.container_agent.worlds import ScriptAgent
 from tests.session.doubles import World, request
@@ -50,7 +51,7 @@ class ImageTests(TestCase):
             raise Unavailable("no image")
 
         engine = Engine(reactor, path)
-        kind = ContainerKind(ScriptAgent(), lambda: engine, no_image, world.services, reactor, {})
+        kind = ContainerKind(ScriptAgent(), lambda: engine, no_image, world.services, reactor, {}, Screens(reactor))
         looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine))
         await self.assertFailure(looking, Unavailable)
         await silent.over

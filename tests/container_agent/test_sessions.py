@@ -9,11 +9,11 @@ import sys
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.accounts import Account
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
 from ironcurtain.home.settings import Limits, Resources, Settings
+from ironcurtain.process.accounts import Account
 from ironcurtain.session import events
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.slots import TooMany

@@ -17,7 +17,6 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
@@ -26,6 +25,7 @@ from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Resources, Settings
+from ironcurtain.process.accounts import Account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
 from ironcurtain.session import events
@@ -34,6 +34,7 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Kind, Services
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
+from ironcurtain.terminal.screen import Screens
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 
@@ -102,7 +103,8 @@ class World:
             redactor=Redactor(),
             choose_account=lambda workspace: self.account,
         )
-        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ)
+        screens = Screens(reactor)
+        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ, screens)
         self.kind = Kind(
             "script",
             kind.make_tools,

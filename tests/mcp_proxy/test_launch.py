@@ -12,10 +12,10 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, prepare, told_to_root
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.spec import Sandbox
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 from ironcurtain.prove.outside import Outside
 from ironcurtain.prove.report import Report, parse
 from ironcurtain.prove.sandboxes import prove_sandbox

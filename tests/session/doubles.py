@@ -20,7 +20,7 @@ from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.session.parts import Core, Kind, Services
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen import RingScreen
 from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
 from tests.terminal.doubles import Program

@@ -14,7 +14,7 @@ from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.secret_command import COMMAND_SECONDS, OUTPUT_LIMIT, secret_from_command
+from ironcurtain.process.secret_command import COMMAND_SECONDS, OUTPUT_LIMIT, secret_from_command
 from ironcurtain.secrets.redaction import Secret
 
 the_reactor: Any = _reactor

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.terminal.frames import MessageReader
+from ironcurtain.process.frames import MessageReader
 from ironcurtain.text.display import shorten
 
 WORDS_LIMIT = 300

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import HIGHEST_ID, SEARCH, WRITE, Account, session_account
 from ironcurtain.errors import ConfigurationError
+from ironcurtain.process.accounts import HIGHEST_ID, SEARCH, WRITE, Account, session_account
 
 ABSENT = HIGHEST_ID - 7
 """A uid that no system has an account for."""

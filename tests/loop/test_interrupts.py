@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.interrupts import WINDOW_SECONDS, Action, Interrupts
+from ironcurtain.loop.interrupts import WINDOW_SECONDS, Action, Interrupts
 
 
 class InterruptTests(SynchronousTestCase):

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ironcurtain.identity import hide_memory
-from ironcurtain.terminal.frames import MessageReader, packed
+from ironcurtain.process.frames import MessageReader, packed
+from ironcurtain.process.identity import hide_memory
 
 NOBODY = 65534
 """The user and the group that own nothing (Linux's overflow ids); for when our owner is root."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.identity import ProcessIdentity, boot_id, identify
+from ironcurtain.process.identity import ProcessIdentity, boot_id, identify
 
 TOP = Path(__file__).parent.parent
 
 HIDE = """
 import ctypes, os, resource, subprocess
-from ironcurtain.identity import hide_memory
+from ironcurtain.process.identity import hide_memory
 dumpable = lambda: ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
 print(dumpable())
 hide_memory()
