@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from OpenSSL import SSL
 from service_identity import CertificateError, VerificationError
 from twisted.internet.defer import CancelledError
-from twisted.internet.error import ConnectError, ConnectingCancelledError, ConnectionClosed, DNSLookupError
+from twisted.internet.error import (
+    ConnectError,
+    ConnectingCancelledError,
+    ConnectionClosed,
+    ConnectionRefusedError,
+    DNSLookupError,
+    NoRouteError,
+    TCPTimedOutError,
+)
 from twisted.internet.error import TimeoutError as ConnectTimeout
 from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.trust import InvalidCertificate
-from ironcurtain.llm.failures import plain
 from ironcurtain.llm.model import ModelError
 
+_WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (DNSLookupError, "the address of {host} cannot be found; check the network and base_url"),
+    (ConnectTimeout, "{host} cannot be reached: no answer in time"),
+    (TCPTimedOutError, "{host} cannot be reached: no answer in time"),
+    (ConnectionRefusedError, "{host} cannot be reached: nothing listens there"),
+    (NoRouteError, "{host} cannot be reached: there is no way to it from here"),
+    (ConnectError, "{host} cannot be reached: check the network and base_url"),
+    (SSL.Error, "no TLS connection with {host}: it may speak another protocol there, or only an old version of TLS"),
+    (ConnectionClosed, "{host} closed the connection before its answer was whole"),
+)
 _WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
 _NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
 
@@ -58,11 +76,9 @@ def _untrusted(host: str, why: str) -> ModelError:
     )
 
 
-def _words(causes: list[BaseException], host: str) -> str:
-    if any(isinstance(cause, DNSLookupError) for cause in causes):
-        return f"the address of {host} cannot be found; check the network and base_url"
-    if any(isinstance(cause, ConnectTimeout) for cause in causes):
-        return f"{host} cannot be reached: no answer in time"
-    if any(isinstance(cause, ConnectError) for cause in causes):
-        return f"{host} cannot be reached: {plain(str(causes[-1]))}"
-    return f"the connection to {host} broke: {plain(str(causes[-1]))}"
+def _words(causes: Sequence[BaseException], host: str) -> str:
+    """:returns: our own words for what is known; those of libraries mean nothing to a person."""
+    for kind, words in _WORDS:
+        if any(isinstance(cause, kind) for cause in causes):
+            return words.format(host=host)
+    return f"the answer of {host} could not be understood"

@@ -14,6 +14,10 @@ STREAM_SECONDS = 1.0
 """Least time from one stream of notices to the next, whatever the server asks for."""
 
 
+class UnwantedAnswer(httpx2.RemoteProtocolError):
+    """The server answered in a way that is not taken. Its text is for people."""
+
+
 class Bounded(httpx2.AsyncBaseTransport):
     """
     HTTP itself, watched.
@@ -32,7 +36,7 @@ class Bounded(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """
-        :raises httpx2.RemoteProtocolError: the answer is compressed, or sends us elsewhere.
+        :raises UnwantedAnswer: the answer is compressed, or sends us elsewhere.
         """
         if request.method == "GET":
             now = self._clock.seconds()
@@ -42,7 +46,7 @@ class Bounded(httpx2.AsyncBaseTransport):
         self._answered(request, response)
         if (why := _wrong(request, response)) is not None:
             await response.aclose()
-            raise httpx2.RemoteProtocolError(why)
+            raise UnwantedAnswer(why)
         response.headers.pop("set-cookie", None)  # nothing of it is kept, and so nothing of it grows
         response.encoding = "utf-8"
         if not _is_stream(request, response):  # whose events are bounded
@@ -63,7 +67,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         size = 0
         async for data in self._inner:
             if (size := size + len(data)) > OUTBOUND_LIMIT:
-                raise httpx2.RemoteProtocolError(f"it sent a message of more than {OUTBOUND_LIMIT} bytes")
+                raise UnwantedAnswer(f"it sent a message of more than {OUTBOUND_LIMIT} bytes")
             yield data
 
     async def aclose(self) -> None:

@@ -27,9 +27,8 @@ from twisted.python.failure import Failure
 
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
-from ironcurtain.llm.failures import plain
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
-from ironcurtain.mcp_proxy.http_bounds import Bounded
+from ironcurtain.mcp_proxy.http_bounds import Bounded, UnwantedAnswer
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
@@ -211,11 +210,15 @@ class HttpChannel:
         if isinstance(cause, httpx2.ConnectTimeout):
             return "cannot be reached: no answer in time"
         if isinstance(cause, httpx2.ConnectError):
-            return f"cannot be reached: {plain(str(cause))}"
+            if any(isinstance(below, ssl.SSLCertVerificationError) for below in _chain(cause)):
+                return "cannot be reached: its certificate is not valid; name its authority's file as ca_file"
+            return "cannot be reached: check its url and the network"
+        if isinstance(cause, UnwantedAnswer):
+            return f"is gone: {cause}"
         if isinstance(cause, httpx2.HTTPError):
-            return f"is gone: {plain(str(cause) or type(cause).__name__)}"
+            return "is gone: the connection broke, or its answer could not be understood"
         self.log.failure("the connection to an MCP server failed", Failure(cause))
-        return f"is gone: {type(cause).__name__}"
+        return "is gone: the connection failed"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -224,3 +227,9 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(each)
     else:
         yield error
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
