@@ -19,6 +19,8 @@ from twisted.web.iweb import IPolicyForHTTPS, IResponse
 
 from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.sse import EventParser, ServerEvent
+from ironcurtain.http.streaming import Watch, deliver
+from ironcurtain.llm.failures import RetryPolicy, asked_delay, network_error
 from ironcurtain.llm.model import (
     ModelError,
     ModelEvent,
@@ -28,9 +30,6 @@ from ironcurtain.llm.model import (
     Usage,
     UsageSeen,
 )
-from ironcurtain.llm.network_errors import network_error
-from ironcurtain.llm.retry import RetryPolicy, asked_delay
-from ironcurtain.llm.streaming import Watch, deliver
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 STALL_SECONDS: Final = 120.0

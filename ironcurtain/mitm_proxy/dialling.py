@@ -20,8 +20,8 @@ from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.llm.failures import network_error
 from ironcurtain.llm.model import ModelError
-from ironcurtain.llm.network_errors import network_error
 from ironcurtain.mitm_proxy.addresses import is_public
 from ironcurtain.mitm_proxy.limits import Limits
 from ironcurtain.mitm_proxy.providers import ProviderRule

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import EventParser, ServerEvent
-from ironcurtain.llm.anthropic_stream import AnthropicReply
+from ironcurtain.llm.anthropic import AnthropicReply
 from ironcurtain.llm.model import (
     Block,
     ModelError,

@@ -15,6 +15,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.anthropic import AnthropicDialect
+from ironcurtain.llm.failures import RetryPolicy
 from ironcurtain.llm.http_provider import HttpProvider
 from ironcurtain.llm.model import (
     Message,
@@ -32,7 +33,6 @@ from ironcurtain.llm.model import (
     Usage,
     UsageSeen,
 )
-from ironcurtain.llm.retry import RetryPolicy
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.certificates import Authority

@@ -7,8 +7,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.client import ResponseFailed, ResponseNeverReceived
 
 from ironcurtain.http.trust import InvalidCertificate
+from ironcurtain.llm.failures import network_error
 from ironcurtain.llm.model import ModelError
-from ironcurtain.llm.network_errors import network_error
 
 HOST = "api.example.com"
 
@@ -26,7 +26,10 @@ class WordsTests(SynchronousTestCase):
         broken_off = Exception("Chunked decoder in 'CHUNK_LENGTH' state, still expecting more data")
         for error, wanted in (
             (ResponseFailed([Failure(net.ConnectionDone()), Failure(broken_off)]), "before its answer was whole"),
-            (ResponseNeverReceived([Failure(net.ConnectionLost("Connection to the other side was lost"))]), "before its answer was whole"),
+            (
+                ResponseNeverReceived([Failure(net.ConnectionLost("the other side was lost"))]),
+                "before its answer was whole",
+            ),
             (net.ConnectionRefusedError(111, "errno text"), "nothing listens there"),
             (net.NoRouteError(113, "errno text"), "there is no way to it"),
             (net.TCPTimedOutError(110, "errno text"), "no answer in time"),
