@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ironcurtain.home.settings import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.proxy import MitmProxy
+    from ironcurtain.mitm_proxy.recording import ModelTraffic
     from ironcurtain.secrets.redaction import Secret
 
 USUAL = "anthropic"
@@ -117,7 +118,7 @@ class _Serving:
             audit=audit,
             redactor=redactor,
             surroundings=Surroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
-            events=lambda event: None,
+            events=_heard,
             down=down,
         )
 
@@ -137,6 +138,13 @@ class _Serving:
             f"looks for it. {audit} records what they ask. Ctrl-C ends it.",
             err=True,
         )
+
+
+def _heard(event: ModelTraffic) -> None:
+    from ironcurtain.mitm_proxy.recording import ProviderTrouble
+
+    if isinstance(event, ProviderTrouble):
+        click.echo(event.text, err=True)
 
 
 def _variable(provider: str) -> str:

@@ -13,7 +13,13 @@ from ironcurtain.errors import SessionError
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm import prices
 from ironcurtain.llm.model import Usage as Tokens
-from ironcurtain.mitm_proxy.recording import USAGE_MEMBERS, ModelRequest, ModelResponse, ModelTraffic
+from ironcurtain.mitm_proxy.recording import (
+    USAGE_MEMBERS,
+    ModelRequest,
+    ModelResponse,
+    ModelTraffic,
+    ProviderTrouble,
+)
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting
 from ironcurtain.session.budget import Budget, Dimension, Limits
@@ -21,6 +27,10 @@ from ironcurtain.session.model import Usage
 
 FAILED = 400
 """HTTP statuses from here on are no answers of a model."""
+
+
+REFUSALS_TOLD = 20
+"""How many kinds of refused requests, each a host and a rule, are told of; an agent can ask for what it likes."""
 
 
 @dataclass(slots=True)
@@ -40,6 +50,7 @@ class Traffic:
     :param spent: what was used before.
     :param exhausted: told once why, when a limit is reached.
     :param seconds: a clock that never goes back.
+    :param log: writes a line into the session's log; takes what speaks, and the line.
     """
 
     def __init__(
@@ -49,12 +60,15 @@ class Traffic:
         emit: Callable[[events.SessionEvent], None],
         exhausted: Callable[[SessionError], None],
         seconds: Callable[[], float],
+        log: Callable[[str, str], None],
     ) -> None:
         self._prices = known_prices(settings)
         self._emit, self._exhausted = emit, exhausted
         self._model, self._steps = "", 0
         self._tracked = False
         self._over = False
+        self._log = log
+        self._refusals: dict[tuple[str, str], int] = {}
         self._budget = budget = Budget(Limits(**msgspec.structs.asdict(settings.budget)))
         budget.used.update(
             {
@@ -95,15 +109,23 @@ class Traffic:
         return msgspec.structs.replace(self._accounting.turn, token_tracking_available=self._tracked)
 
     def heard(self, event: ModelTraffic) -> None:
-        """A request was judged, or answered."""
+        """A request was judged, or answered, or a provider fails."""
         if isinstance(event, ModelResponse):
             self._answered(event)
+        elif isinstance(event, ProviderTrouble):
+            self._emit(events.Notice(text=event.text))
         elif event.decision != "allow":
             self._refused(event)
 
     def _refused(self, event: ModelRequest) -> None:
-        reason = event.reason or event.rule
-        self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
+        kind, reason = (event.host, event.rule), event.reason or event.rule
+        if kind not in self._refusals and len(self._refusals) > REFUSALS_TOLD:
+            kind = ("other hosts", "")
+        times = self._refusals[kind] = self._refusals.get(kind, 0) + 1
+        if times == 1:
+            self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
+        elif str(times).strip("0") == "1":
+            self._log("session", f"requests to {kind[0]} were refused {times} times so far: {reason}")
 
     def _answered(self, event: ModelResponse) -> None:
         if event.usage is None and (event.error or not 0 < event.status < FAILED):

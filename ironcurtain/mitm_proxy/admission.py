@@ -90,7 +90,7 @@ class Admission:
             return UNRECORDED
         outgoing = Outgoing(request_id, forward.lines + _end(head.method, length), length is None)
         answer = Answer(head.method, self._scrubber, UsageReader(rule.dialect), request.last)
-        return Exchange(client, outgoing, answer, self._destination.pool, self._shared.recorder, rule)
+        return Exchange(client, outgoing, answer, self._destination, self._shared.recorder)
 
     def _judge(self, head: bytes) -> tuple[Request, Forward | Refusal]:
         request = read_request(head)

@@ -78,8 +78,13 @@ class AgentConnection(Protocol):
             refusal = Refusal(403, "host-mismatch", "the CONNECT request and its Host header name different hosts")
             self._deny(where, refusal, hostHeader=asked.named)
         elif destination is None:
-            allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations) or "none"
-            self._deny(where, Refusal(403, "host-not-allowed", f"{where} may not be reached; allowed here: {allowed}"))
+            allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations)
+            self._deny(
+                where,
+                Refusal(
+                    403, "host-not-allowed", f"only {allowed} may be reached" if allowed else "nothing may be reached"
+                ),
+            )
         else:
             self._open(destination, asked.rest)
 

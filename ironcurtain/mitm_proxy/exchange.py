@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from http import HTTPStatus
 from typing import NamedTuple
 
 from twisted.internet.error import ConnectionDone
@@ -11,10 +12,9 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.dialling import explain
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
 from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.upstream import Upstream
 
 
@@ -60,10 +60,10 @@ class Exchange:
     """Get a connection, send the request, pass the answer on."""
 
     def __init__(
-        self, client: Client, outgoing: Outgoing, answer: Answer, pool: Pool, recorder: Recorder, rule: ProviderRule
+        self, client: Client, outgoing: Outgoing, answer: Answer, destination: Destination, recorder: Recorder
     ) -> None:
-        self._client, self._outgoing, self._answer, self._pool = client, outgoing, answer, pool
-        self._recorder, self._rule = recorder, rule
+        self._client, self._outgoing, self._answer, self._recorder = client, outgoing, answer, recorder
+        self._rule, self._pool, self._troubles = destination.credentials.rule, destination.pool, destination.troubles
         self._upstream: Upstream | None = None
         self._unsent: list[bytes] = [outgoing.head]
         self._asked = self._sent_all = self._over = False
@@ -169,17 +169,20 @@ class Exchange:
         if self._over:
             return
         begun = self._answer.status != 0
-        self._end(why)
+        self._end(why, why if status >= HTTPStatus.BAD_GATEWAY else "")
         if begun:
             self._client.broken()
         else:
             self._client.refuse(Refusal(status, code, why))
 
-    def _end(self, error: str) -> None:
+    def _end(self, error: str, fault: str = "") -> None:
+        """:param fault: the error, if it is the provider's."""
         self._over = True
         answer, upstream, self._upstream = self._answer, self._upstream, None
         self._pool.forget(self)
         self._record(error)
+        if text := self._troubles.after(answer.status, fault):
+            self._recorder.trouble(self._rule.name, text)
         if upstream is None:
             return
         upstream.user = None

@@ -24,7 +24,7 @@ from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
 from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.providers import ProviderRule
-from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder
+from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
@@ -162,7 +162,8 @@ class MitmProxy:
         pool = Pool(partial(_dial, dialer), reactor, self._limits)
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
         serving = ServerSide(partial(self._authority.leaf, rule.host))
-        return Destination(credentials, serving, pool, KeyForms(real))
+        troubles = Troubles(rule.upstream_host, real.origin or "settings")
+        return Destination(credentials, serving, pool, KeyForms(real), troubles)
 
     def _sweep(self) -> None:
         shared = self._shared

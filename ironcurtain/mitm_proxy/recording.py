@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from twisted.internet.interfaces import IReactorTime
@@ -61,13 +62,68 @@ class ModelResponse(NamedTuple):
     error: str
 
 
+class ProviderTrouble(NamedTuple):
+    """
+    A provider refuses the key or the requests, or fails; agents try again for minutes without a word.
+
+    :param provider: its name in the settings.
+    :param text: what is wrong and what to do, for people.
+    """
+
+    provider: str
+    text: str
+
+
+class Troubles:
+    """
+    Puts into words how one provider fails: each status once, until it answers a request.
+
+    :param host: of the provider.
+    :param key: where its key came from, in words for people.
+    """
+
+    def __init__(self, host: str, key: str) -> None:
+        self._host, self._key = host, key
+        self._told: set[int] = set()
+
+    def after(self, status: int, fault: str) -> str:
+        """
+        A request is over.
+
+        :param status: of the answer, zero if none came.
+        :param fault: why the provider gave no whole answer; empty if it did, or if the agent was the reason.
+        :returns: what to tell the person; empty if that is nothing, or nothing new.
+        """
+        text = fault or self._words(status)
+        if not text:
+            if HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST:
+                self._told.clear()
+            return ""
+        kind = 0 if fault else status
+        if kind in self._told:
+            return ""
+        self._told.add(kind)
+        return text
+
+    def _words(self, status: int) -> str:
+        if status == HTTPStatus.UNAUTHORIZED:
+            return f"{self._host} refuses the API key (401): put a valid one into the {self._key}, and start again"
+        if status == HTTPStatus.FORBIDDEN:
+            return f"{self._host} refuses a request (403): the API key from the {self._key} may not do this"
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            return f"{self._host} takes no more requests now (429): a limit of the account is reached"
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return f"{self._host} fails (HTTP {status}): it is overloaded or out of order; the agent may try again"
+        return ""
+
+
 USAGE_MEMBERS = ("input", "output", "cacheRead", "cacheWrite")
 """
 The members of ``usage`` in a record of kind ``model-response``, in the order of the fields of
 :class:`~ironcurtain.llm.model.Usage`. The redactor looks closely, and slowly, at whatever has the word token in it.
 """
 
-ModelTraffic = ModelRequest | ModelResponse
+ModelTraffic = ModelRequest | ModelResponse | ProviderTrouble
 
 
 class Recorder:
@@ -130,6 +186,10 @@ class Recorder:
         except AuditUnavailable as e:
             self.log.error("{error}", error=e)
         self._events(response)
+
+    def trouble(self, provider: str, text: str) -> None:
+        """Tell of a provider that fails; ``model-response`` has the record of it."""
+        self._events(ProviderTrouble(provider, text))
 
     def now(self) -> float:
         """:returns: seconds of the clock."""

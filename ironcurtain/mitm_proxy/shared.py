@@ -12,7 +12,7 @@ from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
 from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.recording import Recorder
+from ironcurtain.mitm_proxy.recording import Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.tls import ServerSide
 
@@ -25,12 +25,14 @@ class Destination:
     :param side: our side of TLS, with the certificate for the provider's host.
     :param pool: the session's connections to it.
     :param key_forms: of the real key, which is kept out of answers.
+    :param troubles: says how it fails.
     """
 
     credentials: Credentials
     side: ServerSide
     pool: Pool
     key_forms: KeyForms
+    troubles: Troubles
 
 
 class Connection(typing.Protocol):

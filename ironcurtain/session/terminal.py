@@ -11,7 +11,7 @@ from ironcurtain.home.layout import private_directory
 from ironcurtain.session import events
 from ironcurtain.session.model import Ticket
 from ironcurtain.session.parts import Core, Listener
-from ironcurtain.session.words import unasked
+from ironcurtain.session.words import request_line, unasked
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.remote_server import AttachFactory
@@ -44,7 +44,7 @@ def marker(event: events.SessionEvent) -> str:
         case events.StepFinished():
             return f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
         case events.RequestRefused():
-            return f"request refused: {event.method} {event.host}{event.path}"
+            return f"request refused: {request_line(event)}"
         case events.EscalationClosed():
             return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}"
         case _:

@@ -36,7 +36,7 @@ class DestinationTests(Base):
             client.send(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
             status, headers, body = await client.response()
             self.assertEqual((status, headers["content-type"]), (403, "application/json"))
-            self.assertIn(f"allowed here: {HOST}:443", json.loads(body)["error"]["message"])
+            self.assertIn(f"only {HOST}:443 may be reached", json.loads(body)["error"]["message"])
             await client.closed()
         self.assertEqual(bench.origin.connections, [])
         self.assertEqual(set(bench.authority._leaves), {HOST}, "no certificate is made for the others")
@@ -182,6 +182,7 @@ class RequestTests(Base):
             (403, bench.request(path="/v1/files")),
             (403, bench.request(path="/v1/organizations/x/api_keys", method="GET")),
             (403, bench.request(method="PUT")),
+            (403, bench.request(host="other.example")),
             (403, other.request()),
             (403, bench.request(MESSAGES, "authorization: Bearer sk-ant-other")),
             (400, bench.request(MESSAGES, f"x-api-key: {bench.key}")),

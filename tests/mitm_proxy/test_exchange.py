@@ -9,11 +9,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.exchange import Exchange, Outgoing
+from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.pool import Pool
 from ironcurtain.mitm_proxy.providers import provider_rules
-from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
+from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder, Troubles
 from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
+from ironcurtain.mitm_proxy.shared import Destination
+from ironcurtain.mitm_proxy.tls import ServerSide
 from ironcurtain.mitm_proxy.upstream import Upstream
 from ironcurtain.mitm_proxy.usage import UsageReader
 from ironcurtain.secrets.redaction import Secret
@@ -101,8 +104,17 @@ class ExchangeTests(SynchronousTestCase):
         """:returns: an exchange that has not begun."""
         (rule,) = provider_rules({}, ["anthropic"])
         answer = Answer("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader("anthropic"), False)
-        pool, recorder = cast(Pool, self.pool), cast(Recorder, self.recorder)
-        return Exchange(self.client, Outgoing("request-1", b"HEAD ", chunked), answer, pool, recorder, rule)
+        key = Secret("the-real-key", "environment variable KEY")
+        troubles = Troubles(rule.upstream_host, key.origin)
+        destination = Destination(
+            Credentials(rule, Secret("fake"), key),
+            cast(ServerSide, None),
+            cast(Pool, self.pool),
+            KeyForms(key),
+            troubles,
+        )
+        outgoing = Outgoing("request-1", b"HEAD ", chunked)
+        return Exchange(self.client, outgoing, answer, destination, cast(Recorder, self.recorder))
 
     def connect(self) -> None:
         """Let there be a connection."""
