@@ -246,7 +246,7 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     from ironcurtain.home.settings import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.limits import Limits
-    from ironcurtain.mitm_proxy.providers import provider_rules
+    from ironcurtain.providers.rules import provider_rules
     from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
     from ironcurtain.secrets.redaction import Redactor, Secret
 

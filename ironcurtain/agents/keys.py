@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from ironcurtain.agents.adapter import Facts
 from ironcurtain.errors import UsageError
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
 """Where most agents look for each provider's key."""
-
-_FAMILIES = (
-    (re.compile(r"claude"), "anthropic"),
-    (re.compile(r"gpt|chatgpt|codex|o\d"), "openai"),
-    (re.compile(r"gemini|gemma"), "google"),
-)
 
 
 def fake_key(facts: Facts, provider: str, agent: str) -> str:
@@ -53,4 +46,4 @@ def provider_and_model(facts: Facts, providers: tuple[str, ...], agent: str) -> 
 
 
 def _family(model: str) -> str:
-    return next((provider for pattern, provider in _FAMILIES if pattern.match(model)), "")
+    return next((known.name for known in KNOWN_PROVIDERS.values() if known.models.match(model)), "")

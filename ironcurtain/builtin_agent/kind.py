@@ -21,7 +21,7 @@ from ironcurtain.llm.registry import Chosen, Surroundings, needs_key, provider_f
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
-from ironcurtain.secrets.credentials import real_key
+from ironcurtain.providers.keys import real_key
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting

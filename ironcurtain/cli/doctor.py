@@ -156,7 +156,7 @@ def _sandbox(_: Home) -> Iterator[Finding]:
 
 def _key(where: Home) -> Iterator[Finding]:
     from ironcurtain.home.settings import Provider
-    from ironcurtain.secrets.credentials import DEFAULT_VARIABLES
+    from ironcurtain.providers.keys import DEFAULT_VARIABLES
 
     model = settings(where).settings.model
     if model.backend == "scripted":

@@ -103,9 +103,9 @@ class _Serving:
     def _proxy(
         self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
     ) -> MitmProxy:
-        from ironcurtain.mitm_proxy.providers import provider_rules
         from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
-        from ironcurtain.secrets.credentials import real_key
+        from ironcurtain.providers.keys import real_key
+        from ironcurtain.providers.rules import provider_rules
 
         async def key(name: str) -> Secret:
             return await real_key(name, self.tables[name].key, os.environ, reactor)
@@ -149,7 +149,7 @@ def _heard(event: ModelTraffic) -> None:
 
 def _variable(provider: str) -> str:
     """:returns: where agents usually look for a provider's key; our own variable, ``key.env``, is nothing to them."""
-    from ironcurtain.secrets.credentials import DEFAULT_VARIABLES
+    from ironcurtain.providers.keys import DEFAULT_VARIABLES
 
     made = "".join(char if char.isalnum() else "_" for char in provider.upper())
     return DEFAULT_VARIABLES.get(provider) or f"{made}_API_KEY"

@@ -40,9 +40,9 @@ from ironcurtain.home.layout import SessionPaths, account_directory, private_dir
 from ironcurtain.home.settings import Provider, Settings
 from ironcurtain.identity import identify
 from ironcurtain.mitm_proxy.authority import Authority
-from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
 from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
-from ironcurtain.secrets.credentials import DEFAULT_VARIABLES, real_key
+from ironcurtain.providers.keys import DEFAULT_VARIABLES, real_key
+from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns

@@ -11,7 +11,7 @@ from ironcurtain.http.framing import Counted
 from ironcurtain.http.head import HeadReader, Response, read_response
 from ironcurtain.llm.model import Usage
 from ironcurtain.mitm_proxy.scrub import Scrubber
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.providers.usage import UsageReader
 
 _DROPPED = frozenset(
     (

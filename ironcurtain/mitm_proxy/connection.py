@@ -9,11 +9,12 @@ from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import AuditUnavailable, ProtocolViolation
-from ironcurtain.mitm_proxy.admission import UNRECORDED
+from ironcurtain.mitm_proxy.admission import UNRECORDED, response
 from ironcurtain.mitm_proxy.connect import ConnectReader, ConnectRequest, OtherMethod
-from ironcurtain.mitm_proxy.refusals import Refusal, response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tunnel import Tunnel
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.registry import OTHER
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -34,7 +35,9 @@ class AgentConnection(Protocol):
         connections, limits = self._shared.connections, self._shared.limits
         connections.add(self)
         if len(connections) > limits.connections:
-            self._refuse(Refusal(503, "too-many-connections", f"at most {limits.connections} connections at a time"))
+            self._refuse(
+                RequestRefusal(503, "too-many-connections", f"at most {limits.connections} connections at a time")
+            )
 
     def dataReceived(self, data: bytes) -> None:
         if self._tls is not None:
@@ -45,9 +48,9 @@ class AgentConnection(Protocol):
         try:
             asked = self._reader.feed(data)
         except OtherMethod as e:
-            self._deny("", Refusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
+            self._deny("", RequestRefusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
         except ProtocolViolation as e:
-            self._deny("", Refusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
+            self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
         else:
             if asked is not None:
                 self._decide(asked)
@@ -65,7 +68,7 @@ class AgentConnection(Protocol):
         if self._refused:
             self.abort()
         else:
-            self._deny("", Refusal(408, "too-slow", "the CONNECT request did not come in time"))
+            self._deny("", RequestRefusal(408, "too-slow", "the CONNECT request did not come in time"))
 
     def abort(self) -> None:
         """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
@@ -75,13 +78,15 @@ class AgentConnection(Protocol):
         where = f"{asked.host}:{asked.port}"
         destination = self._shared.destinations.get((asked.host, asked.port))
         if not asked.consistent:
-            refusal = Refusal(403, "host-mismatch", "the CONNECT request and its Host header name different hosts")
+            refusal = RequestRefusal(
+                403, "host-mismatch", "the CONNECT request and its Host header name different hosts"
+            )
             self._deny(where, refusal, hostHeader=asked.named)
         elif destination is None:
             allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations)
             self._deny(
                 where,
-                Refusal(
+                RequestRefusal(
                     403, "host-not-allowed", f"only {allowed} may be reached" if allowed else "nothing may be reached"
                 ),
             )
@@ -99,7 +104,7 @@ class AgentConnection(Protocol):
         if rest:
             tls.dataReceived(rest)
 
-    def _deny(self, where: str, refusal: Refusal, **more: str) -> None:
+    def _deny(self, where: str, refusal: RequestRefusal, **more: str) -> None:
         host, _, _ = where.rpartition(":")
         try:
             self._shared.recorder.request(
@@ -116,10 +121,10 @@ class AgentConnection(Protocol):
             refusal = UNRECORDED
         self._refuse(refusal)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RequestRefusal) -> None:
         self._refused = True
         self._until = self._shared.recorder.now() + self._shared.limits.linger_seconds
-        self.transport.write(response(refusal, "other", close=True))
+        self.transport.write(response(refusal, OTHER, close=True))
         self.transport.loseConnection()
 
 

@@ -24,9 +24,9 @@ from ironcurtain.llm.failures import network_error
 from ironcurtain.llm.model import ModelError
 from ironcurtain.mitm_proxy.addresses import is_public
 from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.tls import Side
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
+from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.services.stream import adopt
 
 ATTEMPTS = 3

@@ -13,9 +13,9 @@ from ironcurtain.errors import ProtocolViolation
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.dialling import explain
 from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
-from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.upstream import Upstream
+from ironcurtain.providers.provider import RequestRefusal
 
 
 class Client(typing.Protocol):
@@ -33,7 +33,7 @@ class Client(typing.Protocol):
     def over(self) -> None:
         """The whole answer has been written."""
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RequestRefusal) -> None:
         """There is no answer, and none has begun."""
 
     def broken(self) -> None:
@@ -148,7 +148,7 @@ class Exchange:
         """The provider has taken too long."""
         self._failed(504, "provider-silent", f"{self._rule.upstream_host} did not answer in time")
 
-    def fail(self, refusal: Refusal) -> None:
+    def fail(self, refusal: RequestRefusal) -> None:
         """The rest of the request cannot be had."""
         self._failed(refusal.status, refusal.code, refusal.reason)
 
@@ -173,7 +173,7 @@ class Exchange:
         if begun:
             self._client.broken()
         else:
-            self._client.refuse(Refusal(status, code, why))
+            self._client.refuse(RequestRefusal(status, code, why))
 
     def _end(self, error: str, fault: str = "") -> None:
         """:param fault: the error, if it is the provider's."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ironcurtain.mitm_proxy.bodies import BODY_LIMIT, too_large
 from ironcurtain.mitm_proxy.judgement import Forward
-from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.providers.bodies import BODY_LIMIT, too_large
+from ironcurtain.providers.provider import RequestRefusal
 
 
 @dataclass(slots=True)
@@ -28,14 +28,14 @@ class HeldBody:
         self._pieces: list[bytes] = []
         self._size = 0
 
-    def add(self, payload: bytes) -> Refusal | None:
+    def add(self, payload: bytes) -> RequestRefusal | None:
         """:returns: why no more of it is taken, if so."""
         self._size += len(payload)
         self._kept.bytes += len(payload)
         if self._size > BODY_LIMIT:
             return too_large()
         if self._kept.bytes > self._kept.limit:
-            return Refusal(503, "too-much-at-once", "too many large requests are under way: try again later")
+            return RequestRefusal(503, "too-much-at-once", "too many large requests are under way: try again later")
         if payload:
             self._pieces.append(payload)
         return None

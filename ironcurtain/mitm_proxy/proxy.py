@@ -23,12 +23,12 @@ from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.limits import Limits
 from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.providers import ProviderRule
 from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
 from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
+from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.unix_socket import UnixListener, listen
 

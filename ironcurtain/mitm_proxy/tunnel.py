@@ -19,14 +19,14 @@ from zope.interface import implementer
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.framing import Counted, Framing
 from ironcurtain.http.head import HeadReader, Request
-from ironcurtain.mitm_proxy import bodies
-from ironcurtain.mitm_proxy.admission import Admission
+from ironcurtain.mitm_proxy.admission import Admission, response
 from ironcurtain.mitm_proxy.exchange import Exchange
 from ironcurtain.mitm_proxy.flow import FlowSignal
 from ironcurtain.mitm_proxy.held import HeldBody
 from ironcurtain.mitm_proxy.judgement import Forward
-from ironcurtain.mitm_proxy.refusals import Refusal, response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.providers import bodies
+from ironcurtain.providers.provider import RequestRefusal
 
 DRAIN_LIMIT = 1024 * 1024
 """
@@ -139,7 +139,7 @@ class Tunnel(Protocol):
             self._wait_for_head()
             self._go_on()
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RequestRefusal) -> None:
         """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
         self._exchange = None
         self._answer(refusal)
@@ -161,7 +161,7 @@ class Tunnel(Protocol):
                 data, self._ahead = self._ahead, b""
                 self._ahead = self._take(data)
         except ProtocolViolation as e:
-            self._unfinished(Refusal(400, "malformed", f"the request cannot be understood: {e.detail}"))
+            self._unfinished(RequestRefusal(400, "malformed", f"the request cannot be understood: {e.detail}"))
         finally:
             self._busy = False
         if len(self._ahead) > AHEAD_LIMIT:
@@ -189,7 +189,7 @@ class Tunnel(Protocol):
         request = self._request
         self._framing = request.framing()
         self._within(self._limits.body_seconds)
-        if isinstance(judged, Refusal):
+        if isinstance(judged, RequestRefusal):
             self._deny(judged)
         else:
             self._begin(request, judged)
@@ -225,7 +225,9 @@ class Tunnel(Protocol):
 
     def _inspect(self, held: HeldBody) -> None:
         forward, body = held.forward, held.whole()
-        refusal = bodies.refusal(self._destination.credentials.rule.dialect, body)
+        rules = self._destination.credentials.rule.provider.bodies
+        assert rules is not None, "only a body whose shape is known is inspected"
+        refusal = bodies.refusal(rules, body)
         if refusal is not None:
             self._deny(refusal)
         elif self._start(forward, len(body)) and self._exchange is not None:
@@ -235,7 +237,7 @@ class Tunnel(Protocol):
     def _start(self, forward: Forward, length: int | None) -> bool:
         assert self._request is not None
         started = self._admission.start(self, self._request, forward, length)
-        if isinstance(started, Refusal):
+        if isinstance(started, RequestRefusal):
             self._answer(started)
             return False
         self._exchange = started
@@ -243,10 +245,10 @@ class Tunnel(Protocol):
 
     # Answers of our own, and ends.
 
-    def _deny(self, refusal: Refusal) -> None:
+    def _deny(self, refusal: RequestRefusal) -> None:
         self._answer(self._admission.denied(self._request, refusal))
 
-    def _unfinished(self, refusal: Refusal) -> None:
+    def _unfinished(self, refusal: RequestRefusal) -> None:
         """What is left of this request cannot be told from the next one: answer, and close."""
         self._request = None
         if self._exchange is not None:
@@ -254,12 +256,12 @@ class Tunnel(Protocol):
         else:
             self._deny(refusal)
 
-    def _answer(self, refusal: Refusal) -> None:
+    def _answer(self, refusal: RequestRefusal) -> None:
         self._drop_body()
         request, rest = self._request, self._framing
         drained = rest.done or (isinstance(rest, Counted) and rest.left <= DRAIN_LIMIT)
         close = request is None or request.last or not drained or (request.expects and not rest.done)
-        answer = response(refusal, self._destination.credentials.rule.dialect, close=close)
+        answer = response(refusal, self._destination.credentials.rule.provider, close=close)
         if request is not None and request.head.method == "HEAD":
             answer = answer[: answer.index(b"\r\n\r\n") + 4]
         self.transport.write(answer)
@@ -287,7 +289,7 @@ class Tunnel(Protocol):
         if self._state is _ANSWER and self._exchange is not None:
             self._exchange.silent()
         elif self._state is _BODY or (self._state is _HEAD and self._reader.begun):
-            self._unfinished(Refusal(408, "too-slow", "the request did not come in time"))
+            self._unfinished(RequestRefusal(408, "too-slow", "the request did not come in time"))
         elif self._state is _HEAD:
             self._close()
         else:

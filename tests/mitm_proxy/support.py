@@ -19,9 +19,9 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.home.settings import Provider
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
 from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
 from ironcurtain.mitm_proxy.recording import ModelTraffic
+from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import request

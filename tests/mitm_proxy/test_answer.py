@@ -13,7 +13,8 @@ from ironcurtain.errors import ProtocolViolation
 from ironcurtain.llm.model import Usage
 from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.providers.anthropic import ANTHROPIC
+from ironcurtain.providers.usage import UsageReader
 from ironcurtain.secrets.redaction import Secret
 
 KEY = "sk-ant-api03-CANARY/real+key-0123456789abcdefghijklmnopqrstuv"
@@ -22,7 +23,7 @@ STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encodi
 
 def answer(method: str = "POST", last: bool = False) -> Answer:
     """:returns: an answer that has not begun."""
-    return Answer(method, Scrubber(KeyForms(Secret(KEY))), UsageReader("anthropic"), last)
+    return Answer(method, Scrubber(KeyForms(Secret(KEY))), UsageReader(ANTHROPIC.count), last)
 
 
 def chunk(data: bytes) -> bytes:

@@ -11,14 +11,15 @@ from ironcurtain.mitm_proxy.answer import Answer
 from ironcurtain.mitm_proxy.exchange import Exchange, Outgoing
 from ironcurtain.mitm_proxy.judgement import Credentials
 from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.providers import provider_rules
 from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder, Troubles
-from ironcurtain.mitm_proxy.refusals import Refusal
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.tls import ServerSide
 from ironcurtain.mitm_proxy.upstream import Upstream
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.providers.anthropic import ANTHROPIC
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.rules import provider_rules
+from ironcurtain.providers.usage import UsageReader
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.messages import reply
 
@@ -40,7 +41,7 @@ class FakeClient:
     def over(self) -> None:
         self.told.append("over")
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RequestRefusal) -> None:
         self.told.append(refusal.code)
 
     def broken(self) -> None:
@@ -103,7 +104,7 @@ class ExchangeTests(SynchronousTestCase):
     def make(self, chunked: bool) -> Exchange:
         """:returns: an exchange that has not begun."""
         (rule,) = provider_rules({}, ["anthropic"])
-        answer = Answer("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader("anthropic"), False)
+        answer = Answer("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader(ANTHROPIC.count), False)
         key = Secret("the-real-key", "environment variable KEY")
         troubles = Troubles(rule.upstream_host, key.origin)
         destination = Destination(

@@ -6,7 +6,7 @@ from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.protocol import Factory
 
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.origin import Origin, OriginServer
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench

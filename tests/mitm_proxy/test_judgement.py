@@ -10,9 +10,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.settings import Provider
 from ironcurtain.mitm_proxy.judgement import Credentials, Forward, judge
-from ironcurtain.mitm_proxy.providers import provider_rules
 from ironcurtain.mitm_proxy.proxy import fake_key
-from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.agents import ALL, Sent, request
 
@@ -45,7 +45,7 @@ class Case(SynchronousTestCase):
         target: str = "/v1/messages",
         held: Credentials | None = None,
         without: str = "",
-    ) -> Forward | Refusal:
+    ) -> Forward | RequestRefusal:
         held = held or self.anthropic
         usual = [("host", held.rule.host), JSON, key_of(held, held.fake.reveal())]
         return judge(request(method, target, *(header for header in usual if header[0] != without), *more), held)
@@ -55,9 +55,9 @@ class Case(SynchronousTestCase):
         assert isinstance(answer, Forward), answer
         return answer
 
-    def refused(self, status: int, code: str, *more: tuple[str, str], **how: Any) -> Refusal:
+    def refused(self, status: int, code: str, *more: tuple[str, str], **how: Any) -> RequestRefusal:
         answer = self.ask(*more, **how)
-        assert isinstance(answer, Refusal), answer
+        assert isinstance(answer, RequestRefusal), answer
         self.assertEqual((answer.status, answer.code), (status, code))
         self.assertNotIn(REAL, repr(answer))
         return answer

@@ -12,8 +12,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.providers import provider_rules
 from ironcurtain.mitm_proxy.recording import ProviderTrouble, Troubles
+from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.origin import Origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench

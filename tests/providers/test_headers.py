@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.headers import Role, role
+from ironcurtain.providers.headers import Role, role
 from tests.mitm_proxy.agents import ALL
 
 

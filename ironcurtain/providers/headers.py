@@ -7,6 +7,8 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
+
 ROLES_KEPT: Final = 512
 """Most header names whose role is remembered; a client uses about thirty."""
 
@@ -65,13 +67,7 @@ _NAMED: Final = {
         "x-forwarded-proto",
         "x-real-ip",
     ),
-    Role.CREDENTIAL: (
-        "chatgpt-account-id",
-        "openai-organization",
-        "openai-project",
-        "x-gdata-key",
-        "x-goog-user-project",
-    ),
+    Role.CREDENTIAL: tuple(name for known in KNOWN_PROVIDERS.values() for name in known.other_credentials),
     Role.OVERRIDE: (
         "x-http-method",
         "x-http-method-override",
