@@ -8,7 +8,7 @@ from math import ceil
 from typing import Literal, Protocol
 
 from ironcurtain.errors import SessionError
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 CALL_SECONDS = 3600
 """Seconds that a tool call may take besides the wait for a person (the limit of a turn ends it earlier)."""
@@ -99,7 +99,7 @@ class Answer:
     """
 
     text: str
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
 class Adapter(Protocol):

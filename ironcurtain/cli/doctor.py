@@ -124,7 +124,7 @@ def _servers(where: Home) -> Iterator[Finding]:
 
 
 def _tools(where: Home) -> Iterator[Finding]:
-    from ironcurtain.mcp_proxy.pin_files import PinFiles
+    from ironcurtain.mcp_proxy.pins import PinFiles
 
     files, found = PinFiles(where.tool_definitions, time.time), 0
     for server in files.servers():

@@ -103,7 +103,7 @@ class _Serving:
     def _proxy(
         self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
     ) -> MitmProxy:
-        from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+        from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
         from ironcurtain.providers.keys import real_key
         from ironcurtain.providers.rules import provider_rules
 
@@ -117,7 +117,7 @@ class _Serving:
             authority=authority,
             audit=audit,
             redactor=redactor,
-            surroundings=Surroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            surroundings=MitmSurroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
             events=_heard,
             down=down,
         )

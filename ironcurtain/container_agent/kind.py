@@ -40,7 +40,7 @@ from ironcurtain.home.layout import SessionPaths, account_directory, private_dir
 from ironcurtain.home.settings import Provider, Settings
 from ironcurtain.identity import identify
 from ironcurtain.mitm_proxy.authority import Authority
-from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.providers.keys import DEFAULT_VARIABLES, real_key
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Secret
@@ -149,7 +149,9 @@ class ContainerKind:
             authority=authority,
             audit=core.audit,
             redactor=core.services.redactor,
-            surroundings=Surroundings(self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            surroundings=MitmSurroundings(
+                self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex
+            ),
             events=traffic.heard,
             exhausted=traffic.refusal,
             down=down,

@@ -12,17 +12,17 @@ import msgspec
 from ironcurtain.errors import SessionError
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm import prices
-from ironcurtain.llm.model import Usage as Tokens
+from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.mitm_proxy.recording import (
     USAGE_MEMBERS,
-    ModelRequest,
-    ModelResponse,
     ModelTraffic,
     ProviderTrouble,
+    ProxiedRequest,
+    ProxiedResponse,
 )
 from ironcurtain.session import events
 from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import Budget, Dimension, Limits
+from ironcurtain.session.budget import BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
 
 FAILED = 400
@@ -69,7 +69,7 @@ class Traffic:
         self._over = False
         self._log = log
         self._refusals: dict[tuple[str, str], int] = {}
-        self._budget = budget = Budget(Limits(**msgspec.structs.asdict(settings.budget)))
+        self._budget = budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))
         budget.used.update(
             {
                 Dimension.STEPS: spent.steps,
@@ -110,14 +110,14 @@ class Traffic:
 
     def heard(self, event: ModelTraffic) -> None:
         """A request was judged, or answered, or a provider fails."""
-        if isinstance(event, ModelResponse):
+        if isinstance(event, ProxiedResponse):
             self._answered(event)
         elif isinstance(event, ProviderTrouble):
             self._emit(events.Notice(text=event.text))
         elif event.decision != "allow":
             self._refused(event)
 
-    def _refused(self, event: ModelRequest) -> None:
+    def _refused(self, event: ProxiedRequest) -> None:
         kind, reason = (event.host, event.rule), event.reason or event.rule
         if kind not in self._refusals and len(self._refusals) > REFUSALS_TOLD:
             kind = ("other hosts", "")
@@ -127,7 +127,7 @@ class Traffic:
         elif str(times).strip("0") == "1":
             self._log("session", f"requests to {kind[0]} were refused {times} times so far: {reason}")
 
-    def _answered(self, event: ModelResponse) -> None:
+    def _answered(self, event: ProxiedResponse) -> None:
         if event.usage is None and (event.error or not 0 < event.status < FAILED):
             return
         self._tracked = self._tracked or event.usage is not None
@@ -140,12 +140,12 @@ class Traffic:
         return prices.cost(self._model, tokens, self._prices)
 
 
-def known_prices(settings: Settings) -> dict[str, prices.Price]:
+def known_prices(settings: Settings) -> dict[str, prices.TokenPrice]:
     """:returns: the prices that the settings add to the list."""
-    return {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+    return {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
 
 
-def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.Price]) -> Spent:
+def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.TokenPrice]) -> Spent:
     """
     :param records: of the session's audit log, which counts also what a crash interrupted.
     :param known: prices from the settings.

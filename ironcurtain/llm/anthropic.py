@@ -20,11 +20,11 @@ from ironcurtain.llm.model import (
     ProviderBlock,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolSpec,
     ToolStarted,
     ToolUse,
-    Usage,
     UsageSeen,
 )
 from ironcurtain.text.display import shorten
@@ -62,7 +62,7 @@ class _ErrorBody(msgspec.Struct):
 
 
 class AnthropicDialect:
-    """How :class:`~ironcurtain.llm.http_provider.HttpProvider` speaks to Anthropic."""
+    """How :class:`~ironcurtain.llm.http_provider.HttpModelClient` speaks to Anthropic."""
 
     name = ANTHROPIC
     default_url = "https://api.anthropic.com"
@@ -238,7 +238,7 @@ class AnthropicReply:
     """
 
     def __init__(self, limit: int = CONTENT_LIMIT) -> None:
-        self.usage = Usage()
+        self.usage = TokenUsage()
         self.shown = False
         self.reply: ModelReply | None = None
         self._model = ""
@@ -281,7 +281,7 @@ class AnthropicReply:
             return []
         # Numbers in message_delta are totals, not additions, and only those that changed need be there.
         before = self.usage
-        self.usage = Usage(
+        self.usage = TokenUsage(
             _told(usage.input_tokens, before.input_tokens),
             _told(usage.output_tokens, before.output_tokens),
             _told(usage.cache_read_input_tokens, before.cache_read_tokens),

@@ -9,9 +9,9 @@ import msgspec
 
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.http.head import Request, read_request
-from ironcurtain.mitm_proxy.answer import Answer
-from ironcurtain.mitm_proxy.exchange import Client, Exchange, Outgoing
-from ironcurtain.mitm_proxy.judgement import Forward, judge
+from ironcurtain.mitm_proxy.answer import AnswerRelay
+from ironcurtain.mitm_proxy.exchange import Exchange, ExchangeClient, Outgoing
+from ironcurtain.mitm_proxy.judgement import ForwardedRequest, judge
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.providers.provider import ModelProvider, RequestRefusal
@@ -53,7 +53,7 @@ def response(refusal: RequestRefusal, provider: ModelProvider, *, close: bool = 
     return "\r\n".join([*head, "", ""]).encode("ascii") + body
 
 
-class Admission:
+class RequestAdmission:
     """
     :param destination: the provider whose host the tunnel was asked for.
     :param name: the host that the client named in its TLS handshake.
@@ -63,7 +63,7 @@ class Admission:
         self._shared, self._destination, self._name = shared, destination, name
         self._scrubber = Scrubber(destination.key_forms)
 
-    def take(self, head: bytes) -> tuple[Request, Forward | RequestRefusal]:
+    def take(self, head: bytes) -> tuple[Request, ForwardedRequest | RequestRefusal]:
         """
         Read a request's head, and decide on it. The hosts named on the three layers must be one.
 
@@ -104,7 +104,7 @@ class Admission:
         return refusal
 
     def start(
-        self, client: Client, request: Request, forward: Forward, length: int | None
+        self, client: ExchangeClient, request: Request, forward: ForwardedRequest, length: int | None
     ) -> Exchange | RequestRefusal:
         """
         Record a request that may pass; from here on it is the exchange's.
@@ -125,10 +125,10 @@ class Admission:
         except AuditUnavailable:
             return UNRECORDED
         outgoing = Outgoing(request_id, forward.lines + _end(head.method, length), length is None)
-        answer = Answer(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
+        answer = AnswerRelay(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
         return Exchange(client, outgoing, answer, self._destination, self._shared.recorder)
 
-    def _judge(self, head: bytes) -> tuple[Request, Forward | RequestRefusal]:
+    def _judge(self, head: bytes) -> tuple[Request, ForwardedRequest | RequestRefusal]:
         request = read_request(head)
         return request, judge(request.head, self._destination.credentials)
 

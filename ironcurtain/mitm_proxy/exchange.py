@@ -10,15 +10,15 @@ from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.dialling import explain
-from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
+from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder
 from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.upstream import Upstream
 from ironcurtain.providers.provider import RequestRefusal
 
 
-class Client(typing.Protocol):
+class ExchangeClient(typing.Protocol):
     """The agent's side, as an exchange sees it."""
 
     choked: bool
@@ -27,7 +27,7 @@ class Client(typing.Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes of the answer."""
 
-    def hold(self, held: bool) -> None:
+    def pause(self, paused: bool) -> None:
         """Stop reading the body of the request, or go on."""
 
     def over(self) -> None:
@@ -60,7 +60,12 @@ class Exchange:
     """Get a connection, send the request, pass the answer on."""
 
     def __init__(
-        self, client: Client, outgoing: Outgoing, answer: Answer, destination: Destination, recorder: Recorder
+        self,
+        client: ExchangeClient,
+        outgoing: Outgoing,
+        answer: AnswerRelay,
+        destination: Destination,
+        recorder: Recorder,
     ) -> None:
         self._client, self._outgoing, self._answer, self._recorder = client, outgoing, answer, recorder
         self._rule, self._pool, self._troubles = destination.credentials.rule, destination.pool, destination.troubles
@@ -94,24 +99,24 @@ class Exchange:
         elif not self._asked:
             self._asked = True
             if not last:
-                self._client.hold(True)
+                self._client.pause(True)
             self._pool.take(self)
 
     def connected(self, upstream: Upstream) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.pool.Waiter`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.Waiter`."""
         self._upstream, upstream.user = upstream, self
         if self._client.choked:
             upstream.pause(True)
         self._flush(upstream)
         if not self._sent_all:
-            self._client.hold(False)
+            self._client.pause(False)
 
     def unreachable(self, reason: Failure) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.pool.Waiter`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.Waiter`."""
         self._failed(502, "provider-unreachable", explain(reason.value, self._rule.upstream_host))
 
     def upstream_data(self, data: bytes) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
         self.active = True
         try:
             out = self._answer.feed(data)
@@ -125,12 +130,12 @@ class Exchange:
             self._finish()
 
     def upstream_full(self, full: bool) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
         self.active = True
-        self._client.hold(full)
+        self._client.pause(full)
 
     def upstream_lost(self, reason: Failure) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
         self._upstream = None
         rest = self._answer.ended(reason.check(ConnectionDone) is not None)
         if rest is None:
@@ -197,7 +202,7 @@ class Exchange:
         answer, duration = self._answer, self._recorder.now() - self._began
         usage, estimated = answer.usage(self._size)
         self._recorder.response(
-            ModelResponse(
+            ProxiedResponse(
                 self._outgoing.request_id,
                 self._rule.name,
                 answer.status,

@@ -21,7 +21,7 @@ from urllib.parse import unquote_plus
 from ironcurtain.http.head import RequestHead
 from ironcurtain.providers import bodies
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find
-from ironcurtain.providers.headers import Role, names_credential, role
+from ironcurtain.providers.headers import HeaderRole, names_credential, role
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.providers.registry import is_inspected
 from ironcurtain.providers.rules import ProviderRule
@@ -61,7 +61,7 @@ HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 """Left out of the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
-_KEEP: Final = Role.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
+_KEEP: Final = HeaderRole.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
 
 _SHOWN = 100
 """Most characters of an agent's path in a reason."""
@@ -82,7 +82,7 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class Forward:
+class ForwardedRequest:
     """
     What to send to the provider.
 
@@ -115,7 +115,7 @@ class _Refused(Exception):
         self.refusal = RequestRefusal(status, code, reason)
 
 
-def judge(head: RequestHead, credentials: Credentials) -> Forward | RequestRefusal:
+def judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest | RequestRefusal:
     """
     Decide on one request; every request of a connection is judged anew.
 
@@ -127,7 +127,7 @@ def judge(head: RequestHead, credentials: Credentials) -> Forward | RequestRefus
         return refused.refusal
 
 
-def _judge(head: RequestHead, credentials: Credentials) -> Forward:
+def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     rule = credentials.rule
     path = _path(head)
     found = _sort(head.headers, rule.key_header)
@@ -143,7 +143,9 @@ def _judge(head: RequestHead, credentials: Credentials) -> Forward:
     if inspected:
         _check_content(found)
     query = f"?{head.query}" if head.query else ""
-    return Forward(endpoint, f"{rule.upstream_path}{path}{query}", _outgoing(found, rule, credentials.real), inspected)
+    return ForwardedRequest(
+        endpoint, f"{rule.upstream_path}{path}{query}", _outgoing(found, rule, credentials.real), inspected
+    )
 
 
 def _path(head: RequestHead) -> str:
@@ -174,21 +176,21 @@ def _sort(headers: tuple[tuple[str, str], ...], key_header: str) -> _Found:
             found.keys.append(value)
         elif (what := role(name)) is _KEEP:
             found.kept.append(header)
-        elif what is Role.CONTENT_TYPE:
+        elif what is HeaderRole.CONTENT_TYPE:
             found.content_types.append(value)
             found.kept.append(header)
-        elif what is Role.CONTENT_ENCODING:
+        elif what is HeaderRole.CONTENT_ENCODING:
             found.codings.append(value)
             found.kept.append(header)
-        elif what is Role.HOST:
+        elif what is HeaderRole.HOST:
             found.hosts.append(value)
-        elif what is Role.CREDENTIAL:
+        elif what is HeaderRole.CREDENTIAL:
             found.other_credential = name
-        elif what is Role.OVERRIDE:
+        elif what is HeaderRole.OVERRIDE:
             raise _Refused(400, "method-override", f"the header {name} makes a request mean another one: leave it out")
-        elif what is Role.CONNECTION:
+        elif what is HeaderRole.CONNECTION:
             connection += (word.strip().lower() for word in value.split(","))
-        elif what is Role.UPGRADE:
+        elif what is HeaderRole.UPGRADE:
             raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
     if "upgrade" in connection:
         raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")

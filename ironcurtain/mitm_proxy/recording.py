@@ -12,12 +12,12 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 # These two are made for each request, and a frozen dataclass takes six times as long to make as a named tuple.
 
 
-class ModelRequest(NamedTuple):
+class ProxiedRequest(NamedTuple):
     """
     A request was judged and recorded.
 
@@ -38,7 +38,7 @@ class ModelRequest(NamedTuple):
     reason: str
 
 
-class ModelResponse(NamedTuple):
+class ProxiedResponse(NamedTuple):
     """
     A request that was allowed is over.
 
@@ -56,7 +56,7 @@ class ModelResponse(NamedTuple):
     status: int
     duration: float
     size: int
-    usage: Usage | None
+    usage: TokenUsage | None
     estimated: bool
     model: str
     error: str
@@ -120,10 +120,10 @@ class Troubles:
 USAGE_MEMBERS = ("input", "output", "cacheRead", "cacheWrite")
 """
 The members of ``usage`` in a record of kind ``model-response``, in the order of the fields of
-:class:`~ironcurtain.llm.model.Usage`. The redactor looks closely, and slowly, at whatever has the word token in it.
+:class:`~ironcurtain.llm.model.TokenUsage`. The redactor looks closely, and slowly, at names with the word token.
 """
 
-ModelTraffic = ModelRequest | ModelResponse | ProviderTrouble
+ModelTraffic = ProxiedRequest | ProxiedResponse | ProviderTrouble
 
 
 class Recorder:
@@ -163,7 +163,9 @@ class Recorder:
         :returns: its id.
         :raises AuditUnavailable: it could not be recorded: then it must not happen.
         """
-        request = ModelRequest(f"{self._id}-{next(self._count)}", provider, host, method, path, decision, rule, reason)
+        request = ProxiedRequest(
+            f"{self._id}-{next(self._count)}", provider, host, method, path, decision, rule, reason
+        )
         self._audit.append(
             "model-request",
             requestId=request.request_id,
@@ -179,7 +181,7 @@ class Recorder:
         self._events(request)
         return request.request_id
 
-    def response(self, response: ModelResponse) -> None:
+    def response(self, response: ProxiedResponse) -> None:
         """Record what came of a request. If that fails, the audit log says so, and no further request is made."""
         try:
             self._audit.append("model-response", **_fields(response))
@@ -196,7 +198,7 @@ class Recorder:
         return self._clock.seconds()
 
 
-def _fields(response: ModelResponse) -> dict[str, Any]:
+def _fields(response: ProxiedResponse) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "requestId": response.request_id,
         "status": response.status,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.bodies import kinds, never, not_of_type, quote
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
 
@@ -55,7 +55,7 @@ class _Answer(_Message):
 _answers = msgspec.json.Decoder(_Answer)
 
 
-def _count(data: bytes | memoryview, before: Usage) -> CountedTokens:
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
     # A stream counts the prompt at its start, in `message`, and everything at its end.
     answer = _answers.decode(data)
     found = CountedTokens("", None, False)
@@ -67,8 +67,8 @@ def _count(data: bytes | memoryview, before: Usage) -> CountedTokens:
     return found
 
 
-def _usage(counts: _Counts, before: Usage) -> Usage:
-    return Usage(
+def _usage(counts: _Counts, before: TokenUsage) -> TokenUsage:
+    return TokenUsage(
         _latest(counts.input_tokens, before.input_tokens),
         _latest(counts.output_tokens, before.output_tokens),
         _latest(counts.cache_read_input_tokens, before.cache_read_tokens),

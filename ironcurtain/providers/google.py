@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.bodies import cut, never
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount, fold
 
@@ -73,11 +73,11 @@ class _Answer(msgspec.Struct, rename="camel"):
 _answers = msgspec.json.Decoder(_Answer)
 
 
-def _count(data: bytes | memoryview, before: Usage) -> CountedTokens:
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
     answer = _answers.decode(data)
     if (counts := answer.usage_metadata) is None:
         return CountedTokens("", None, False)
-    usage = Usage(
+    usage = TokenUsage(
         max(0, counts.prompt_token_count - counts.cached_content_token_count) + counts.tool_use_prompt_token_count,
         counts.candidates_token_count + counts.thoughts_token_count,
         counts.cached_content_token_count,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.bodies import cut, kinds, never, not_of_type, only_data
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
 
@@ -83,7 +83,7 @@ class _Answer(_Response):
 _answers = msgspec.json.Decoder(_Answer)
 
 
-def _count(data: bytes | memoryview, before: Usage) -> CountedTokens:
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
     answer = _answers.decode(data)
     model, usage = "", None
     for part in (answer.response, answer):
@@ -93,14 +93,14 @@ def _count(data: bytes | memoryview, before: Usage) -> CountedTokens:
     return CountedTokens(model, usage, usage is not None)
 
 
-def _usage(counts: _Counts) -> Usage:
+def _usage(counts: _Counts) -> TokenUsage:
     """The prompt's tokens include the cached ones."""
     if counts.prompt_tokens is not None:
         prompt, output, details = counts.prompt_tokens, counts.completion_tokens, counts.prompt_tokens_details
     else:
         prompt, output, details = counts.input_tokens or 0, counts.output_tokens, counts.input_tokens_details
     cached = (details.cached_tokens or 0) if details else 0
-    return Usage(max(0, prompt - cached), output or 0, cached)
+    return TokenUsage(max(0, prompt - cached), output or 0, cached)
 
 
 def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 KEY_LIMIT: Final = 64
 """Keys of a body's objects with more characters are none that matter here."""
@@ -75,11 +75,11 @@ class CountedTokens(NamedTuple):
     """
 
     model: str
-    usage: Usage | None
+    usage: TokenUsage | None
     complete: bool
 
 
-Count = Callable[[bytes | memoryview, Usage], CountedTokens]
+Count = Callable[[bytes | memoryview, TokenUsage], CountedTokens]
 """Reads the tokens out of one JSON text; gets what was counted before."""
 
 

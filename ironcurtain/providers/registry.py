@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.bodies import is_json
 from ironcurtain.providers.endpoints import Endpoint
@@ -36,7 +36,7 @@ class _Answer(msgspec.Struct, rename={"google": "usageMetadata", "openai": "resp
 _answers = msgspec.json.Decoder(_Answer)
 
 
-def _count(data: bytes | memoryview, before: Usage) -> CountedTokens:
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
     """Whose shapes a provider uses of which nothing is known shows in its answers."""
     answer = _answers.decode(data)
     counts = answer.usage or _Counts()

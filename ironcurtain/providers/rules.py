@@ -16,7 +16,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import BASE_URL, Provider, is_base_url
 from ironcurtain.home.structured import wrong
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
-from ironcurtain.providers.headers import Role, role
+from ironcurtain.providers.headers import HeaderRole, role
 from ironcurtain.providers.provider import ModelProvider
 from ironcurtain.providers.registry import KNOWN_PROVIDERS, shaped_like
 
@@ -158,7 +158,7 @@ class _Reader:
 
     def _key_header(self, name: str) -> str:
         # A header that no credential may stand in, or that is made anew, cannot carry one.
-        if not _HEADER.fullmatch(name) or role(name) not in (Role.KEEP, Role.CREDENTIAL):
+        if not _HEADER.fullmatch(name) or role(name) not in (HeaderRole.KEEP, HeaderRole.CREDENTIAL):
             raise self._wrong("key.header", f"{name!r} is no header that can carry a key")
         return name
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.provider import Count
 
 HELD_LIMIT: Final = 4 * 1024 * 1024
@@ -24,7 +24,7 @@ BYTES_A_TOKEN: Final = 16
 PROMPT_BYTES_A_TOKEN: Final = 4
 """Bytes of a request for each token of a prompt (the usual rule of thumb for English)."""
 
-_NOTHING: Final = Usage()
+_NOTHING: Final = TokenUsage()
 _texts = msgspec.json.Decoder(list[msgspec.Raw])
 _MARK: Final = b'"usage'
 
@@ -41,7 +41,7 @@ class UsageReader:
 
     def __init__(self, count: Count) -> None:
         self._count, self.model = count, ""
-        self._usage: Usage | None = None
+        self._usage: TokenUsage | None = None
         self._complete = False
         self._is_json: bool | None = None
         self._held: list[bytes] = []
@@ -49,24 +49,24 @@ class UsageReader:
         self._passing = False
 
     @property
-    def usage(self) -> Usage | None:
-        """What the provider counted so far; ``None`` if it told nothing."""
+    def usage(self) -> TokenUsage | None:
+        """What the provider counted so far; ``None`` if it counted nothing."""
         if self._is_json and self._held:
             self._read_whole()
         return self._usage
 
-    def estimate(self, request_size: int) -> Usage:
+    def estimate(self, request_size: int) -> TokenUsage:
         """
         What an answer cost that may have been broken off, since most providers count only at its end.
 
         :param request_size: bytes of the request's body.
         :returns: the provider's counts if they are of the whole answer, else roughly what was used.
         """
-        told = self.usage
-        if told is not None and self._complete:
-            return told
-        told = told or Usage(input_tokens=request_size // PROMPT_BYTES_A_TOKEN)
-        return msgspec.structs.replace(told, output_tokens=max(told.output_tokens, self._size // BYTES_A_TOKEN))
+        counted = self.usage
+        if counted is not None and self._complete:
+            return counted
+        counted = counted or TokenUsage(input_tokens=request_size // PROMPT_BYTES_A_TOKEN)
+        return msgspec.structs.replace(counted, output_tokens=max(counted.output_tokens, self._size // BYTES_A_TOKEN))
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the body, which must not be compressed."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ironcurtain.errors import SessionError
-from ironcurtain.llm.model import Usage as Tokens
+from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.session import events
-from ironcurtain.session.budget import Budget, Dimension, Notice
+from ironcurtain.session.budget import BudgetMeter, BudgetNotice, Dimension
 from ironcurtain.session.model import Usage
 
 
@@ -21,7 +21,7 @@ class Accounting:
 
     def __init__(
         self,
-        budget: Budget,
+        budget: BudgetMeter,
         cost_of: Callable[[Tokens], float | None],
         emit: Callable[[events.SessionEvent], None],
         seconds: Callable[[], float],
@@ -76,7 +76,7 @@ class Accounting:
         self._counted = now
 
     def _spend(self, dimension: Dimension, amount: float) -> None:
-        notice: Notice | None = self._budget.spend(dimension, amount)
+        notice: BudgetNotice | None = self._budget.spend(dimension, amount)
         if notice is not None:
             kind = events.BudgetExhausted if notice.exhausted else events.BudgetWarning
             self._emit(kind(message=str(notice)))

@@ -23,7 +23,7 @@ class Dimension(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BudgetLimits:
     """
     Limits of one session; ``None`` is no limit.
 
@@ -45,7 +45,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class BudgetNotice:
     """:param exhausted: the limit is reached; ``False``: only the warning."""
 
     dimension: Dimension
@@ -59,14 +59,14 @@ class Notice:
 
 
 @dataclass(slots=True)
-class Budget:
+class BudgetMeter:
     """One session's account."""
 
-    limits: Limits
+    limits: BudgetLimits
     used: dict[Dimension, float] = field(default_factory=lambda: dict.fromkeys(Dimension, 0.0))
     _told: set[tuple[Dimension, bool]] = field(default_factory=set)
 
-    def spend(self, dimension: Dimension, amount: float) -> Notice | None:
+    def spend(self, dimension: Dimension, amount: float) -> BudgetNotice | None:
         """
         Count what was used.
 
@@ -82,13 +82,13 @@ class Budget:
         if used < limit * WARN_AT or (dimension, exhausted) in self._told:
             return None
         self._told.add((dimension, exhausted))
-        return Notice(dimension, used, limit, exhausted)
+        return BudgetNotice(dimension, used, limit, exhausted)
 
     @property
-    def exhausted(self) -> Notice | None:
+    def exhausted(self) -> BudgetNotice | None:
         """The first dimension whose limit is reached, if one is."""
         for dimension, used in self.used.items():
             limit = self.limits.of(dimension)
             if limit is not None and used >= limit:
-                return Notice(dimension, used, limit, True)
+                return BudgetNotice(dimension, used, limit, True)
         return None

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from ironcurtain.errors import IronCurtainError, NotFound, SessionError, UsageError
 from ironcurtain.home.numbers import Counter
 from ironcurtain.session.model import SessionInfo, SessionRequest
-from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.resume import check_repository, closed_session, continued
 from ironcurtain.session.session import Session
 from ironcurtain.session.slots import Slot
@@ -36,7 +36,10 @@ class SessionManager:
     log = Logger()
 
     def __init__(
-        self, kinds: Mapping[str, Kind[Any]], services: Services, check_workspace: Callable[[SessionRequest], Path]
+        self,
+        kinds: Mapping[str, SessionKind[Any]],
+        services: Services,
+        check_workspace: Callable[[SessionRequest], Path],
     ) -> None:
         self._kinds, self.services, self._check_workspace = kinds, services, check_workspace
         self._sessions: dict[int, Session] = {}
@@ -100,7 +103,7 @@ class SessionManager:
         if self._stopping:
             raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
 
-    def _slot(self, kind: Kind[Any]) -> Slot:
+    def _slot(self, kind: SessionKind[Any]) -> Slot:
         slot = Slot(self.services.home.slots, uuid.uuid4().hex)
         if kind.in_container:
             self._prepare_home()

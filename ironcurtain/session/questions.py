@@ -13,7 +13,7 @@ ARGUMENTS_LIMIT = 16 * 1024
 _encoder = msgspec.json.Encoder()
 
 
-def told(change: Change) -> events.SessionEvent:
+def escalation_event(change: Change) -> events.SessionEvent:
     """:returns: the event for a change in the queue of escalations."""
     if isinstance(change, Revoked):
         permission = change.permission

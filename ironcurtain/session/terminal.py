@@ -10,7 +10,7 @@ from ironcurtain.errors import NotAllowed, NotFound
 from ironcurtain.home.layout import private_directory
 from ironcurtain.session import events
 from ironcurtain.session.model import Ticket
-from ironcurtain.session.parts import Core, Listener
+from ironcurtain.session.parts import Core, SessionListener
 from ironcurtain.session.words import request_line, unasked
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
@@ -113,7 +113,7 @@ class SharedTerminal:
         self._core, self._hub = core, hub
         self._tickets = Tickets(core.services.clock.seconds)
         self._run = core.services.home.session_run(core.id)
-        self._listener: Listener | None = None
+        self._listener: SessionListener | None = None
 
     async def start(self) -> None:
         """Let viewers of other processes in."""

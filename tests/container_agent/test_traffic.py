@@ -9,17 +9,17 @@ from ironcurtain.audit.chain import timestamp
 from ironcurtain.container_agent.traffic import REFUSALS_TOLD, Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
 from ironcurtain.home.settings import Budget, Price, Settings
-from ironcurtain.llm.model import Usage as Tokens
-from ironcurtain.mitm_proxy.recording import ModelRequest, ModelResponse, ProviderTrouble
+from ironcurtain.llm.model import TokenUsage as Tokens
+from ironcurtain.mitm_proxy.recording import ProviderTrouble, ProxiedRequest, ProxiedResponse
 from ironcurtain.session import events
 
 PRICED = Settings(prices={"m": Price(input=1_000_000.0, output=0.0)})
 """A model of which each token that it reads costs a dollar."""
 
 
-def response(tokens: Tokens | None, status: int = 200, model: str = "m", error: str = "") -> ModelResponse:
+def response(tokens: Tokens | None, status: int = 200, model: str = "m", error: str = "") -> ProxiedResponse:
     """:returns: the end of a request."""
-    return ModelResponse("r", "anthropic", status, 0.1, 10, tokens, False, model, error)
+    return ProxiedResponse("r", "anthropic", status, 0.1, 10, tokens, False, model, error)
 
 
 class TrafficTests(SynchronousTestCase):
@@ -66,18 +66,18 @@ class TrafficTests(SynchronousTestCase):
 
     def test_what_was_not_let_through_is_told(self) -> None:
         traffic = self.traffic()
-        traffic.heard(ModelRequest("r", "", "evil.test", "GET", "/x", "deny", "host-not-allowed", "no such host"))
-        traffic.heard(ModelRequest("r", "anthropic", "h", "POST", "/v1/messages", "allow", "rule", ""))
+        traffic.heard(ProxiedRequest("r", "", "evil.test", "GET", "/x", "deny", "host-not-allowed", "no such host"))
+        traffic.heard(ProxiedRequest("r", "anthropic", "h", "POST", "/v1/messages", "allow", "rule", ""))
         wanted = events.RequestRefused(host="evil.test", method="GET", path="/x", reason="no such host")
         self.assertEqual(self.events, [wanted])
 
     def test_each_refused_host_is_told_of_once_and_counted_in_the_log(self) -> None:
         traffic = self.traffic()
-        refused = [ModelRequest("r", "", "t.test", "CONNECT", "t.test:443", "deny", "host-not-allowed", "no")] * 100
+        refused = [ProxiedRequest("r", "", "t.test", "CONNECT", "t.test:443", "deny", "host-not-allowed", "no")] * 100
         for event in refused:
             traffic.heard(event)
-        traffic.heard(ModelRequest("r", "", "u.test", "CONNECT", "u.test:443", "deny", "host-not-allowed", "no"))
-        traffic.heard(ModelRequest("r", "", "t.test", "POST", "/x", "deny", "provider-acts", "no search"))
+        traffic.heard(ProxiedRequest("r", "", "u.test", "CONNECT", "u.test:443", "deny", "host-not-allowed", "no"))
+        traffic.heard(ProxiedRequest("r", "", "t.test", "POST", "/x", "deny", "provider-acts", "no search"))
         told = [(event.host, event.reason) for event in self.events if isinstance(event, events.RequestRefused)]
         self.assertEqual(told, [("t.test", "no"), ("u.test", "no"), ("t.test", "no search")])
         self.assertEqual(
@@ -87,7 +87,7 @@ class TrafficTests(SynchronousTestCase):
     def test_refusals_are_not_told_without_end(self) -> None:
         traffic = self.traffic()
         for number in range(1000):
-            traffic.heard(ModelRequest("r", "", f"h{number}", "CONNECT", "", "deny", "host-not-allowed", "no"))
+            traffic.heard(ProxiedRequest("r", "", f"h{number}", "CONNECT", "", "deny", "host-not-allowed", "no"))
         self.assertEqual(len(self.events), REFUSALS_TOLD + 2)
         self.assertEqual([line[:27] for line in self.logged], ["requests to other hosts wer"] * 2)
 

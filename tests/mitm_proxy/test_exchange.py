@@ -7,15 +7,14 @@ from typing import Any, cast
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.exchange import Exchange, Outgoing
 from ironcurtain.mitm_proxy.judgement import Credentials
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder, Troubles
+from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
 from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.tls import ServerSide
-from ironcurtain.mitm_proxy.upstream import Upstream
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamPool
 from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.providers.rules import provider_rules
@@ -35,8 +34,8 @@ class FakeClient:
     def write(self, data: bytes) -> None:
         self.got += data
 
-    def hold(self, held: bool) -> None:
-        self.told.append("hold" if held else "go on")
+    def pause(self, paused: bool) -> None:
+        self.told.append("pause" if paused else "go on")
 
     def over(self) -> None:
         self.told.append("over")
@@ -87,12 +86,12 @@ class FakeRecorder:
     """Keeps what came of requests."""
 
     def __init__(self) -> None:
-        self.responses: list[ModelResponse] = []
+        self.responses: list[ProxiedResponse] = []
 
     def now(self) -> float:
         return Clock().seconds()
 
-    def response(self, response: ModelResponse) -> None:
+    def response(self, response: ProxiedResponse) -> None:
         self.responses.append(response)
 
 
@@ -104,13 +103,13 @@ class ExchangeTests(SynchronousTestCase):
     def make(self, chunked: bool) -> Exchange:
         """:returns: an exchange that has not begun."""
         (rule,) = provider_rules({}, ["anthropic"])
-        answer = Answer("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader(ANTHROPIC.count), False)
+        answer = AnswerRelay("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader(ANTHROPIC.count), False)
         key = Secret("the-real-key", "environment variable KEY")
         troubles = Troubles(rule.upstream_host, key.origin)
         destination = Destination(
             Credentials(rule, Secret("fake"), key),
             cast(ServerSide, None),
-            cast(Pool, self.pool),
+            cast(UpstreamPool, self.pool),
             KeyForms(key),
             troubles,
         )
@@ -140,11 +139,11 @@ class ExchangeTests(SynchronousTestCase):
     def test_a_body_waits_for_the_connection(self) -> None:
         exchange = self.make(chunked=True)
         exchange.send(b"one", False)
-        self.assertEqual(self.client.told, ["hold"])
+        self.assertEqual(self.client.told, ["pause"])
         exchange.send(b"two", False)
         self.assertEqual(self.pool.waiting, [exchange], "it asks once")
         self.connect()
-        self.assertEqual(self.client.told, ["hold", "go on"])
+        self.assertEqual(self.client.told, ["pause", "go on"])
         exchange.send(b"", True)
         self.assertEqual(self.upstream.sent, b"HEAD 3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
 

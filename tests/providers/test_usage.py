@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.anthropic import ANTHROPIC
 from ironcurtain.providers.google import GOOGLE
 from ironcurtain.providers.openai import OPENAI
@@ -88,11 +88,11 @@ GEMINI_LAST = {
 }
 GEMINI = sse(GEMINI_FIRST, GEMINI_LAST, end="\r\n")
 
-STREAMS: tuple[tuple[ModelProvider, bytes, Usage, str], ...] = (
-    (ANTHROPIC, MESSAGES, Usage(20, 500, 4000, 300), "claude-opus-5-5"),
-    (OPENAI, RESPONSES, Usage(100, 70, 900), "gpt-6.1-sol"),
-    (OPENAI, CHAT, Usage(20, 4, 10), "gpt-4.1"),
-    (GOOGLE, GEMINI, Usage(47, 80, 60), "gemini-3.1-pro"),
+STREAMS: tuple[tuple[ModelProvider, bytes, TokenUsage, str], ...] = (
+    (ANTHROPIC, MESSAGES, TokenUsage(20, 500, 4000, 300), "claude-opus-5-5"),
+    (OPENAI, RESPONSES, TokenUsage(100, 70, 900), "gpt-6.1-sol"),
+    (OPENAI, CHAT, TokenUsage(20, 4, 10), "gpt-4.1"),
+    (GOOGLE, GEMINI, TokenUsage(47, 80, 60), "gemini-3.1-pro"),
 )
 
 
@@ -106,7 +106,7 @@ def read(provider: ModelProvider, data: bytes, size: int = 1 << 30) -> UsageRead
 class StreamTests(SynchronousTestCase):
     @given(st.sampled_from(STREAMS), st.integers(1, 300))
     def test_any_slicing_gives_the_providers_counts(
-        self, stream: tuple[ModelProvider, bytes, Usage, str], size: int
+        self, stream: tuple[ModelProvider, bytes, TokenUsage, str], size: int
     ) -> None:
         provider, data, usage, model = stream
         reader = read(provider, data, size)
@@ -129,7 +129,7 @@ class StreamTests(SynchronousTestCase):
         reader = UsageReader(ANTHROPIC.count)
         self.assertIsNone(reader.usage)
         reader.feed(sse(MESSAGES_START))
-        self.assertEqual(reader.usage, Usage(20, 1, 4000, 300))
+        self.assertEqual(reader.usage, TokenUsage(20, 1, 4000, 300))
 
     def test_an_unfinished_line_does_not_count(self) -> None:
         self.assertIsNone(read(OPENAI, CHAT[: CHAT.index(b"\n\ndata: [DONE]")]).usage)
@@ -139,7 +139,7 @@ class StreamTests(SynchronousTestCase):
             reader = read(ANTHROPIC, b"data: " + b"x" * (HELD_LIMIT + 1), size)
             for line in (b'"usage"\n' + MESSAGES).splitlines(True):
                 reader.feed(line)
-            self.assertEqual(reader.usage, Usage(20, 500, 4000, 300))
+            self.assertEqual(reader.usage, TokenUsage(20, 500, 4000, 300))
 
     def test_an_endless_line_takes_bounded_memory(self) -> None:
         reader = UsageReader(ANTHROPIC.count)
@@ -168,10 +168,10 @@ class JsonTests(SynchronousTestCase):
         message = {"type": "message", "model": "claude", "content": [{"type": "tool_use", "input": LIE}]}
         counts = {"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": None}
         reader = self.read(ANTHROPIC, {**message, "usage": counts})
-        self.assertEqual((reader.usage, reader.model), (Usage(3, 4), "claude"))
-        self.assertEqual(self.read(OPENAI, {"output": [LIE], "usage": RESPONSES_USAGE}).usage, Usage(100, 70, 900))
-        self.assertEqual(self.read(GOOGLE, GEMINI_LAST).usage, Usage(47, 80, 60))
-        self.assertEqual(self.read(GOOGLE, [GEMINI_FIRST, GEMINI_LAST]).usage, Usage(47, 80, 60))
+        self.assertEqual((reader.usage, reader.model), (TokenUsage(3, 4), "claude"))
+        self.assertEqual(self.read(OPENAI, {"output": [LIE], "usage": RESPONSES_USAGE}).usage, TokenUsage(100, 70, 900))
+        self.assertEqual(self.read(GOOGLE, GEMINI_LAST).usage, TokenUsage(47, 80, 60))
+        self.assertEqual(self.read(GOOGLE, [GEMINI_FIRST, GEMINI_LAST]).usage, TokenUsage(47, 80, 60))
 
     def test_words_of_the_model_alone_are_no_counts(self) -> None:
         self.assertIsNone(self.read(ANTHROPIC, {"content": [{"type": "tool_use", "input": LIE}]}).usage)
@@ -182,7 +182,7 @@ class JsonTests(SynchronousTestCase):
         reader.feed(data[:-1])
         self.assertIsNone(reader.usage)
         reader.feed(data[-1:])
-        self.assertEqual((reader.usage, reader.usage), (Usage(3, 4), Usage(3, 4)))
+        self.assertEqual((reader.usage, reader.usage), (TokenUsage(3, 4), TokenUsage(3, 4)))
 
     def test_errors_and_other_answers_have_none(self) -> None:
         for body in (b"", b"<html>", b'{"error": {"message": "usage"}}', b"[1, 2]", b"{" * 100_000, b'{"usage": 5}'):
@@ -201,7 +201,7 @@ class EstimateTests(SynchronousTestCase):
         self.assertGreater(estimate.output_tokens, 500)
 
     def test_where_the_prompt_was_not_counted_its_size_is(self) -> None:
-        self.assertEqual(read(OPENAI, b"").estimate(40_000), Usage(10_000))
+        self.assertEqual(read(OPENAI, b"").estimate(40_000), TokenUsage(10_000))
 
     def test_it_is_never_below_what_the_provider_told(self) -> None:
         start = {"type": "message_start", "message": {"usage": {"input_tokens": 1, "output_tokens": 9999}}}

@@ -14,7 +14,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.session.parts import Kind
+from ironcurtain.session.parts import SessionKind
 from ironcurtain.session.session import Session
 from ironcurtain.session.terminal import MOST, TICKET_SECONDS, Tickets
 from ironcurtain.terminal.hub import Hub
@@ -109,7 +109,7 @@ class StateTests(TerminalTestCase):
 
     def test_a_kind_without_a_screen_is_refused_before_anything_is_made(self) -> None:
         world = World(scratch(self))
-        kind = Kind("plain", world._make_tools, world._make_agent)
+        kind = SessionKind("plain", world._make_tools, world._make_agent)
         manager = SessionManager({"plain": kind}, world.services, lambda request: request.workspace or Path())
         created = Deferred.fromCoroutine(manager.create(request(terminal=(80, 24))))
         error = self.failureResultOf(created, UsageError).value
