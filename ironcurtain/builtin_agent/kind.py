@@ -24,8 +24,7 @@ from ironcurtain.policy.pathmap import AGENT_WORKSPACE
 from ironcurtain.providers.keys import real_key
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import BudgetLimits, BudgetMeter, Dimension
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.parts import Core
 

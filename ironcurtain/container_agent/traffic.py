@@ -21,8 +21,7 @@ from ironcurtain.mitm_proxy.recording import (
     ProxiedResponse,
 )
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import BudgetLimits, BudgetMeter, Dimension
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
 
 FAILED = 400

@@ -14,8 +14,8 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.files.removal import remove
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
+from ironcurtain.session.manager import Slot
 from ironcurtain.session.parts import Core, SessionAgent, SessionKind
-from ironcurtain.session.slots import Slot
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.model import Mode as ViewerMode

@@ -16,9 +16,9 @@ from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured
 from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Project, SessionKind, Tools
+from ironcurtain.session.workspace import git_identity
 
 NAME = "loop"
 

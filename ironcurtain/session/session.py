@@ -25,12 +25,11 @@ from ironcurtain.home.registry import label
 from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
-from ironcurtain.session.entry import Registration, close_audit, entry, open_audit
+from ironcurtain.session.events import escalation_event
 from ironcurtain.session.history import History
-from ironcurtain.session.log import SessionLog
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
 from ironcurtain.session.parts import Core, Project, Services, SessionAgent, SessionKind, Tools
-from ironcurtain.session.questions import escalation_event
+from ironcurtain.session.records import Registration, SessionLog, close_audit, entry, open_audit
 from ironcurtain.session.resume import take_lock
 from ironcurtain.session.terminal import SharedTerminal
 from ironcurtain.session.words import describe

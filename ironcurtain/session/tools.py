@@ -31,8 +31,8 @@ from ironcurtain.policy.protected import always_protected
 from ironcurtain.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
-from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.parts import Core
+from ironcurtain.session.workspace import git_identity
 
 ARGUMENTS_SHOWN = 200
 """Most characters of a call's arguments in an event."""

@@ -28,8 +28,7 @@ from ironcurtain.llm.model import (
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import BudgetLimits, BudgetMeter
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import Reply, Turn, Usage
 
 RUN = ToolUse("t1", "execute_code", {"code": "print(1)"})

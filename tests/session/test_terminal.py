@@ -150,12 +150,12 @@ class AttachTests(TerminalTestCase):
 class JoinTests(TerminalTestCase):
     def test_who_joins_a_conversation_is_on_record(self) -> None:
         plain = self.start()
-        plain.held = True
+        plain.ends_with_owner = True
         plain.join("local:bob")
         records = map(json.loads, plain.paths.audit.read_text().splitlines())
         attached = [(r["by"], r["mode"]) for r in records if r["kind"] == "attach"]
         self.assertEqual(attached, [("local:bob", "drive")])
-        self.assertFalse(plain.held)
+        self.assertFalse(plain.ends_with_owner)
 
     def test_not_where_there_is_a_terminal_or_nothing_any_more(self) -> None:
         with self.assertRaisesRegex(SessionError, "has a terminal, and no conversation"):
