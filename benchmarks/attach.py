@@ -103,7 +103,7 @@ def serve(home: Path, container: str) -> None:
     from ironcurtain.container.terminal import ContainerTerminal
     from ironcurtain.home.layout import find_home
     from ironcurtain.operations import Principal
-    from ironcurtain.session.recording import RecordingFile
+    from ironcurtain.session.terminal import RecordingFile
     from ironcurtain.ssh.attaching import Attaching
     from ironcurtain.ssh.channel import Program, SessionChannel
     from ironcurtain.ssh.service import SshService

@@ -41,7 +41,7 @@ from ironcurtain.services.systemd import Systemd
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Ticket, Usage
-from ironcurtain.session.parts import Agent, Core, Kind, Services
+from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
@@ -245,7 +245,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
     return OwnPrograms(console, attaching.attach, source, lambda name: session_directory(home, name), time.time)
 
 
-class Kinds(Mapping[str, Kind[Any]]):
+class Kinds(Mapping[str, SessionKind[Any]]):
     """
     The table of kinds: our own two, and one for each agent that runs in a container.
 
@@ -257,11 +257,11 @@ class Kinds(Mapping[str, Kind[Any]]):
     def __init__(self, services: Services, reactor: Any, environ: Mapping[str, str]) -> None:
         self.services, self._reactor, self._environ = services, reactor, environ
         self._own = {
-            "builtin": Kind("builtin", self._tools, self._builtin, self._project),
-            "mcp-proxy": Kind("mcp-proxy", self._tools, Outsiders, check_remote=Outsiders.check_remote),
+            "builtin": SessionKind("builtin", self._tools, self._builtin, self._project),
+            "mcp-proxy": SessionKind("mcp-proxy", self._tools, Outsiders, check_remote=Outsiders.check_remote),
         }
 
-    def __getitem__(self, name: str) -> Kind[Any]:
+    def __getitem__(self, name: str) -> SessionKind[Any]:
         if name in self._own:
             return self._own[name]
         if name == "loop":
@@ -281,7 +281,7 @@ class Kinds(Mapping[str, Kind[Any]]):
             self._environ,
             self._screens,
         )
-        return Kind(
+        return SessionKind(
             name,
             made.make_tools,
             made.make_agent,
@@ -325,7 +325,7 @@ class Kinds(Mapping[str, Kind[Any]]):
     def _tools(self, core: Core) -> McpProxy:
         return make_proxy(core, self._reactor, self._environ)
 
-    def _builtin(self, core: Core, proxy: McpProxy) -> Agent:
+    def _builtin(self, core: Core, proxy: McpProxy) -> SessionAgent:
         interpreters = MontyInterpreters(self._reactor, account=core.switched)
         return make_builtin_agent(core, proxy, self._reactor, self._environ, interpreters)
 

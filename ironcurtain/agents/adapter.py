@@ -10,7 +10,8 @@ from math import ceil
 from typing import Any, Literal, Protocol
 
 from ironcurtain.errors import SessionError, UsageError
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
 
 CALL_SECONDS = 3600
 """Seconds that a tool call may take besides the wait for a person (the limit of a turn ends it earlier)."""
@@ -101,7 +102,7 @@ class Answer:
     """
 
     text: str
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
 class Adapter(Protocol):
@@ -178,12 +179,6 @@ def toml_string(text: str) -> str:
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
 """Where most agents look for each provider's key."""
 
-_FAMILIES = (
-    (re.compile(r"claude"), "anthropic"),
-    (re.compile(r"gpt|chatgpt|codex|o\d"), "openai"),
-    (re.compile(r"gemini|gemma"), "google"),
-)
-
 
 def fake_key(facts: Facts, provider: str, agent: str) -> str:
     """
@@ -221,7 +216,7 @@ def provider_and_model(facts: Facts, providers: tuple[str, ...], agent: str) -> 
 
 
 def _family(model: str) -> str:
-    return next((provider for pattern, provider in _FAMILIES if pattern.match(model)), "")
+    return next((known.name for known in KNOWN_PROVIDERS.values() if known.models.match(model)), "")
 
 
 WORKSPACE = "/workspace"

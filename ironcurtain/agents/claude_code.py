@@ -24,7 +24,7 @@ from ironcurtain.agents.adapter import (
     json_text,
 )
 from ironcurtain.agents.output import count_at, dig, failure, objects, status_at, text_at
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 KEY_SUFFIX = 20
 """How many characters of an API key Claude Code remembers that key by."""
@@ -142,10 +142,10 @@ def _reason(result: dict[str, Any] | None) -> str:
     return text_at(result, "result") or told
 
 
-def _usage(result: dict[str, Any]) -> Usage:
+def _usage(result: dict[str, Any]) -> TokenUsage:
     models = result.get("model_usage_since_last_result")
-    used = Usage()
+    used = TokenUsage()
     for counts in models.values() if isinstance(models, dict) else ():
         names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        used += Usage(*(count_at(counts, name) for name in names))
+        used += TokenUsage(*(count_at(counts, name) for name in names))
     return used

@@ -31,7 +31,7 @@ from ironcurtain.container.errors import EngineError, EngineUnavailable
 from ironcurtain.container.streams import Receiver, Stream
 from ironcurtain.container.wire import error_message, hijack_request
 from ironcurtain.http.connections import RequestConnectionPool
-from ironcurtain.llm.streaming import Watch, deliver
+from ironcurtain.http.streaming import Watch, deliver
 from ironcurtain.services.stream import connect
 
 OLDEST, NEWEST = (1, 41), (1, 47)

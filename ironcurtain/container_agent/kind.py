@@ -38,11 +38,11 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
 from ironcurtain.home.settings import Provider, Settings
 from ironcurtain.mitm_proxy.authority import Authority
-from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
-from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.process.identity import identify
-from ironcurtain.secrets.credentials import DEFAULT_VARIABLES, real_key
+from ironcurtain.providers.keys import DEFAULT_VARIABLES, real_key
+from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
@@ -151,7 +151,9 @@ class ContainerKind:
             authority=authority,
             audit=core.audit,
             redactor=core.services.redactor,
-            surroundings=Surroundings(self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            surroundings=MitmSurroundings(
+                self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex
+            ),
             events=traffic.heard,
             exhausted=traffic.refusal,
             down=down,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ironcurtain.loop.backend import LoopStream
 from ironcurtain.loop.scan_process import ScanProcess
 from ironcurtain.session.parts import Core
-from ironcurtain.session.recording import open_recording
+from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, sane_size
 from ironcurtain.terminal.screen import Screens

@@ -247,7 +247,7 @@ class Missing:
         self._server, self._sandbox = server, sandbox
         self._told: set[str] = set()
 
-    def told(self, line: str) -> str | None:
+    def hint(self, line: str) -> str | None:
         """:returns: what to write in ``mcp-servers.json`` for a file that a line names, once for each."""
         for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
             if path in self._told or is_system(path) or self._sandbox.reaches(path):

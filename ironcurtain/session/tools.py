@@ -17,10 +17,10 @@ from ironcurtain.home.layout import Home, account_home, person_home, private_dir
 from ironcurtain.home.settings import Settings
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
-from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_root
-from ironcurtain.mcp_proxy.pin_files import PinFiles
-from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
+from ironcurtain.mcp_proxy.pins import PinFiles
+from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.policy import Policy, PolicyEngine
 from ironcurtain.policy.engine import ServerBounds
@@ -31,8 +31,8 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
-from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.parts import Core
+from ironcurtain.session.workspace import git_identity
 
 ARGUMENTS_SHOWN = 200
 """Most characters of a call's arguments in an event."""
@@ -177,7 +177,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
     if os.geteuid() == 0:
         core.log_line("session", told_to_root(core.switched, paths.host))
-    around = Surroundings(
+    around = McpSurroundings(
         reactor=reactor,
         ground=Ground(
             environ=environ,
@@ -205,7 +205,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         redactor=services.redactor,
         surroundings=around,
         events=teller(core.emit, services.redactor, paths),
-        limits=Limits(
+        limits=GateLimits(
             repeats=services.settings.limits.repeated_calls,
             durable=services.settings.audit.durability == "every-call",
         ),

@@ -15,8 +15,8 @@ from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageE
 from ironcurtain.home.settings import Limits, Resources, Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.session import events
+from ironcurtain.session.manager import TooMany
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.slots import TooMany
 from tests import engine
 from tests.container_agent.worlds import UID, ContainerTestCase, reactor
 from tests.model_stub.certificates import Authority

@@ -31,7 +31,7 @@ from ironcurtain.services import unix_socket
 from ironcurtain.session import events
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.screen import Screens
@@ -105,7 +105,7 @@ class World:
         )
         screens = Screens(reactor)
         kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ, screens)
-        self.kind = Kind(
+        self.kind = SessionKind(
             "script",
             kind.make_tools,
             kind.make_agent,

@@ -151,9 +151,9 @@ class AccountTests(LaunchCase):
         (self.top / "data").mkdir()
         missing = Missing("mine", Sandbox(read=(str(self.workspace),)))
         line = f"cannot open '{self.top}/data': No such file or directory; nor /nowhere, /usr/bin, {self.workspace}"
-        told = missing.told(line)
+        told = missing.hint(line)
         self.assertIn(f'"sandbox": {{"read": ["{self.top}/data"]}}', told or "")
-        self.assertIsNone(missing.told(line))
+        self.assertIsNone(missing.hint(line))
 
     def test_out_of_reach(self) -> None:
         for argv, what in ((("/bin/sh",), f"enter {self.workspace}"), ((str(self._closed()),), "execute")):

@@ -12,7 +12,7 @@ from typing import Any
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.recording import RecordingFile
+from ironcurtain.session.terminal import RecordingFile
 from ironcurtain.terminal.hub import FLUSH_SECONDS, Hub
 from ironcurtain.terminal.keys import TypedReader
 from ironcurtain.terminal.model import Ended, Mode

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, find, parse_endpoint
+from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find, parse_endpoint
 
 SEGMENT = st.text("abcXYZ019-._~!$&'()*+,=:@", min_size=1, max_size=8).filter(lambda text: text not in (".", ".."))
 PATH = st.lists(SEGMENT, min_size=1, max_size=4).map(lambda segments: "/" + "/".join(segments))

@@ -11,13 +11,10 @@ from pathlib import Path
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.settings import Key
 from ironcurtain.process.secret_command import CommandReactor, secret_from_command
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
 
-DEFAULT_VARIABLES: Mapping[str, str] = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GEMINI_API_KEY",
-    "openai": "OPENAI_API_KEY",
-}
+DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variable for known in KNOWN_PROVIDERS.values()}
 """Where the key of a provider is looked for when the settings do not say."""
 
 

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import BASE_URL, Provider, is_base_url
 from ironcurtain.home.structured import wrong
-from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, parse_endpoint
-from ironcurtain.mitm_proxy.headers import Role, role
-from ironcurtain.mitm_proxy.refusals import Dialect
+from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
+from ironcurtain.providers.headers import HeaderRole, role
+from ironcurtain.providers.provider import ModelProvider
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, shaped_like
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")
@@ -39,7 +40,7 @@ class ProviderRule:
     :ivar key_header: the header with the key, in lower case.
     :ivar key_scheme: the word before the key in that header, or empty.
     :ivar key_prefix: what real keys, and so fake ones, begin with.
-    :ivar dialect: shape of requests, error bodies and token counts.
+    :ivar provider: whose shapes of requests, errors and token counts it uses.
     :ivar upstream_host: where requests are sent; differs from ``host`` for a gateway, and may be an address.
     :ivar gateway: whether a person named that place as ``base_url``: only then it may have a local address.
     :ivar tls: whether it is reached by TLS; only a gateway with a loopback address may be reached without.
@@ -54,54 +55,13 @@ class ProviderRule:
     key_header: str
     key_scheme: str
     key_prefix: str
-    dialect: Dialect
+    provider: ModelProvider
     upstream_host: str
     upstream_port: int
     upstream_path: str
     gateway: bool
     tls: bool
     ca_file: str
-
-
-@dataclass(frozen=True, slots=True)
-class _BuiltIn:
-    dialect: Dialect
-    host: str
-    endpoints: tuple[str, ...]
-    key_header: str
-    key_prefix: str
-
-
-_BUILT_IN: Final[Mapping[str, _BuiltIn]] = {
-    "anthropic": _BuiltIn(
-        "anthropic",
-        "api.anthropic.com",
-        ("POST /v1/messages", "POST /v1/messages/count_tokens"),
-        "x-api-key",
-        "sk-ant-api03-",
-    ),
-    "openai": _BuiltIn(
-        "openai",
-        "api.openai.com",
-        ("POST /v1/responses", "POST /v1/responses/compact", "POST /v1/chat/completions"),
-        "authorization",
-        "sk-proj-",
-    ),
-    "google": _BuiltIn(
-        "google",
-        "generativelanguage.googleapis.com",
-        tuple(f"POST /v1beta/models/*:{call}" for call in ("generateContent", "streamGenerateContent", "countTokens")),
-        "x-goog-api-key",
-        "AIza",
-    ),
-}
-_ENDINGS: Final[tuple[tuple[str, Dialect], ...]] = (
-    ("/messages", "anthropic"),
-    ("/responses", "openai"),
-    ("/chat/completions", "openai"),
-    ("enerateContent", "google"),
-)
-"""How the paths end by which a provider that is not built in shows whose shapes it uses."""
 
 
 def provider_rules(
@@ -145,7 +105,7 @@ class _Reader:
     text: str = ""
 
     def rule(self) -> ProviderRule:
-        built_in, table = _BUILT_IN.get(self.name), self.table
+        built_in, table = KNOWN_PROVIDERS.get(self.name), self.table
         if built_in is None:
             self._require_all()
         if table.port != _USUAL_PORT and not table.host:
@@ -163,7 +123,7 @@ class _Reader:
             header,
             "Bearer" if header == "authorization" else "",
             self._prefix(table.key.prefix or (built_in.key_prefix if built_in else "")),
-            built_in.dialect if built_in else _dialect(endpoints),
+            built_in or shaped_like(endpoints),
             upstream_host,
             upstream_port,
             upstream_path,
@@ -181,7 +141,7 @@ class _Reader:
             "key.prefix": key.prefix,
         }
         if missing := [field for field, value in wanted.items() if not value]:
-            built_in = ", ".join(_BUILT_IN)
+            built_in = ", ".join(KNOWN_PROVIDERS)
             raise self._wrong(missing[0], f"is missing; only {built_in} are built in and need nothing but a key")
 
     def _host(self, host: str) -> str:
@@ -198,7 +158,7 @@ class _Reader:
 
     def _key_header(self, name: str) -> str:
         # A header that no credential may stand in, or that is made anew, cannot carry one.
-        if not _HEADER.fullmatch(name) or role(name) not in (Role.KEEP, Role.CREDENTIAL):
+        if not _HEADER.fullmatch(name) or role(name) not in (HeaderRole.KEEP, HeaderRole.CREDENTIAL):
             raise self._wrong("key.header", f"{name!r} is no header that can carry a key")
         return name
 
@@ -230,8 +190,3 @@ class _Reader:
 
     def _wrong(self, field: str, detail: str) -> ConfigurationError:
         return wrong(self.source, detail, self.text, ("providers", self.name, *field.split(".")))
-
-
-def _dialect(endpoints: Iterable[Endpoint]) -> Dialect:
-    found = {dialect for endpoint in endpoints for ending, dialect in _ENDINGS if endpoint.path.endswith(ending)}
-    return found.pop() if len(found) == 1 else "other"

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
+from ironcurtain.providers.rules import ProviderRule, provider_rules
 
 OWN = {
     "host": "llm.example.com",
@@ -39,7 +39,9 @@ class BuiltInTests(SynchronousTestCase):
         self.assertEqual(
             (anthropic.upstream_host, anthropic.upstream_port, anthropic.upstream_path), (anthropic.host, 443, "")
         )
-        self.assertEqual([rule.dialect for rule in (anthropic, openai, google)], ["anthropic", "openai", "google"])
+        self.assertEqual(
+            [rule.provider.name for rule in (anthropic, openai, google)], ["anthropic", "openai", "google"]
+        )
 
     def test_they_allow_requests_to_models_and_nothing_else(self) -> None:
         allowed = {str(endpoint) for rule in rules("anthropic", "openai", "google") for endpoint in rule.endpoints}
@@ -63,7 +65,7 @@ class BuiltInTests(SynchronousTestCase):
         )
         self.assertEqual([str(endpoint) for endpoint in rule.endpoints], ["POST /v1/messages"])
         self.assertEqual((rule.key_header, rule.key_scheme), ("authorization", "Bearer"))
-        self.assertEqual((rule.host, rule.dialect), ("api.anthropic.com", "anthropic"))
+        self.assertEqual((rule.host, rule.provider.name), ("api.anthropic.com", "anthropic"))
 
     def test_a_gateway_takes_the_place_of_the_providers_address(self) -> None:
         rule = one("openai", base_url="https://Gateway.example:8443/llm/openai/", ca_file="/etc/ca.pem")
@@ -100,17 +102,17 @@ class OwnTests(SynchronousTestCase):
     def test_one_that_says_everything(self) -> None:
         rule = one("mine", **OWN)
         self.assertEqual((rule.host, rule.key_header, rule.key_prefix), ("llm.example.com", "x-llm-key", "llm-"))
-        self.assertEqual(rule.dialect, "openai")
+        self.assertEqual(rule.provider.name, "openai")
 
     def test_the_paths_tell_whose_shapes_it_uses(self) -> None:
-        for endpoints, dialect in (
+        for endpoints, provider in (
             (["POST /anthropic/v1/messages"], "anthropic"),
             (["POST /v1/responses", "POST /v1/chat/completions", "GET /v1/models"], "openai"),
             (["POST /v1/models/*:generateContent"], "google"),
             (["POST /v1/messages", "POST /v1/responses"], "other"),
             (["POST /v2/chat"], "other"),
         ):
-            self.assertEqual(one("mine", **{**OWN, "endpoints": endpoints}).dialect, dialect, endpoints)
+            self.assertEqual(one("mine", **{**OWN, "endpoints": endpoints}).provider.name, provider, endpoints)
 
     def test_what_is_missing_is_named(self) -> None:
         for missing, table in (

@@ -11,7 +11,7 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import Key
-from ironcurtain.secrets.credentials import real_key
+from ironcurtain.providers.keys import real_key
 from ironcurtain.secrets.redaction import Secret
 
 the_reactor: Any = _reactor

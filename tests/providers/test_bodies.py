@@ -9,25 +9,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.bodies import is_inspected, is_json, refusal
-from ironcurtain.mitm_proxy.refusals import Dialect, Refusal
+from ironcurtain.providers.bodies import is_json, refusal
+from ironcurtain.providers.google import GOOGLE
+from ironcurtain.providers.openai import OPENAI
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, OTHER, is_inspected
 from tests.mitm_proxy.agents import ALL, CLAUDE_CODE, CODEX, SCHEMA
 
-DIALECTS: tuple[Dialect, ...] = ("anthropic", "openai", "google")
+NAMES = tuple(KNOWN_PROVIDERS)
 PNG = {"type": "image", "source": {"type": "url", "url": "https://evil.test/?data"}}
 
 
-def judged(dialect: Dialect, body: Any) -> Refusal | None:
-    return refusal(dialect, msgspec.json.encode(body))
+def refused(provider: str, body: bytes) -> RequestRefusal | None:
+    rules = KNOWN_PROVIDERS[provider].bodies
+    assert rules is not None
+    return refusal(rules, body)
+
+
+def judged(provider: str, body: Any) -> RequestRefusal | None:
+    return refused(provider, msgspec.json.encode(body))
 
 
 class Case(SynchronousTestCase):
-    def passes(self, dialect: Dialect, body: Any) -> None:
-        self.assertIsNone(judged(dialect, body))
+    def passes(self, provider: str, body: Any) -> None:
+        self.assertIsNone(judged(provider, body))
 
-    def acts(self, dialect: Dialect, body: Any, deed: str) -> None:
+    def acts(self, provider: str, body: Any, deed: str) -> None:
         """The body is refused, and the reason says what the provider would do."""
-        found = judged(dialect, body)
+        found = judged(provider, body)
         assert found is not None, body
         self.assertEqual((found.status, found.code), (403, "provider-acts"))
         self.assertIn(f"asks the provider to {deed}", found.reason)
@@ -36,13 +45,13 @@ class Case(SynchronousTestCase):
 class AgentTests(Case):
     def test_what_agents_send_passes(self) -> None:
         for sent in ALL:
-            self.passes(sent.provider, sent.body)  # type: ignore[arg-type]
+            self.passes(sent.provider, sent.body)
 
     def test_codexs_own_web_search_does_not(self) -> None:
         body = {**CODEX.body, "tools": [{"type": "web_search", "external_web_access": True}]}
         self.acts("openai", body, "run a tool of type web_search")
 
-    def test_every_dialect_takes_the_schemas_and_arguments_of_tools_for_what_they_are(self) -> None:
+    def test_every_provider_takes_the_schemas_and_arguments_of_tools_for_what_they_are(self) -> None:
         self.passes("anthropic", {"tools": [{"name": "x", "input_schema": SCHEMA, "input_examples": [{"file_id": 1}]}]})
         self.passes("openai", {"tools": [{"type": "function", "function": {"name": "x", "parameters": SCHEMA}}]})
         self.passes("openai", {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}})
@@ -204,8 +213,8 @@ class GoogleTests(Case):
 
 class ParserTests(Case):
     def malformed(self, body: bytes) -> None:
-        for dialect in DIALECTS:
-            found = refusal(dialect, body)
+        for provider in NAMES:
+            found = refused(provider, body)
             assert found is not None, body
             self.assertEqual((found.status, found.code), (400, "malformed-body"))
 
@@ -248,7 +257,7 @@ class ParserTests(Case):
 
     def test_keys_are_compared_as_lenient_servers_do(self) -> None:
         for key in ("MCP_Servers", "mcpServers", "mcp_\\u0073ervers", "mcp_\\u017fervers", "_mcp__servers"):
-            found = refusal("anthropic", b'{"%b":[{}]}' % key.encode())
+            found = refused("anthropic", b'{"%b":[{}]}' % key.encode())
             assert found is not None, key
             self.assertEqual(found.code, "provider-acts")
 
@@ -264,8 +273,8 @@ class ParserTests(Case):
         )
     )
     def test_harmless_values_pass_wherever_they_stand(self, value: Any) -> None:
-        for dialect in DIALECTS:
-            self.assertIsNone(refusal(dialect, json.dumps({"x": [value]}).encode()))
+        for provider in NAMES:
+            self.assertIsNone(refused(provider, json.dumps({"x": [value]}).encode()))
 
     @given(st.data())
     def test_an_address_is_found_wherever_a_block_may_stand(self, data: st.DataObject) -> None:
@@ -280,16 +289,16 @@ class WhichTests(SynchronousTestCase):
     def test_requests_to_models_are_inspected_whatever_they_claim(self) -> None:
         for sent in ALL:
             path = sent.target.partition("?")[0]
-            self.assertTrue(is_inspected(sent.provider, path, "text/plain"))  # type: ignore[arg-type]
+            self.assertTrue(is_inspected(KNOWN_PROVIDERS[sent.provider], path, "text/plain"))
         for path in ("/v1/messages/count_tokens", "/v1/responses/compact", "/v1beta/models/x:countTokens"):
-            self.assertTrue(is_inspected("google", path, ""))
+            self.assertTrue(is_inspected(GOOGLE, path, ""))
 
     def test_other_requests_only_if_they_are_json(self) -> None:
-        self.assertTrue(is_inspected("openai", "/v1/embeddings", "application/json"))
-        self.assertFalse(is_inspected("openai", "/v1/files", "multipart/form-data; boundary=x"))
+        self.assertTrue(is_inspected(OPENAI, "/v1/embeddings", "application/json"))
+        self.assertFalse(is_inspected(OPENAI, "/v1/files", "multipart/form-data; boundary=x"))
 
     def test_what_a_provider_of_unknown_shapes_gets_is_not(self) -> None:
-        self.assertFalse(is_inspected("other", "/v1/messages", "application/json"))
+        self.assertFalse(is_inspected(OTHER, "/v1/messages", "application/json"))
 
     def test_json_is_told_by_its_type(self) -> None:
         for kind in ("application/json", "application/json;charset=utf-8", 'application/vnd.x+json; charset="UTF-8"'):

@@ -7,11 +7,13 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
+
 ROLES_KEPT: Final = 512
 """Most header names whose role is remembered; a client uses about thirty."""
 
 
-class Role(Enum):
+class HeaderRole(Enum):
     """What is done with a header."""
 
     KEEP = auto()
@@ -30,12 +32,12 @@ class Role(Enum):
 
 
 _NAMED: Final = {
-    Role.HOST: ("host",),
-    Role.CONNECTION: ("connection",),
-    Role.UPGRADE: ("upgrade",),
-    Role.CONTENT_TYPE: ("content-type",),
-    Role.CONTENT_ENCODING: ("content-encoding",),
-    Role.DROP: (
+    HeaderRole.HOST: ("host",),
+    HeaderRole.CONNECTION: ("connection",),
+    HeaderRole.UPGRADE: ("upgrade",),
+    HeaderRole.CONTENT_TYPE: ("content-type",),
+    HeaderRole.CONTENT_ENCODING: ("content-encoding",),
+    HeaderRole.DROP: (
         # between two neighbours (RFC 9110 section 7.6.1)
         "http2-settings",
         "keep-alive",
@@ -65,14 +67,8 @@ _NAMED: Final = {
         "x-forwarded-proto",
         "x-real-ip",
     ),
-    Role.CREDENTIAL: (
-        "chatgpt-account-id",
-        "openai-organization",
-        "openai-project",
-        "x-gdata-key",
-        "x-goog-user-project",
-    ),
-    Role.OVERRIDE: (
+    HeaderRole.CREDENTIAL: tuple(name for known in KNOWN_PROVIDERS.values() for name in known.other_credentials),
+    HeaderRole.OVERRIDE: (
         "x-http-method",
         "x-http-method-override",
         "x-method-override",
@@ -91,11 +87,11 @@ _CREDENTIAL: Final = re.compile(
 
 
 @lru_cache(ROLES_KEPT)
-def role(name: str) -> Role:
+def role(name: str) -> HeaderRole:
     """:param name: in lower case."""
     if (found := _BY_NAME.get(name)) is not None:
         return found
-    return Role.CREDENTIAL if names_credential(name) else Role.KEEP
+    return HeaderRole.CREDENTIAL if names_credential(name) else HeaderRole.KEEP
 
 
 def names_credential(name: str) -> bool:

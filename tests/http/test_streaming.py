@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.client import ResponseDone
 
-from ironcurtain.llm.streaming import Watch, deliver
+from ironcurtain.http.streaming import Watch, deliver
 
 
 class FakeResponse:
