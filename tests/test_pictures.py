@@ -29,5 +29,5 @@ class PictureTests(SynchronousTestCase):
     def test_they_are_of_this_version(self) -> None:
         made = Path(tempfile.mkdtemp())
         subprocess.run([sys.executable, FIGURES / "screens.py", made], check=True, timeout=LIMIT)
-        for name in ("approval.svg", "console.svg"):
+        for name in ("screen-approval.svg", "screen-console.svg"):
             self.assertEqual(words((FIGURES / name).read_text()), words((made / name).read_text()), name)

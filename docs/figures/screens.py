@@ -58,7 +58,7 @@ READ = {
 
 
 def main(directory: Path) -> None:
-    """Write ``approval.svg`` and ``console.svg``."""
+    """Write ``screen-approval.svg`` and ``screen-console.svg``."""
     product = Product()
     try:
         product.run("init")
@@ -66,11 +66,11 @@ def main(directory: Path) -> None:
         _make_project(product)
         asking = _session(product, "Publish release 1.3", PUSH, "push.toml")
         other = _session(product, "Why is the import slow?", READ, "read.toml")
-        _save(asking, directory / "approval.svg", "ironcurtain start")
+        _save(asking, directory / "screen-approval.svg", "ironcurtain start")
         console = Tmux(product, columns=COLUMNS, rows=20)
         console.type("clear; exec " + " ".join(product.command("escalation-listener")))
         console.wait("old-machine")
-        _save(console, directory / "console.svg", "ironcurtain escalation-listener")
+        _save(console, directory / "screen-console.svg", "ironcurtain escalation-listener")
         for terminal in (console, other, asking):
             terminal.close()
     finally:
