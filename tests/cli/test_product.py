@@ -106,6 +106,15 @@ class SingleShotTests(ProductCase):
         self.assertEqual(done.returncode, 64)
         self.assertIn("choose a project's directory", done.stderr)
 
+    def test_nothing_is_explained_where_no_session_could_be(self) -> None:
+        (self.product.person / ".ssh").mkdir()
+        for place in (self.product.person, self.product.person / "none", self.product.person / ".ssh"):
+            words = ["--workspace", str(place)]
+            explained = self.product.run("policy", "explain", *words, "filesystem.read_text_file", "path=x")
+            started = self.product.run("start", "--backend", self.product.script({"text": "Yes."}), *words, "Hello.")
+            self.assertEqual((explained.returncode, explained.stdout), (64, ""))
+            self.assertIn(explained.stderr, started.stderr)
+
     def test_a_setting_that_is_wrong_is_named_with_its_line(self) -> None:
         self.product.home.mkdir(mode=0o700)
         (self.product.home / "config.toml").write_text("[agent]\nmax_steps = 0\n")
