@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.text.display import ago, one_line
 
@@ -33,7 +34,7 @@ def images() -> None:
 
 
 @images.command()
-@click.argument("agents", metavar="[AGENT]...", nargs=-1)
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=agents)
 def build(agents: tuple[str, ...]) -> None:
     """
     Build the images of these agents, or of all, where they are not as they would be built now.
@@ -105,7 +106,7 @@ def prune(json_output: bool) -> None:
 
 
 @images.command()
-@click.argument("names", metavar="[AGENT | base]...", nargs=-1)
+@click.argument("names", metavar="[AGENT | base]...", nargs=-1, shell_complete=agents)
 @as_json
 def update(names: tuple[str, ...], json_output: bool) -> None:
     """
