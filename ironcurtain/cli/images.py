@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.audit.chain import timestamp
 from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.text.display import ago, one_line
@@ -65,7 +66,7 @@ def list_(json_output: bool) -> None:
 
     found = run(lambda reactor: _images(reactor).states())
     if json_output:
-        print_json([asdict(image) for image in found])
+        print_json([{**asdict(each), "created": timestamp(each.created) if each.created else None} for each in found])
         return
     now = time.time()
     rows = [

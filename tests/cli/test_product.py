@@ -31,6 +31,10 @@ def holds(path: Path, text: str) -> bool:
     return text.encode() in path.read_bytes()
 
 
+ISO = r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$"
+"""Every time that a command prints for programs."""
+
+
 class SingleShotTests(ProductCase):
     def test_the_answer_alone_is_on_standard_output(self) -> None:
         done = self.product.run("start", "--backend", self.product.script(LIST, DONE), "do it")
@@ -185,7 +189,10 @@ class ConversationTests(ProductCase):
         until(process.stderr, "/approve 1")
         (waiting,) = self.product.json("escalations")
         self.assertEqual(waiting["arguments"], {"path": str(self.product.person / "secret.txt")})
-        self.assertEqual([session["pending"] for session in self.product.json("sessions")], [1])
+        self.assertRegex(waiting["raised_at"], ISO)
+        (session,) = self.product.json("sessions")
+        self.assertEqual(session["pending"], 1)
+        self.assertRegex(session["started_at"], ISO)
         stale = self.product.run("approve", "1", "--digest", "0" * 64)
         self.assertEqual(stale.returncode, 1)
         self.assertIn("other arguments", stale.stderr)
@@ -219,6 +226,7 @@ class ConversationTests(ProductCase):
         until(process.stderr, "as kept with escalation 1")
         until(process.stdout, "Second.")
         (permission,) = self.product.json("permissions")
+        self.assertRegex(permission["since"], ISO)
         self.assertEqual((permission["number"], permission["scope"], permission["used"]), (1, scope, 1))
         self.assertTrue(self.product.run("permissions").stdout.startswith(f"1  {scope}\n   kept by local:"))
         revoked = self.product.run("revoke", "1")

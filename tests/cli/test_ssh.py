@@ -57,10 +57,8 @@ class SshCommandTests(SynchronousTestCase):
         said = self.run_command(*words, "--roles", "view,attach").stdout
         self.assertEqual(said, f"ada@laptop may come in (view, attach; before: admin): {ada.key.fingerprint}\n")
         listed = json.loads(self.run_command("keys", "--json").stdout)["keys"]
-        self.assertEqual(
-            [(k["name"], k["roles"]) for k in listed],
-            [("bob", ["view", "approve"]), ("ada@laptop", ["view", "attach"])],
-        )
+        roles = [(key["name"], key["roles"]) for key in listed]
+        self.assertEqual(roles, [("bob", ["view", "approve"]), ("ada@laptop", ["view", "attach"])])
 
     def test_what_is_no_public_key(self) -> None:
         ada = make_holder(self.path, "ada")
