@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, settings
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--agent", help="Prove the container of this agent, one of 'ironcurtain start --list-agents'.")
+@click.option(
+    "--agent",
+    shell_complete=agents,
+    help="Prove the container of this agent, one of 'ironcurtain start --list-agents'.",
+)
 @click.option("--server", "names", multiple=True, help="Prove the sandbox of this MCP server; may be given again.")
 @as_json
 def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.session.elsewhere import session_directory
@@ -30,7 +31,7 @@ class Time(click.ParamType[float]):
 
 
 @click.command()
-@click.argument("recording", metavar="SESSION|FILE", default="last")
+@click.argument("recording", metavar="SESSION|FILE", default="last", shell_complete=all_sessions)
 @click.option("--speed", type=click.FloatRange(0.01, 1000), default=1.0, help="2 for twice as fast.")
 @click.option("--idle-limit", type=click.FloatRange(0), metavar="SECONDS", help="Shorten longer pauses to this.")
 @click.option("--at", type=Time(), metavar="TIME", default=0.0, help="Begin there: 90, 1:30 or 1:02:03.")

@@ -123,11 +123,12 @@ def _state(pin: Pin) -> str:
 
 
 def _as_json(pin: Pin) -> dict[str, object]:
+    from ironcurtain.audit.chain import timestamp
     from ironcurtain.mcp_proxy.pins import digest
 
     return {
         "pinnedDigest": None if pin.definition is None else digest(pin.definition),
         "newDigest": None if pin.waiting is None else digest(pin.waiting),
-        "since": pin.since,
+        "since": timestamp(pin.since),
         "acceptedBy": pin.by or None,
     }
