@@ -121,6 +121,7 @@ class World:
     async def stop(self) -> None:
         """End all sessions."""
         await self.manager.stop("the test ends")
+        self.engine.close()
         self.watcher.stop()
 
 
