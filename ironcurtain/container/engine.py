@@ -68,6 +68,11 @@ class Engine:
         reachable = [path for path in (USUAL_SOCKET, own) if os.access(path, os.R_OK | os.W_OK)]
         return cls(reactor, reachable[0] if reachable else USUAL_SOCKET)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it has a socket that we may use; if not, it need not be asked."""
+        return os.access(self.address.removeprefix("unix://"), os.R_OK | os.W_OK)
+
     def close(self) -> None:
         """Let its threads end, without waiting for them. It may be used again."""
         self._client.close()

@@ -34,8 +34,7 @@ class DockerClient(APIClient):
 
     def send(self, request: Any, **kwargs: Any) -> Any:
         """Send one request; see :meth:`requests.Session.send`."""
-        seconds = kwargs["timeout"]
-        return super().send(request, **{**kwargs, "timeout": (min(CONNECT_SECONDS, seconds), seconds)})
+        return super().send(request, **{**kwargs, "timeout": (CONNECT_SECONDS, kwargs["timeout"])})
 
 
 def connect(address: str, first: float, seconds: float) -> DockerClient:
