@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.task import LoopingCall
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import LoopingCall, deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
@@ -128,6 +130,8 @@ class Application:
         if self._ssh.port:
             await self._life.start("the SSH service", self._listen_for_ssh, lambda service: service.stop())
         await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
+        if self._lock is not None:
+            await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
         self._systemd.ready(self._serving)
 
     def reload(self) -> Reloaded:
@@ -159,6 +163,16 @@ class Application:
         await self._life.stop()
         if self._lock is not None:
             self._lock.release()
+
+    async def _begin_removal(self) -> Callable[[], None]:
+        return Deferred.fromCoroutine(self._remove_leftovers()).cancel
+
+    async def _remove_leftovers(self) -> None:
+        with suppress(CancelledError):  # the daemon stops
+            await deferLater(self._reactor, 0)  # once it has started: nobody waits for this
+            from ironcurtain.container_agent.leftovers import clear_at_start
+
+            await clear_at_start(self._reactor, self._home, self._environ)
 
     async def _listen(self) -> Any:
         for path, pid in self._home.owner_sockets():
@@ -379,6 +393,10 @@ async def _nothing() -> None:
 async def _stop_loop(loop: LoopingCall) -> None:
     if loop.running:
         loop.stop()
+
+
+async def _cancel(cancel: Callable[[], None]) -> None:
+    cancel()
 
 
 async def _close_pool(_: None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ironcurtain.process.identity import ProcessIdentity
 
-SESSION, HOME = "ironcurtain.session", "ironcurtain.home.layout"
+SESSION, HOME = "ironcurtain.session", "ironcurtain.home"
 PID, PID_START, BOOT_ID = "ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"
 
 

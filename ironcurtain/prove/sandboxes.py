@@ -86,7 +86,7 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
     :param session_id: of a session whose container runs.
     :raises Unavailable: it has no container, or no Python in it.
     """
-    found = await engine.list({SESSION: session_id})
+    found = await engine.list_containers({SESSION: session_id})
     if not found:
         raise Unavailable(f"session {session_id} has no container")
     printed: list[bytes] = []

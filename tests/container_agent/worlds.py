@@ -123,6 +123,7 @@ class World:
     async def stop(self) -> None:
         """End all sessions."""
         await self.manager.stop("the test ends")
+        self.engine.close()
         self.watcher.stop()
 
 
@@ -179,7 +180,7 @@ class ContainerTestCase(TestCase):
 
     def containers(self) -> list[dict[str, Any]]:
         """:returns: the containers of this home."""
-        filters = quote(json.dumps({"label": [f"ironcurtain.home.layout={self.home.path}"]}))
+        filters = quote(json.dumps({"label": [f"ironcurtain.home={self.home.path}"]}))
         found: list[list[dict[str, Any]]] = engine.call("GET", f"/containers/json?all=1&filters={filters}")
         return found[0] if found else []
 
