@@ -35,8 +35,7 @@ from ironcurtain.accounts import USUAL_UID
 from ironcurtain.agents import surroundings
 from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
-from ironcurtain.container.layout import group_text, mounts, passwd_text
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
 from ironcurtain.home.settings import Resources
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess

@@ -6,7 +6,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.accounts import Account
-from ironcurtain.container_agent.description import COMMAND, describe
+from ironcurtain.container_agent.provision import COMMAND, describe
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Resources
 from ironcurtain.identity import identify
