@@ -8,10 +8,11 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
-from ironcurtain.container import screened, terminal
+from ironcurtain.container import terminal
 from ironcurtain.container.errors import ContainerDied, NotReady, ProbeFailed
-from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.terminal import ContainerTerminal, waiting
+from ironcurtain.container_agent import screen
+from ironcurtain.container_agent.screen import ScreenedContainer
 from ironcurtain.terminal.model import Ended
 from tests import engine as test_engine
 from tests.container.test_container import ContainerCase
@@ -40,7 +41,7 @@ class Owner:
 class ScreenedCase(ContainerCase):
     def setUp(self) -> None:
         super().setUp()
-        self.patch(screened, "READY_SECONDS", 60.0)
+        self.patch(screen, "READY_SECONDS", 60.0)
         self.patch(terminal, "DRAIN_SECONDS", 60.0)
         self.owner = Owner()
         self.terminal = ContainerTerminal(self.engine, 80, 24)
@@ -121,7 +122,7 @@ class ReadinessTests(ScreenedCase):
         self.assertEqual((self.owner.got, self.ends, self.containers()), (b"", [], []))
 
     async def test_one_that_is_not_ready_in_time(self) -> None:
-        self.patch(screened, "READY_SECONDS", 5.0)
+        self.patch(screen, "READY_SECONDS", 5.0)
         container = self.made(command=("sh", "-c", "echo one; echo two; sleep 100"))
         with self.assertRaises(NotReady) as caught:
             await container.start()
