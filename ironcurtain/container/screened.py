@@ -15,7 +15,7 @@ from ironcurtain.container.shielding import shielded
 from ironcurtain.container.spec import ContainerSpec
 from ironcurtain.container.state import State
 from ironcurtain.container.terminal import ContainerTerminal
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 
 READY_SECONDS = 30.0
 """How long it may take from the container's start until its program may start: with the look at it, 0.5 s on an idle
@@ -31,7 +31,7 @@ class ScreenedContainer(Container):
     """
 
     def __init__(
-        self, engine: Engine, spec: ContainerSpec, terminal: ContainerTerminal, on_end: Callable[[Ended], None]
+        self, engine: Engine, spec: ContainerSpec, terminal: ContainerTerminal, on_end: Callable[[ProgramExit], None]
     ) -> None:
         super().__init__(engine, spec, lambda why: None)
         self._terminal, self._on_end = terminal, on_end
@@ -71,16 +71,16 @@ class ScreenedContainer(Container):
             return
         self._on_end(ended)
 
-    async def _how(self) -> Ended:
+    async def _how(self) -> ProgramExit:
         try:
             with suppress(EngineError):  # it is gone already
                 await self._engine.wait(self.id)
             state = State.of(await self._engine.inspect(self.id))
         except EngineUnavailable as e:
-            return Ended(None, f"the container is out of sight: {e}")
+            return ProgramExit(None, f"the container is out of sight: {e}")
         except EngineError as e:
-            return Ended(None, f"the container was removed by somebody else ({e.message})")
-        return Ended(state.exit_status, state.reason)
+            return ProgramExit(None, f"the container was removed by somebody else ({e.message})")
+        return ProgramExit(state.exit_status, state.reason)
 
     async def _end(self) -> None:
         self._terminal.flow()
