@@ -27,7 +27,7 @@ from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, ScreenModel
+from ironcurtain.terminal.model import ProgramExit, ScreenModel
 from ironcurtain.terminal.sequences import SEQUENCE
 from ironcurtain.text.display import one_line
 
@@ -60,7 +60,7 @@ class ScreenedContainer(Container):
     """
 
     def __init__(
-        self, engine: Engine, spec: ContainerSpec, terminal: ContainerTerminal, on_end: Callable[[Ended], None]
+        self, engine: Engine, spec: ContainerSpec, terminal: ContainerTerminal, on_end: Callable[[ProgramExit], None]
     ) -> None:
         super().__init__(engine, spec, lambda why: None)
         self._terminal, self._on_end = terminal, on_end
@@ -100,16 +100,16 @@ class ScreenedContainer(Container):
             return
         self._on_end(ended)
 
-    async def _how(self) -> Ended:
+    async def _how(self) -> ProgramExit:
         try:
             with suppress(EngineError):  # it is gone already
                 await self._engine.wait(self.id)
             state = ContainerState.of(await self._engine.inspect(self.id))
         except EngineUnavailable as e:
-            return Ended(None, f"the container is out of sight: {e}")
+            return ProgramExit(None, f"the container is out of sight: {e}")
         except EngineError as e:
-            return Ended(None, f"the container was removed by somebody else ({e.message})")
-        return Ended(state.exit_status, state.reason)
+            return ProgramExit(None, f"the container was removed by somebody else ({e.message})")
+        return ProgramExit(state.exit_status, state.reason)
 
     async def _end(self) -> None:
         self._terminal.flow()
@@ -233,7 +233,7 @@ class ScreenAgent:
             findings = await self._container.start()
         except BaseException:
             notice.close()
-            hub.ended(Ended(None, "it did not start"))
+            hub.ended(ProgramExit(None, "it did not start"))
             raise
         self._core.audit.append("container", containerId=self._container.id, checked=[f.what for f in findings])
         self._core.audit.append("run", command=list(command))
@@ -263,7 +263,7 @@ class ScreenAgent:
         recording = open_recording(core.paths, core.services, size, self._adapter.display_name)
         return Hub(self._stream, core.services.clock, self._making.screen(*size), size, recording=recording)
 
-    def _ended(self, ended: Ended) -> None:
+    def _ended(self, ended: ProgramExit) -> None:
         if self._looking.running:
             self._looking.stop()
         took = round((self._core.services.clock.seconds() - self._began) * 1000, 1)
@@ -271,12 +271,12 @@ class ScreenAgent:
         why = "the session was ended" if self._stopping else _reason(ended)
         if self.terminal is not None and self._notice is not None:
             self._notice.close()
-            self.terminal.ended(Ended(STOPPED if self._stopping else ended.status, why))
+            self.terminal.ended(ProgramExit(STOPPED if self._stopping else ended.status, why))
         if not self._stopping:
             self._core.end(why)
 
 
-def _reason(ended: Ended) -> str:
+def _reason(ended: ProgramExit) -> str:
     if ended.status is None:
         return ended.reason
     return f"the agent ended: {ended.reason}" if ended.status else "the agent ended"
