@@ -1,4 +1,4 @@
-"""A session's terminal, for viewers in this process and in others: who attaches is checked and recorded, and so is it."""
+"""A session's terminal, for viewers in this process and in others: who attaches is checked and recorded."""
 
 from __future__ import annotations
 
