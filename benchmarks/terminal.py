@@ -33,15 +33,14 @@ from twisted.internet.task import deferLater, react  # noqa: E402
 
 from benchmarks.terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from ironcurtain.container.terminal import MARK, ContainerTerminal  # noqa: E402
-from ironcurtain.terminal import screen  # noqa: E402
 from ironcurtain.terminal.attachment import Attachment  # noqa: E402
 from ironcurtain.terminal.hub import Hub  # noqa: E402
 from ironcurtain.terminal.model import Ended, Mode, ScreenModel  # noqa: E402
 from ironcurtain.terminal.pty import LocalPty  # noqa: E402
-from ironcurtain.terminal.ring import RingScreen  # noqa: E402
-from ironcurtain.terminal.screen import open_screen  # noqa: E402
+from ironcurtain.terminal.screen import RingScreen, Screens  # noqa: E402
 
 reactor: Any = the_reactor
+screens = Screens(reactor)
 
 COLUMNS, ROWS = 200, 50
 MEGABYTE = 1_000_000
@@ -90,7 +89,7 @@ def memory() -> float:
 
 def worker() -> int | None:
     """:returns: the process of the screen models, if there is one."""
-    process = screen._processes.get(reactor)
+    process = screens.process
     return None if process is None or process.gone else process.pid
 
 
@@ -111,7 +110,7 @@ def verdict(value: float, goal: float, unit: str) -> str:
 
 async def open_hub(stream: Any, model: bool = True) -> Hub:
     """:returns: a hub, once its model works."""
-    kept: ScreenModel = open_screen(COLUMNS, ROWS, reactor) if model else RingScreen()
+    kept: ScreenModel = screens.open(COLUMNS, ROWS) if model else RingScreen()
     hub = Hub(stream, reactor, kept, (COLUMNS, ROWS))
     stream.owner = hub
     await hub.text()

@@ -18,7 +18,7 @@ from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
 from ironcurtain.home.settings import Effective, load
 from ironcurtain.home.structured import wrong
-from ironcurtain.mitm_proxy.providers import check_providers
+from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import family
 
 BUILT_IN_AGENT = "builtin"

@@ -27,7 +27,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.budget import Accounting
 from ironcurtain.session.model import Reply, Turn, Usage
 
 DENIED_CODES = frozenset(

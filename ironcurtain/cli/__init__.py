@@ -8,11 +8,14 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from ironcurtain import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": ("start", "Run an agent on a task, or talk with it."),
@@ -45,6 +48,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
     "mitm-proxy": ("mitm_proxy", "Stand between an agent and its model provider, with the real key."),
     "ssh": ("ssh", "Say who may come in over SSH, and with which roles."),
+    "completion": ("completion", "Print a script by which a shell completes commands and names."),
     "demo": ("demo", "Play a whole session: no Docker and no API key needed."),
 }
 """Each command's module in this package, and its line in the help."""
@@ -64,6 +68,14 @@ class Commands(click.Group):
         module = importlib.import_module(f"ironcurtain.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """:returns: the names that begin so, without importing the commands; else our own options."""
+        from click.shell_completion import CompletionItem
+
+        begun = [(name, line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=line) for name, line in begun), *options]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from ironcurtain.cli.completion import running_sessions
 from ironcurtain.cli.output import home
 from ironcurtain.terminal.model import Mode
 
 
 @click.command(short_help="Join a session.")
-@click.argument("session", default="last")
+@click.argument("session", default="last", shell_complete=running_sessions)
 def attach(session: str) -> None:
     """
     Join SESSION, given by its number or id, in whatever process it runs; without one, the newest that runs.
@@ -32,7 +33,7 @@ def attach(session: str) -> None:
 
 
 @click.command(short_help="Look at a session's terminal.")
-@click.argument("session", default="last")
+@click.argument("session", default="last", shell_complete=running_sessions)
 def observe(session: str) -> None:
     """
     Look at the terminal of SESSION, given by its number or id; without one, of the newest that has a terminal.

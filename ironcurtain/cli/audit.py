@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import as_json, home, print_json
 from ironcurtain.session.elsewhere import session_directory
 
-session_argument = click.argument("session", default="last")
+session_argument = click.argument("session", default="last", shell_complete=all_sessions)
 
 
 @click.group()

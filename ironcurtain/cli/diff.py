@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.text.display import one_line
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session", default="last")
+@click.argument("session", default="last", shell_complete=all_sessions)
 @as_json
 def diff(session: str, json_output: bool) -> None:
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.completion import running_sessions, waiting
 from ironcurtain.cli.output import as_json, fits_screen, home, print_json
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", required=False, type=click.Choice(("show",)), metavar="[show")
-@click.argument("number", required=False, type=int, metavar="N]")
+@click.argument("number", required=False, type=int, metavar="N]", shell_complete=waiting)
 @click.option("--all", "everything", is_flag=True, help="Also those that are decided.")
 @as_json
 def escalations(what: str | None, number: int | None, everything: bool, json_output: bool) -> None:
@@ -70,7 +71,7 @@ async def _show(reactor: Any, number: int, json_output: bool) -> str:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=waiting)
 @click.option("--digest", help="Approve the call that has this digest; 'escalations show N' ends with it.")
 @click.option("--keep", is_flag=True, help="Ask no more about such calls in this session: 'escalations' says which.")
 def approve(number: int, digest: str | None, keep: bool) -> None:
@@ -90,8 +91,8 @@ def approve(number: int, digest: str | None, keep: bool) -> None:
 
 
 @click.command()
-@click.argument("number", metavar="NUMBER|all")
-@click.option("--session", default="", help="With 'all': only those of this session.")
+@click.argument("number", metavar="NUMBER|all", shell_complete=waiting)
+@click.option("--session", default="", shell_complete=running_sessions, help="With 'all': only those of this session.")
 def deny(number: str, session: str) -> None:
     """
     Refuse the waiting call NUMBER, or all that wait. The agent is told that a person said no.

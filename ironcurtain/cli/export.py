@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.diff import comparison_of
 from ironcurtain.text.display import one_line
 
@@ -15,7 +16,7 @@ SHOWN = 20
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=all_sessions)
 @click.argument("destination", type=click.Path(path_type=Path))
 def export(session: str, destination: Path) -> None:
     """

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.audit.chain import timestamp
+from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.text.display import ago, one_line
 
@@ -33,7 +35,7 @@ def images() -> None:
 
 
 @images.command()
-@click.argument("agents", metavar="[AGENT]...", nargs=-1)
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=agents)
 def build(agents: tuple[str, ...]) -> None:
     """
     Build the images of these agents, or of all, where they are not as they would be built now.
@@ -64,7 +66,7 @@ def list_(json_output: bool) -> None:
 
     found = run(lambda reactor: _images(reactor).states())
     if json_output:
-        print_json([asdict(image) for image in found])
+        print_json([{**asdict(each), "created": timestamp(each.created) if each.created else None} for each in found])
         return
     now = time.time()
     rows = [
@@ -105,7 +107,7 @@ def prune(json_output: bool) -> None:
 
 
 @images.command()
-@click.argument("names", metavar="[AGENT | base]...", nargs=-1)
+@click.argument("names", metavar="[AGENT | base]...", nargs=-1, shell_complete=agents)
 @as_json
 def update(names: tuple[str, ...], json_output: bool) -> None:
     """

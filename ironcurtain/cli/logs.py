@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
 from ironcurtain.cli.output import home
 from ironcurtain.session.elsewhere import session_directory
 
 
 @click.command()
-@click.argument("session", default="last")
+@click.argument("session", default="last", shell_complete=all_sessions)
 @click.option("-f", "--follow", "following", is_flag=True, help="Go on with what is written from now on.")
 def logs(session: str, following: bool) -> None:
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import as_json, home, print_settings
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class LoopCommand(click.Command):
         """Take the words before ``--``, and keep those after it."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_COMMAND] = tuple(args[at + 1 :])
-        if at < len(args) - 1 or at == len(args):
+        if at < len(args) - 1 or at == len(args) or ctx.resilient_parsing:
             return super().parse_args(ctx, args[:at])
         raise click.UsageError("there is no command after --", ctx)
 
@@ -54,7 +55,11 @@ class Span(click.ParamType["float"]):
 @click.argument("action", required=False, type=click.Choice(["config"]), metavar="[config]")
 @click.option("-p", "--prompt", metavar="TEXT", help="The prompt itself.")
 @click.option("-P", "--prompt-file", type=click.Path(path_type=Path), help="Its file (default: PROMPT.md).")
-@click.option("--agent", help="An agent in a container, such as claude-code, in place of a command of this machine.")
+@click.option(
+    "--agent",
+    shell_complete=agents,
+    help="An agent in a container, such as claude-code, in place of a command of this machine.",
+)
 @click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
 @click.option("-n", "--max-iterations", type=int, help="Stop after so many (default: 100).")
 @click.option("--max-time", type=Span(), help="Stop after so long: seconds, or 15m, or 2h.")
@@ -72,6 +77,7 @@ class Span(click.ParamType["float"]):
     is_flag=False,
     flag_value="last",
     metavar="[SESSION]",
+    shell_complete=all_sessions,
     help="Go on with a loop (default: the last).",
 )
 @click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed something.")

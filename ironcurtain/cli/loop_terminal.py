@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ironcurtain.loop.agent import LoopAgent
+from ironcurtain.loop.interrupts import Action
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.interrupts import Action
 from ironcurtain.terminal.keys import INTERRUPT, QUIT, Forward, Keys
-from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.local import Guard, LocalTerminal
 from ironcurtain.terminal.model import Mode
 
 OUTPUT = 1

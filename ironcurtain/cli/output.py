@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-import msgspec
 
 from ironcurtain.configuration import read_settings
 from ironcurtain.home.layout import Home, find_home
@@ -31,8 +30,10 @@ def settings(where: Home) -> Effective:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON, indented."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """Print a value as JSON, indented, with times in ISO 8601."""
+    from ironcurtain.view.data import json_text
+
+    click.echo(json_text(value))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:

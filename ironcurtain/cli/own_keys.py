@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.output import print_table
-from ironcurtain.cli.ssh import ROLES, let_in, read_key
+from ironcurtain.cli.ssh import let_in, read_key
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.text.display import one_line
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 USUAL = ("id_ed25519.pub", "id_ed25519_sk.pub", "id_ecdsa.pub", "id_ecdsa_sk.pub", "id_rsa.pub")
 """The keys that ``ssh`` tries by itself (ssh_config(5)). Of keys with the same name, these go first."""
 
-HOW = "To come in over SSH: ironcurtain ssh add-key ~/.ssh/id_ed25519.pub"
+ROLES = ("view", "approve", "attach", "admin")
+"""What these keys may do: all that their holder may do at the machine itself."""
+
+HOW = "To come in over SSH: ironcurtain ssh add-key ~/.ssh/id_ed25519.pub --roles view,approve,attach"
+"""What is said where no key was let in."""
 
 
 def offer_own_keys(where: Home) -> None:
@@ -49,7 +53,7 @@ def offer_own_keys(where: Home) -> None:
 def _confirmed(keys: list[AuthorizedKey]) -> bool:
     print_table(("NAME", "TYPE", "FINGERPRINT"), [(key.name, key.type, key.fingerprint) for key in keys])
     which = "this key of yours" if len(keys) == 1 else "these keys of yours"
-    return click.confirm(f"Let {which} in over SSH (roles: {ROLES})?", default=True)
+    return click.confirm(f"Let {which} in over SSH, with all roles ({', '.join(ROLES)})?", default=True)
 
 
 def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:
@@ -75,7 +79,7 @@ def _read(path: Path) -> AuthorizedKey:
         if not path.is_file():
             raise UsageError("is no regular file")
         with path.open(encoding="utf-8") as file:
-            return read_key(file)
+            return read_key(file, ",".join(ROLES))
     except OSError as e:
         raise UsageError(f"cannot be read: {e.strerror}") from None
     except UnicodeDecodeError:

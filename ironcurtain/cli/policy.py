@@ -61,6 +61,7 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     help="The MCP servers, for the hosts of their sandboxes (default: mcp-servers.json at home).",
 )
 @click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
+@click.option("--mask", is_flag=True, help="As 'start --mask': cover what is protected in the workspace.")
 @click.option("--git-directory", help="Where the session's git server works, if the call does not say it.")
 @as_json
 def explain(
@@ -69,6 +70,7 @@ def explain(
     policy_file: Path | None,
     servers_file: Path | None,
     workspace: Path | None,
+    mask: bool,
     git_directory: str | None,
     json_output: bool,
 ) -> None:
@@ -80,30 +82,35 @@ def explain(
       ironcurtain policy explain filesystem.read_text_file path=~/notes.txt
       ironcurtain policy explain git.git_push '{"repo_path": "/workspace", "remote": "origin"}'
 
-    The tool is taken to exist, with the arguments that its annotations name.
+    The tool is taken to exist, with the arguments that its annotations name. A workspace in which 'ironcurtain start'
+    refuses to work is refused here as well.
     """
-    from ironcurtain.accounts import session_account
     from ironcurtain.home.layout import person_home
     from ironcurtain.policy import PolicyEngine, ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.policy.pathmap import PathMap
+    from ironcurtain.process.accounts import session_account
     from ironcurtain.session.tools import protected_paths, server_bounds
+    from ironcurtain.session.workspace import usable_workspace
     from ironcurtain.text.display import paragraphs
 
-    files, user_home = tool_files(policy_file, servers_file), person_home(os.environ, os.geteuid())
+    where, user_home = home(), person_home(os.environ, os.geteuid())
+    files, values = tool_files(policy_file, servers_file), settings(where).settings
     server, dot, name = tool.partition(".")
     if not dot or not name:
         raise click.UsageError(f"{tool} must be server.tool, such as filesystem.read_text_file")
-    loaded, paths = files.load_policy(), PathMap(str((workspace or Path()).resolve()))
-    values = settings(home()).settings
-    account = session_account(values.run_as, os.environ, Path(paths.host), os.geteuid())
+    place = (workspace or Path()).expanduser().absolute()
+    protected = protected_paths(where, user_home, files, values, place)
+    real = usable_workspace(place, Path(user_home), where.path, protected, mask)
+    loaded, paths = files.load_policy(), PathMap(str(real))
+    account = session_account(values.run_as, os.environ, real, os.geteuid())
     engine = PolicyEngine(
         loaded,
         default_annotations(),
         paths=paths,
         home=user_home,
-        protected=protected_paths(home(), user_home, files, values),
+        protected=protected,
         servers=server_bounds(files.load_servers(paths.host, user_home), paths.host, account.switched),
     )
     annotation = default_annotations().merged(loaded.annotations).table().get((server, name))

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import click
 
+from ironcurtain.cli.completion import running_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.text.display import ago
 
@@ -40,7 +41,7 @@ def sessions(json_output: bool) -> None:
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=running_sessions)
 def stop(session: str) -> None:
     """
     End SESSION, given by its number, its id, or 'last' for the newest one.

@@ -30,12 +30,23 @@ def ssh() -> None:
 @ssh.command("add-key")
 @click.argument("file", type=click.File())
 @click.option("--name", default="", help="What the audit calls the holder (default: the comment in the file).")
-@click.option("--roles", "roles_text", default=ROLES, show_default=True, help="Names with commas between them.")
-def add_key(file: TextIO, name: str, roles_text: str) -> None:
+@click.option("--roles", "roles_text", help=f"Names with commas between them (default: {ROLES}).")
+def add_key(file: TextIO, name: str, roles_text: str | None) -> None:
     """
     Let the public key in FILE in, for example ~/.ssh/id_ed25519.pub; '-' is standard input.
+
+    A key that is listed already gets the roles that are given.
     """
-    let_in(home(), read_key(file, roles_text, name))
+    from dataclasses import replace
+
+    from ironcurtain.ssh.key_files import KeyFile
+
+    where = home()
+    key = read_key(file, roles_text or ROLES, name)
+    if (known := KeyFile.of(where).read().find(key.blob)) is not None:
+        roles = key.roles if roles_text else known.roles
+        key = replace(key, name=name or known.name, roles=roles)
+    let_in(where, key)
 
 
 def read_key(file: TextIO, roles_text: str = ROLES, name: str = "") -> AuthorizedKey:
@@ -58,15 +69,19 @@ def read_key(file: TextIO, roles_text: str = ROLES, name: str = "") -> Authorize
 
 def let_in(where: Home, key: AuthorizedKey) -> None:
     """
-    List a key, and say so.
+    List a key, or give one that is listed other roles, and say so.
 
-    :raises UsageError: the key or its name is listed already.
+    :raises UsageError: the key has another name there, or another key has this name.
     """
     from ironcurtain.ssh.key_files import KeyFile
 
     private_directory(where.path)
-    KeyFile.of(where).add(key)
-    click.echo(f"{key.name} may come in ({', '.join(_roles(key.roles))}): {key.fingerprint}")
+    file = KeyFile.of(where)
+    known = file.read().find(key.blob)
+    file.add(key)
+    already = " already" if known == key else ""
+    before = "" if known in (None, key) else f"; before: {', '.join(_roles(known.roles))}"
+    click.echo(f"{key.name} may come in{already} ({', '.join(_roles(key.roles))}{before}): {key.fingerprint}")
 
 
 @ssh.command()

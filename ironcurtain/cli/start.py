@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_table, settings
 
 BUILT_IN = "builtin"
@@ -24,7 +25,7 @@ _OTHERS = {
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--agent", help="Which agent: builtin, or one of --list-agents.")
+@click.option("--agent", shell_complete=agents, help="Which agent: builtin, or one of --list-agents.")
 @click.option("--pty", is_flag=True, help="Show the agent's own full screen here, instead of messages and answers.")
 @click.option("--list-agents", is_flag=True, help="List the agents, and do nothing else.")
 @click.option("--model", help="The model, as its provider spells it.")
@@ -38,7 +39,11 @@ _OTHERS = {
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
 @click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
 @click.option(
-    "-r", "--resume", metavar="SESSION", help="Go on with a session that ended: its number, its id, or 'last'."
+    "-r",
+    "--resume",
+    metavar="SESSION",
+    shell_complete=all_sessions,
+    help="Go on with a session that ended: its number, its id, or 'last'.",
 )
 def start(
     task: str | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import secrets
 from collections import deque
@@ -65,7 +64,7 @@ class Builder:
     async def find(self, reference: str) -> dict[str, Any] | None:
         """:returns: everything about an image, as the Engine says it; ``None`` if there is none of this name."""
         try:
-            return await self._engine.images.inspect(reference)
+            return await self._engine.inspect_image(reference)
         except EngineError as e:
             if e.status == 404:
                 return None
@@ -88,7 +87,7 @@ class Builder:
         # A build of nothing but this line has the Engine fetch the image, and gives it one more name.
         temporary = f"{PREFIX}fetched:{secrets.token_hex(8)}"
         await self.run(name, temporary, {DOCKERFILE: f"FROM {name}\n".encode()}, {}, {}, progress)
-        await self._engine.images.remove(temporary)
+        await self._engine.remove_image(temporary)
         if (found := await self.source(name)) is None:
             raise BuildFailed(name, "it went away as soon as it was there", ())
         return found
@@ -129,8 +128,8 @@ class Builder:
         asked = arguments(files[DOCKERFILE])
         report = _Report(name, progress)
         try:
-            await self._engine.images.build(
-                io.BytesIO(archive(files)),
+            await self._engine.build_image(
+                archive(files),
                 tag=tag,
                 labels=labels,
                 arguments={key: value for key, value in values.items() if key in asked and value},
@@ -144,9 +143,9 @@ class Builder:
         return tuple(report.said)
 
     async def _discard(self, mark: str) -> None:
-        for image in await self._engine.images.list({BUILD_LABEL: mark}):
+        for image in await self._engine.list_images({BUILD_LABEL: mark}):
             with suppress(EngineError):  # it may be gone already, or hold up what somebody else builds
-                await self._engine.images.remove(image["Id"])
+                await self._engine.remove_image(image["Id"])
 
 
 class _Report:

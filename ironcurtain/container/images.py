@@ -143,20 +143,20 @@ class AgentImages:
 
     async def _ours(self) -> list[dict[str, Any]]:
         """:returns: those of our images that have a name, the newest first, so that what others stand on goes last."""
-        found = [image for image in await self._engine.images.list({NAME_LABEL: ""}) if self._names(image)]
+        found = [image for image in await self._engine.list_images({NAME_LABEL: ""}) if self._names(image)]
         return sorted(found, key=lambda image: -int(image["Created"]))
 
     async def _leftovers(self) -> list[str]:
         """:returns: the ids of what builds did not remove, but for those that may still run."""
         limit = self._engine.clock.seconds() - LEFTOVER_SECONDS
-        found = await self._engine.images.list({BUILD_LABEL: ""})
+        found = await self._engine.list_images({BUILD_LABEL: ""})
         ours = [image for image in found if image["Labels"][BUILD_LABEL].startswith(self._recipes.prefix)]
         return [str(image["Id"]) for image in ours if image["Created"] < limit]
 
     async def _remove(self, name: str) -> bool:
         """:returns: whether it is gone; not if something still needs it."""
         try:
-            await self._engine.images.remove(name)
+            await self._engine.remove_image(name)
         except EngineError as e:
             if e.status == 409:
                 return False

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ironcurtain.identity import ProcessIdentity
+from ironcurtain.process.identity import ProcessIdentity
 
-SESSION, HOME = "ironcurtain.session", "ironcurtain.home.layout"
+SESSION, HOME = "ironcurtain.session", "ironcurtain.home"
 PID, PID_START, BOOT_ID = "ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"
 
 

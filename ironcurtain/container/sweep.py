@@ -36,7 +36,7 @@ async def leftovers(engine: Engine, home: Path) -> list[Leftover]:
     :returns: by name. What cannot be told to be a dead process's is not among it.
     """
     found = []
-    for container in await engine.list({HOME: str(home)}):
+    for container in await engine.list_containers({HOME: str(home)}):
         labels = container.get("Labels") or {}
         owner = owner_of(labels)
         if owner is not None and not owner.alive:

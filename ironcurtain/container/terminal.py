@@ -14,7 +14,7 @@ from zope.interface import implementer
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
 from ironcurtain.container.shielding import shielded
-from ironcurtain.container.streams import Stream
+from ironcurtain.container.streams import EngineStream
 from ironcurtain.terminal.model import sane_size
 
 BURST_SIZE = 64 * 1024
@@ -99,7 +99,7 @@ class ContainerTerminal:
     def __init__(self, engine: Engine, columns: int, rows: int) -> None:
         self._engine = engine
         self._container = ""
-        self._stream: Stream | None = None
+        self._stream: EngineStream | None = None
         self._taken: Deferred[None] | None = None
         self._pace = Pace()
         self._resting: IDelayedCall | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironcurtain.accounts import Account
 from ironcurtain.container.layout import WORKSPACE, mounts
 from ironcurtain.container.owners import owner_labels
 from ironcurtain.container.spec import ContainerSpec, Mount
 from ironcurtain.home.layout import RunPaths, SessionPaths
 from ironcurtain.home.settings import Resources
-from ironcurtain.identity import ProcessIdentity
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.identity import ProcessIdentity
 
 SCRATCH_SHARE = 4
 """``/tmp`` may hold a quarter of the memory (compilers and package managers need hundreds of MiB)."""

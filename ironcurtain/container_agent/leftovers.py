@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
 
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
@@ -12,6 +17,8 @@ from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
+
+_log = Logger()
 
 
 async def removed(container: Container, core: Core) -> None:
@@ -32,6 +39,22 @@ async def clear(engine: Engine, home: Home) -> list[str]:
     removed = await sweep(engine, home.path)
     clear_sockets(home)
     return [f"removed the container {found.name}, which process {found.pid} left behind" for found in removed]
+
+
+async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -> None:
+    """Remove what dead processes left, without a word where no Engine answers: it is needed for containers only."""
+    clear_sockets(home)
+    try:
+        engine = Engine.find(reactor, environ)
+        if engine.is_there:
+            await sweep(engine, home.path)
+            engine.close()
+    except CancelledError:
+        raise
+    except EngineUnavailable:
+        return
+    except Exception:
+        _log.failure("not all containers that dead processes left could be removed")
 
 
 def clear_sockets(home: Home) -> list[str]:

@@ -21,7 +21,7 @@ from ironcurtain.container_agent.traffic import Traffic
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.session.recording import open_recording
+from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, ScreenModel
 from ironcurtain.terminal.sequences import SEQUENCE

@@ -45,7 +45,7 @@ class Proxies:
         self.spent = spent
         """What the session used before it was resumed."""
         self.traffic = Traffic(
-            core.services.settings, spent, core.emit, lambda why: self.on_exhausted(why), clock.seconds
+            core.services.settings, spent, core.emit, lambda why: self.on_exhausted(why), clock.seconds, core.log_line
         )
         """What the agent used of its models."""
         self.mcp, self.mitm = mcp, make_mitm(self.traffic, lambda why: self._died("MITM", why))

@@ -12,15 +12,24 @@ import msgspec
 from ironcurtain.errors import SessionError
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm import prices
-from ironcurtain.llm.model import Usage as Tokens
-from ironcurtain.mitm_proxy.recording import USAGE_MEMBERS, ModelRequest, ModelResponse, ModelTraffic
+from ironcurtain.llm.model import TokenUsage as Tokens
+from ironcurtain.mitm_proxy.recording import (
+    USAGE_MEMBERS,
+    ModelTraffic,
+    ProviderTrouble,
+    ProxiedRequest,
+    ProxiedResponse,
+)
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import Budget, Dimension, Limits
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.model import Usage
 
 FAILED = 400
 """HTTP statuses from here on are no answers of a model."""
+
+
+REFUSALS_TOLD = 20
+"""How many kinds of refused requests, each a host and a rule, are told of; an agent can ask for what it likes."""
 
 
 @dataclass(slots=True)
@@ -40,6 +49,7 @@ class Traffic:
     :param spent: what was used before.
     :param exhausted: told once why, when a limit is reached.
     :param seconds: a clock that never goes back.
+    :param log: writes a line into the session's log; takes what speaks, and the line.
     """
 
     def __init__(
@@ -49,13 +59,16 @@ class Traffic:
         emit: Callable[[events.SessionEvent], None],
         exhausted: Callable[[SessionError], None],
         seconds: Callable[[], float],
+        log: Callable[[str, str], None],
     ) -> None:
         self._prices = known_prices(settings)
         self._emit, self._exhausted = emit, exhausted
         self._model, self._steps = "", 0
         self._tracked = False
         self._over = False
-        self._budget = budget = Budget(Limits(**msgspec.structs.asdict(settings.budget)))
+        self._log = log
+        self._refusals: dict[tuple[str, str], int] = {}
+        self._budget = budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))
         budget.used.update(
             {
                 Dimension.STEPS: spent.steps,
@@ -95,17 +108,25 @@ class Traffic:
         return msgspec.structs.replace(self._accounting.turn, token_tracking_available=self._tracked)
 
     def heard(self, event: ModelTraffic) -> None:
-        """A request was judged, or answered."""
-        if isinstance(event, ModelResponse):
+        """A request was judged, or answered, or a provider fails."""
+        if isinstance(event, ProxiedResponse):
             self._answered(event)
+        elif isinstance(event, ProviderTrouble):
+            self._emit(events.Notice(text=event.text))
         elif event.decision != "allow":
             self._refused(event)
 
-    def _refused(self, event: ModelRequest) -> None:
-        reason = event.reason or event.rule
-        self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
+    def _refused(self, event: ProxiedRequest) -> None:
+        kind, reason = (event.host, event.rule), event.reason or event.rule
+        if kind not in self._refusals and len(self._refusals) > REFUSALS_TOLD:
+            kind = ("other hosts", "")
+        times = self._refusals[kind] = self._refusals.get(kind, 0) + 1
+        if times == 1:
+            self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
+        elif str(times).strip("0") == "1":
+            self._log("session", f"requests to {kind[0]} were refused {times} times so far: {reason}")
 
-    def _answered(self, event: ModelResponse) -> None:
+    def _answered(self, event: ProxiedResponse) -> None:
         if event.usage is None and (event.error or not 0 < event.status < FAILED):
             return
         self._tracked = self._tracked or event.usage is not None
@@ -118,12 +139,12 @@ class Traffic:
         return prices.cost(self._model, tokens, self._prices)
 
 
-def known_prices(settings: Settings) -> dict[str, prices.Price]:
+def known_prices(settings: Settings) -> dict[str, prices.TokenPrice]:
     """:returns: the prices that the settings add to the list."""
-    return {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+    return {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
 
 
-def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.Price]) -> Spent:
+def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.TokenPrice]) -> Spent:
     """
     :param records: of the session's audit log, which counts also what a crash interrupted.
     :param known: prices from the settings.

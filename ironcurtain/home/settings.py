@@ -202,7 +202,7 @@ class Settings(_Section, frozen=True):
     All settings.
 
     :param default_agent: which agent ``start`` runs unless told; empty: the built-in one.
-    :param run_as: user name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.accounts` chooses.
+    :param run_as: name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.process.accounts` chooses.
     """
 
     version: int = FORMAT_VERSION

@@ -15,6 +15,7 @@ from ironcurtain.loop.backend import IterationTask, LoopBackend, OutputHandler, 
 from ironcurtain.loop.checkpoint import Checkpoints
 from ironcurtain.loop.config import LoopSettings
 from ironcurtain.loop.echo import LoopEvent, Promise
+from ironcurtain.loop.interrupts import Action, Interrupts
 from ironcurtain.loop.iteration import IterationMonitor
 from ironcurtain.loop.model import (
     EXIT_STATUS,
@@ -34,7 +35,6 @@ from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.interrupts import Action, Interrupts
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import NoPty
 
@@ -277,9 +277,7 @@ class LoopAgent:
         reader.begin(ScanBegin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size))
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
-        watch = IterationMonitor(
-            self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage)
-        )
+        watch = IterationMonitor(self._clock, reader, show, self._idle_seconds, left, lambda: self._active(stage))
         stream.listens = mode is IterationMode.INTERACTIVE
 
         owner = OutputHandler(watch.received, stage.complained, stage.input_full)
@@ -302,7 +300,6 @@ class LoopAgent:
         stage.reader, self._watch = reader, watch
         watch.begin(running)
         ended = await running.done
-        stage.settle()
         return watch, reader, ended
 
     def _make_reader(self, stage: TerminalStage | StreamStage) -> ScanProcess:

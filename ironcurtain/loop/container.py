@@ -14,8 +14,8 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.files.removal import remove
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.session.parts import Agent, Core, Kind
-from ironcurtain.session.slots import Slot
+from ironcurtain.session.manager import Slot
+from ironcurtain.session.parts import Core, SessionAgent, SessionKind
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.model import Mode as ViewerMode
@@ -30,7 +30,7 @@ class ContainerBackend:
 
     where = "in a container: what it does is judged and recorded"
 
-    def __init__(self, core: Core, name: str, kind: Kind[Any], tools: Any) -> None:
+    def __init__(self, core: Core, name: str, kind: SessionKind[Any], tools: Any) -> None:
         self._core, self._kind, self._tools = core, kind, tools
         self._slot = Slot(core.services.home.slots, core.id)
         self._running: _InContainer | None = None
@@ -65,7 +65,7 @@ class ContainerBackend:
     def _answering(self, task: IterationTask, owner: OutputHandler) -> _InContainer:
         return _Answering(self._agent(task), task, owner)
 
-    def _agent(self, task: IterationTask) -> Agent:
+    def _agent(self, task: IterationTask) -> SessionAgent:
         services = self._core.services
         # The loop's own terminal is recorded already.
         silent = msgspec.structs.replace(services.settings.terminal, record=False)
@@ -90,7 +90,7 @@ class _InContainer:
 
     log = Logger()
 
-    def __init__(self, agent: Agent, task: IterationTask, owner: OutputHandler) -> None:
+    def __init__(self, agent: SessionAgent, task: IterationTask, owner: OutputHandler) -> None:
         self._agent, self._task, self._owner = agent, task, owner
         self.done: Deferred[Ended] = Deferred()
         self._over = False

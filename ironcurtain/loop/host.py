@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.terminal.ending import Ending
+from ironcurtain.process.termination import Ending
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import LocalPty, find_program, how
 
@@ -209,7 +209,7 @@ class PipedCommand:
         self._process.resumeProducing()
 
     def stop(self) -> None:
-        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        """SIGTERM; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
         self._ending.stop()
 
     def kill(self) -> None:

@@ -17,9 +17,8 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
-from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
+from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner, MessageSender, MessageTransport
 from ironcurtain.mcp_proxy.launch import Launch
-from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.services.stream import adopt
 
@@ -63,7 +62,7 @@ class Child:
         self.pid = int(self._process.pid or 0)
 
     async def connect(self) -> None:
-        """See :class:`~ironcurtain.mcp_proxy.channel.Channel`, as for all that follows."""
+        """See :class:`~ironcurtain.mcp_proxy.channel.ServerChannel`, as for all that follows."""
         await adopt(self._ours, self._stream)
 
     @property
@@ -140,14 +139,14 @@ class Child:
 class _Stream(StreamProtocol):
     """Our end of the socket pair: lines in, lines out, and how much waits to go out."""
 
-    transport: StreamTransport
-    sender: Sender
+    transport: MessageTransport
+    sender: MessageSender
 
     def __init__(self, child: Child) -> None:
         self._child, self._framer = child, Framer(OUTBOUND_LIMIT)
 
     def connectionMade(self) -> None:
-        self.sender = Sender(self.transport, lambda: None, lambda: None)
+        self.sender = MessageSender(self.transport, lambda: None, lambda: None)
 
     def dataReceived(self, data: bytes) -> None:
         for line in self._framer.feed(data):

@@ -17,9 +17,9 @@ from zope.interface import implementer
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
+from ironcurtain.mcp_proxy.channel import MessageSender, MessageTransport
 from ironcurtain.mcp_proxy.router import Router
-from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
-from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, Send, Start
+from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, SendLine, Start
 
 STEP = 1e-6
 """How much our own reports grow each time."""
@@ -102,8 +102,8 @@ class AgentConnection(Protocol):
     """
 
     log = Logger()
-    transport: StreamTransport
-    _sender: Sender
+    transport: MessageTransport
+    _sender: MessageSender
 
     def __init__(
         self, router: Router, peers: Peers, clock: IReactorTime, gone: Callable[[AgentConnection], bool]
@@ -113,7 +113,7 @@ class AgentConnection(Protocol):
         self._running: dict[int, Deferred[bytes]] = {}
         self._asked: dict[int, Deferred[bytes]] = {}
         self._waiting: set[int] = set()
-        self._held: dict[str, bytes | None] = {}
+        self._postponed: dict[str, bytes | None] = {}
         self._timer: IDelayedCall | None = None
         self._ended, self._closed = False, False
         self.ended: Deferred[None] = Deferred()
@@ -144,7 +144,7 @@ class AgentConnection(Protocol):
 
     def connectionMade(self) -> None:
         """The agent is there."""
-        self._sender = Sender(self.transport, self._blocked, self._drained)
+        self._sender = MessageSender(self.transport, self._blocked, self._drained)
         self._peers.add(self)
 
     def dataReceived(self, data: bytes) -> None:
@@ -162,15 +162,15 @@ class AgentConnection(Protocol):
                 return
             if isinstance(command, Start):
                 self._start(command)
-            elif isinstance(command, Send):
+            elif isinstance(command, SendLine):
                 self._write(command.line)
             elif isinstance(command, Cancel):
                 self._cancel(command.key)
             elif isinstance(command, Answered):
                 self._answered(command)
             elif isinstance(command, Initialized):
-                held, self._held = self._held, {}
-                for method, params in held.items():
+                postponed, self._postponed = self._postponed, {}
+                for method, params in postponed.items():
                     self.tell(method, params)
 
     def readConnectionLost(self) -> None:
@@ -217,7 +217,7 @@ class AgentConnection(Protocol):
         if self._session.initialized:
             self._write(codec.notification(method, params))
         elif method.endswith(CHANGED) and self._session.answered:
-            self._held[method] = params
+            self._postponed[method] = params
 
     def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
         """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it takes the question back."""
@@ -240,8 +240,8 @@ class AgentConnection(Protocol):
             question.callback(answered.result or b"{}")
 
     def _start(self, start: Start) -> None:
-        hearer = _Hearer(self, start.key, self._session.progress_token(start.key))
-        running = Deferred.fromCoroutine(self._router.handle(self, start.method, start.params, hearer))
+        sink = _RequestProgress(self, start.key, self._session.progress_token(start.key))
+        running = Deferred.fromCoroutine(self._router.handle(self, start.method, start.params, sink))
         if not running.called:
             self._running[start.key] = running
         running.addCallbacks(self._succeeded, self._failed, callbackArgs=(start.key,), errbackArgs=(start.key,))
@@ -277,13 +277,13 @@ class AgentConnection(Protocol):
             self.close()
 
     def waits_for_person(self, key: int) -> None:
-        """For the hearer: this request is before a person. If its agent cannot cancel it any more, it is void."""
+        """For the sink: this request is before a person. If its agent cannot cancel it any more, it is void."""
         self._waiting.add(key)
         if self._ended:
             self._clock.callLater(0, self._cancel, key)
 
     def progress(self, key: int, params: bytes) -> None:
-        """For the hearer: report, unless the request is answered or cancelled."""
+        """For the sink: report, unless the request is answered or cancelled."""
         if self._session.progress_token(key) is not None:
             self._write(codec.notification("notifications/progress", params))
 
@@ -318,7 +318,7 @@ class AgentConnection(Protocol):
         self.transport.abortConnection()
 
 
-class _Hearer:
+class _RequestProgress:
     """Where the progress of one request is heard: by the agent if it gave a token, else by nobody."""
 
     __slots__ = ("_connection", "_key", "_line")

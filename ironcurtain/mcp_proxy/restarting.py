@@ -105,10 +105,10 @@ class RestartingBackend:
         if self._link is not None:
             self._link.resume()
 
-    def told(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None) -> None:
         """For the link: a notification from the server."""
         if self._owner is not None and self.introduction is not None:
-            self._owner.told(self, method, params)
+            self._owner.notified(self, method, params)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
         """For the link: a question from the server."""

@@ -55,7 +55,7 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     :param suits: says of a kind whether its sessions are meant by ``last``; ``None``: all are.
     :raises NotFound: there is no such session.
     """
-    inside = [info for info in _inside(home) if name != "last" or suits is None or suits(str(info.get("kind")))]
+    inside = [info for info in snapshots(home) if name != "last" or suits is None or suits(str(info.get("kind")))]
     found = {str(info["id"]): (int(info["number"]), home.session(info["id"])) for info in inside}
     if name != "last" or suits is None:
         found |= {other.id: (other.number, other.paths) for other in elsewhere(home)}
@@ -69,7 +69,8 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     return chosen[0]
 
 
-def _inside(home: Home) -> Iterator[dict[str, Any]]:
+def snapshots(home: Home) -> Iterator[dict[str, Any]]:
+    """:returns: what ``session.json`` says of each session in the home, also of ended ones: id and number at least."""
     for path in home.sessions.glob("*/session.json"):
         try:
             info = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])

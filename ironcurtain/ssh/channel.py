@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations import Principal
 from ironcurtain.terminal.model import sane_size
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.sequences import RESTORE
 
 WINDOW = 65536
 """What the peer may send before the program has taken it; also the most that waits for a program that begins."""

@@ -70,20 +70,25 @@ class KeyFile:
 
     def add(self, key: AuthorizedKey) -> None:
         """
-        List one more key.
+        List a key; one that is listed under this name gets the roles that it has here.
 
-        :raises UsageError: the key or its name is listed already.
+        :raises UsageError: the key has another name there, or another key has this name.
         :raises ConfigurationError: as :meth:`read`.
         """
 
         def with_it(text: str, listed: KeyList) -> str:
             for other in listed.keys:
-                if key.blob == other.blob or key.name == other.name:
+                if (key.blob == other.blob) != (key.name == other.name):
                     raise UsageError(f"{other.name} is listed already: remove it first (ironcurtain ssh remove-key)")
-            grown = f"{text or HEADING}{'' if not text or text.endswith(chr(10)) else chr(10)}{key.line}\n"
-            if parse(grown).find(key.blob) is None:
+            lines = (text or HEADING).splitlines()
+            if listed.find(key.blob) is not None:
+                lines = [key.line if _is_of(line, key.name) else line for line in lines]
+            else:
+                lines.append(key.line)
+            changed = "".join(f"{line}\n" for line in lines)
+            if parse(changed).find(key.blob) != key:
                 raise UsageError(f"{self.path} has a wrong line with the same key or name: mend it first")
-            return grown
+            return changed
 
         self._change(with_it)
 
@@ -97,7 +102,7 @@ class KeyFile:
 
         def without_it(text: str, _: KeyList) -> str:
             lines = text.splitlines(keepends=True)
-            kept = [line for line in lines if line.lstrip().startswith("#") or line.split()[-1:] != [name]]
+            kept = [line for line in lines if not _is_of(line, name)]
             if len(kept) == len(lines):
                 raise NotFound(f"no key is called {name}: see 'ironcurtain ssh keys'")
             return "".join(kept)
@@ -109,6 +114,10 @@ class KeyFile:
         with locked(self.path.parent / "authorized_keys.lock"):
             text = _private_text(self.path) if _mark(self.path) is not None else ""
             write_atomically(self.path, change(text, parse(text)).encode())
+
+
+def _is_of(line: str, name: str) -> bool:
+    return not line.lstrip().startswith("#") and line.split()[-1:] == [name]
 
 
 @dataclass(frozen=True, slots=True)

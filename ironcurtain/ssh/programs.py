@@ -20,6 +20,7 @@ from ironcurtain.ssh import reports
 from ironcurtain.ssh.channel import Program, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
+from ironcurtain.view.data import json_text
 from ironcurtain.view.escalations import decided, denied_all, how_to_approve, listing, revoked, whole_lines
 
 StartConsole = Callable[[Principal, SessionChannel], Program]
@@ -129,25 +130,25 @@ class OwnPrograms:
         source = self._source(who)
         if asked.name == "sessions":
             found = [info for info in await source.sessions() if info.state != "closed"]
-            return [_json(found)] if asked.json else reports.sessions(found, self._now())
+            return [json_text(found)] if asked.json else reports.sessions(found, self._now())
         if asked.name == "stop":
             info = await source.stop(asked.session)
-            return [_json(info) if asked.json else f"Session {info.number} has ended."]
+            return [json_text(info) if asked.json else f"Session {info.number} has ended."]
         if asked.name in ("escalations", "show"):
             return await self._escalations(source, asked)
         if asked.name == "deny" and asked.everything:
             numbers = await source.deny_all(asked.session or None)
-            return [_json(numbers) if asked.json else denied_all(numbers)]
+            return [json_text(numbers) if asked.json else denied_all(numbers)]
         if asked.name in ("approve", "deny"):
             outcome = Outcome.APPROVED if asked.name == "approve" else Outcome.DENIED
             view = await source.decide(asked.number, outcome, asked.digest, asked.keep)
-            return [_json(view) if asked.json else decided(view)]
+            return [json_text(view) if asked.json else decided(view)]
         if asked.name == "permissions":
             kept = await source.permissions()
-            return [_json(kept)] if asked.json else reports.permissions(kept, self._now())
+            return [json_text(kept)] if asked.json else reports.permissions(kept, self._now())
         if asked.name == "revoke":
             gone = await source.revoke(asked.number)
-            return [_json(gone) if asked.json else revoked(gone)]
+            return [json_text(gone) if asked.json else revoked(gone)]
         files = self._files(asked.session)
         if asked.name == "logs":
             lines = _lines_of(files.log)
@@ -159,14 +160,14 @@ class OwnPrograms:
         if asked.name == "escalations":
             views = await source.escalations(asked.everything)
             listed = listing(views, self._now())
-            lines = [_json(views)] if asked.json else listed.lines or ["Nothing waits for a decision."]
+            lines = [json_text(views)] if asked.json else listed.lines or ["Nothing waits for a decision."]
             return _shown(source, lines, listed.whole)
         views = [view for view in await source.escalations(closed=True) if view.number == asked.number]
         if not views:
             raise NotFound(f"there is no escalation {asked.number}: see escalations")
         waiting = [view for view in views if not view.outcome]
         how = [how_to_approve(view, "") for view in waiting]
-        lines = [_json(views[0])] if asked.json else [*whole_lines(views[0], self._now()), *how]
+        lines = [json_text(views[0])] if asked.json else [*whole_lines(views[0], self._now()), *how]
         return _shown(source, lines, waiting)
 
 
@@ -176,10 +177,6 @@ def _shown(source: OversightApi, lines: Sequence[str], views: Sequence[Escalatio
     for view in views:
         telling = Deferred.fromCoroutine(source.shown(view.number, view.digest, view.calls))
         telling.addErrback(lambda failure: failure.trap(IronCurtainError) and None)  # it was decided meanwhile
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _json_lines(lines: Iterator[bytes]) -> Iterator[str]:

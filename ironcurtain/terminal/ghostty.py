@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyghostty  # type: ignore[import-untyped, unused-ignore]
 from pyghostty.core import check, ffi, init_sized, lib, union_fn  # type: ignore[import-untyped, unused-ignore]
 
-from ironcurtain.terminal.restore import ABORT
+from ironcurtain.terminal.sequences import ABORT
 
 HISTORY_BYTES = 2_000_000
 """

@@ -12,8 +12,7 @@ from pyghostty.core import lib  # type: ignore[import-untyped, unused-ignore]
 
 from ironcurtain.terminal.ghostty import Cell, Emulator, Part, Row, Width, style_record
 from ironcurtain.terminal.model import sane_size
-from ironcurtain.terminal.restore import CLEAR, PLAIN, RESTORE
-from ironcurtain.terminal.sequences import partial_character
+from ironcurtain.terminal.sequences import CLEAR, PLAIN, RESTORE, partial_character
 
 _ATTRIBUTES = {
     "bold": b"1",

@@ -22,7 +22,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
-from ironcurtain.terminal.ending import Ending
+from ironcurtain.process.termination import Ending
 from ironcurtain.terminal.model import Ended, sane_size
 
 _TERM = {"TERM": "xterm-256color"}
@@ -137,7 +137,7 @@ class LocalPty:
         self.stop()
 
     def stop(self) -> None:
-        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        """SIGTERM; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
         self._ending.stop()
 
     def kill(self) -> None:

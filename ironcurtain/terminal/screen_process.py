@@ -11,10 +11,9 @@ from typing import Protocol
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.terminal.frames import packed
-from ironcurtain.terminal.screen_outbox import Outbox
-from ironcurtain.terminal.screen_wire import Answer, Close, Ready, Refusal, Reply, Request, reply_reader
-from ironcurtain.terminal.worker import WORDS_LIMIT, Worker, WorkerReactor
+from ironcurtain.process.frames import packed
+from ironcurtain.process.worker import WORDS_LIMIT, Worker, WorkerReactor
+from ironcurtain.terminal.screen_wire import Answer, Close, Outbox, Ready, Refusal, Reply, Request, reply_reader
 from ironcurtain.text.display import shorten
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from ironcurtain.terminal.confined import carry_out, run
-from ironcurtain.terminal.frames import packed
+from ironcurtain.process.confined import carry_out, run
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from ironcurtain.terminal.screen_wire import (
     MESSAGE_LIMIT,

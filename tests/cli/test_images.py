@@ -43,6 +43,7 @@ class WithEngineTests(SynchronousTestCase):
         found = {image["agent"]: image for image in self.product.json("images", "list")}
         self.assertEqual(set(found), {"claude-code", "codex", "gemini", "goose", "opencode"})
         self.assertEqual((found["goose"]["state"], found["goose"]["reference"]), ("no release", ""))
+        self.assertEqual({image["created"] is None for image in found.values() if not image["reference"]}, {True})
         shown = self.product.run("images", "list").stdout.splitlines()
         self.assertEqual(shown[0].split(), ["AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"])
         self.assertEqual(len(shown), 1 + len(found))

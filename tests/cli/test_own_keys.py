@@ -13,7 +13,7 @@ from tests.product import Product
 from tests.ssh.doubles import Holder, make_holder
 from tests.tmux import Tmux
 
-QUESTION = r"in over SSH \(roles: view,approve\)\? \[Y/n\]: *$"
+QUESTION = r"in over SSH, with all roles \(view, approve, attach, admin\)\? \[Y/n\]: *$"
 
 
 class OwnKeysTests(SynchronousTestCase):
@@ -52,9 +52,9 @@ class OwnKeysTests(SynchronousTestCase):
         self.assertFalse(self.list.exists())
         terminal.keys("Enter")
         shown = terminal.wait("^status 0$")
-        self.assertIn(f"ada@laptop may come in (view, approve): {holder.key.fingerprint}", shown)
+        self.assertIn(f"ada@laptop may come in (view, approve, attach, admin): {holder.key.fingerprint}", shown)
         self.assertNotIn(HOW, shown)
-        self.assertEqual(self.keys(), [("ada@laptop", ["view", "approve"], holder.key.fingerprint)])
+        self.assertEqual(self.keys(), [("ada@laptop", ["view", "approve", "attach", "admin"], holder.key.fingerprint)])
         terminal.type(f"clear; {self.product.command()[0]} init; echo ag''ain $?")
         self.assertNotIn("SSH", terminal.wait("^again 0$"))
 

@@ -31,6 +31,10 @@ def holds(path: Path, text: str) -> bool:
     return text.encode() in path.read_bytes()
 
 
+ISO = r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$"
+"""Every time that a command prints for programs."""
+
+
 class SingleShotTests(ProductCase):
     def test_the_answer_alone_is_on_standard_output(self) -> None:
         done = self.product.run("start", "--backend", self.product.script(LIST, DONE), "do it")
@@ -106,6 +110,15 @@ class SingleShotTests(ProductCase):
         self.assertEqual(done.returncode, 64)
         self.assertIn("choose a project's directory", done.stderr)
 
+    def test_nothing_is_explained_where_no_session_could_be(self) -> None:
+        (self.product.person / ".ssh").mkdir()
+        for place in (self.product.person, self.product.person / "none", self.product.person / ".ssh"):
+            words = ["--workspace", str(place)]
+            explained = self.product.run("policy", "explain", *words, "filesystem.read_text_file", "path=x")
+            started = self.product.run("start", "--backend", self.product.script({"text": "Yes."}), *words, "Hello.")
+            self.assertEqual((explained.returncode, explained.stdout), (64, ""))
+            self.assertIn(explained.stderr, started.stderr)
+
     def test_a_setting_that_is_wrong_is_named_with_its_line(self) -> None:
         self.product.home.mkdir(mode=0o700)
         (self.product.home / "config.toml").write_text("[agent]\nmax_steps = 0\n")
@@ -176,7 +189,10 @@ class ConversationTests(ProductCase):
         until(process.stderr, "/approve 1")
         (waiting,) = self.product.json("escalations")
         self.assertEqual(waiting["arguments"], {"path": str(self.product.person / "secret.txt")})
-        self.assertEqual([session["pending"] for session in self.product.json("sessions")], [1])
+        self.assertRegex(waiting["raised_at"], ISO)
+        (session,) = self.product.json("sessions")
+        self.assertEqual(session["pending"], 1)
+        self.assertRegex(session["started_at"], ISO)
         stale = self.product.run("approve", "1", "--digest", "0" * 64)
         self.assertEqual(stale.returncode, 1)
         self.assertIn("other arguments", stale.stderr)
@@ -210,6 +226,7 @@ class ConversationTests(ProductCase):
         until(process.stderr, "as kept with escalation 1")
         until(process.stdout, "Second.")
         (permission,) = self.product.json("permissions")
+        self.assertRegex(permission["since"], ISO)
         self.assertEqual((permission["number"], permission["scope"], permission["used"]), (1, scope, 1))
         self.assertTrue(self.product.run("permissions").stdout.startswith(f"1  {scope}\n   kept by local:"))
         revoked = self.product.run("revoke", "1")

@@ -42,9 +42,23 @@ class SshCommandTests(SynchronousTestCase):
         self.assertEqual(shown["keys"][0]["fingerprint"], ada.key.fingerprint)
         self.assertIn("robert", self.run_command("keys").stdout)
         self.run_command("add-key", f"{ada.path}.pub", "--name", "again", status=64)
+        self.run_command("add-key", f"{ada.path}.pub", "--name", "robert", status=64)
         self.assertIn("may not come in any more", self.run_command("remove-key", "ada").stdout)
         self.run_command("remove-key", "ada", status=69)
         self.assertEqual([k["name"] for k in json.loads(self.run_command("keys", "--json").stdout)["keys"]], ["robert"])
+
+    def test_a_known_key_gets_other_roles(self) -> None:
+        ada, bob = make_holder(self.path, "ada"), make_holder(self.path, "bob")
+        self.run_command("add-key", f"{bob.path}.pub")
+        words = ["add-key", f"{ada.path}.pub", "--name", "ada@laptop"]
+        self.run_command(*words, "--roles", "admin")
+        said = self.run_command("add-key", f"{ada.path}.pub").stdout
+        self.assertEqual(said, f"ada@laptop may come in already (admin): {ada.key.fingerprint}\n")
+        said = self.run_command(*words, "--roles", "view,attach").stdout
+        self.assertEqual(said, f"ada@laptop may come in (view, attach; before: admin): {ada.key.fingerprint}\n")
+        listed = json.loads(self.run_command("keys", "--json").stdout)["keys"]
+        roles = [(key["name"], key["roles"]) for key in listed]
+        self.assertEqual(roles, [("bob", ["view", "approve"]), ("ada@laptop", ["view", "attach"])])
 
     def test_what_is_no_public_key(self) -> None:
         ada = make_holder(self.path, "ada")

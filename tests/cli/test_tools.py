@@ -66,6 +66,7 @@ class ToolsTests(ProductCase):
         pins = self.product.json("tools")["fake"]
         self.assertEqual((pins["where"]["newDigest"], pins["where"]["acceptedBy"][:6]), (None, "local:"))
         self.assertNotEqual(pins["echo"]["newDigest"], None)
+        self.assertRegex(pins["echo"]["since"], r"^20\d\d-\d\d-\d\dT.*Z$")
 
     def test_a_damaged_file_ends_the_start_with_what_to_do(self) -> None:
         self.session("good")

@@ -101,7 +101,7 @@ class AgentImageTests(EngineCase):
         for agent in PROGRAMS:
             image = await agent_image(agent)
             history = str(test_engine.call("GET", f"/images/{image}/history")[0])
-            described = str(await self.engine.images.inspect(image))
+            described = str(await self.engine.inspect_image(image))
             for text in (history, described):
                 self.assertNotRegex(text, re.compile(r"npm|https?://|registry|downloader|\.pem|_proxy", re.IGNORECASE))
             container = await self.running(image=image)

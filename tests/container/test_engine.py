@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 
 from ironcurtain.container.errors import EngineError
 from ironcurtain.container.state import State
-from ironcurtain.container.streams import Stream
+from ironcurtain.container.streams import EngineStream
 from tests import engine as test_engine
 from tests.container.support import EngineCase, Until
 
@@ -41,7 +41,7 @@ class LifeTests(EngineCase):
         second = await self.engine.create(self.spec(labels={"a": "1"}))
         own = {"ironcurtain.test": self.label}
         for labels, wanted in (({"a": "1"}, {first, second}), ({"a": "1", "b": "2"}, {first}), ({"a": "2"}, set())):
-            self.assertEqual({c["Id"] for c in await self.engine.list({**own, **labels})}, wanted)
+            self.assertEqual({c["Id"] for c in await self.engine.list_containers({**own, **labels})}, wanted)
         await self.engine.remove(second)
         self.assertEqual([c["Id"] for c in self.containers()], [first])
 
@@ -57,7 +57,7 @@ class LifeTests(EngineCase):
 
 
 class AttachTests(EngineCase):
-    async def attached(self, command: tuple[str, ...]) -> tuple[str, Stream, bytearray, Until]:
+    async def attached(self, command: tuple[str, ...]) -> tuple[str, EngineStream, bytearray, Until]:
         """:returns: a container with a terminal, its stream, what came, and what waits for a text."""
         container = await self.engine.create(
             self.spec(command=("sh", "-c", 'read -r _; exec "$@"', "sh", *command), tty=True)
@@ -137,10 +137,9 @@ class ImageTests(EngineCase):
                 entry = tarfile.TarInfo(name)
                 entry.size = len(text.encode())
                 archive.addfile(entry, io.BytesIO(text.encode()))
-        buffer.seek(0)
         return Deferred.fromCoroutine(
-            self.engine.images.build(
-                buffer,
+            self.engine.build_image(
+                buffer.getvalue(),
                 tag=self.tag,
                 labels={"ironcurtain.test": self.label},
                 arguments={"BASE": test_engine.image(), "WORD": "a b"},
@@ -156,12 +155,12 @@ class ImageTests(EngineCase):
         self.assertIn("the word is a b", self.lines)
         self.assertIn("2000000 /big", self.lines)
         labels = {"ironcurtain.test": self.label}
-        self.assertEqual([found["Id"] for found in await self.engine.images.list(labels)], [image])
-        self.assertIn(image, [found["Id"] for found in await self.engine.images.list({"ironcurtain.test": ""})])
-        self.assertEqual((await self.engine.images.inspect(self.tag))["Id"], image)
-        await self.engine.images.remove(self.tag)
+        self.assertEqual([found["Id"] for found in await self.engine.list_images(labels)], [image])
+        self.assertIn(image, [found["Id"] for found in await self.engine.list_images({"ironcurtain.test": ""})])
+        self.assertEqual((await self.engine.inspect_image(self.tag))["Id"], image)
+        await self.engine.remove_image(self.tag)
         with self.assertRaises(EngineError) as caught:
-            await self.engine.images.inspect(self.tag)
+            await self.engine.inspect_image(self.tag)
         self.assertEqual(caught.exception.status, 404)
 
     async def test_a_step_that_fails(self) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import secrets
 import time
@@ -254,8 +253,8 @@ class StateTests(ImageCase):
 
     async def test_what_a_killed_build_left_goes_once_it_is_old(self) -> None:
         dockerfile = f"FROM {test_engine.image()}\nLABEL ironcurtain.build={self.prefix}toy:1-abc\n"
-        context = io.BytesIO(archive({"Dockerfile": dockerfile.encode()}))
-        left = await self.engine.images.build(
+        context = archive({"Dockerfile": dockerfile.encode()})
+        left = await self.engine.build_image(
             context, tag="", labels={}, arguments={}, network="host", progress=self.said.append
         )
         self.assertEqual((await self.images().prune()).removed, ())  # somebody may be at it

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.owners import owner_labels, owner_of
 from ironcurtain.container.sweep import leftovers, sweep
-from ironcurtain.identity import ProcessIdentity, identify
+from ironcurtain.process.identity import ProcessIdentity, identify
 from tests.container.support import EngineCase
 
 

@@ -23,8 +23,8 @@ from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.registry import Entry, Registry
-from ironcurtain.identity import identify
 from ironcurtain.operations.operations import Operations
+from ironcurtain.process.identity import identify
 from ironcurtain.session import events
 from ironcurtain.session.events import SessionEvent, Stamped
 from ironcurtain.session.model import Reply, SessionRequest

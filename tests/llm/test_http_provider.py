@@ -15,7 +15,8 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.anthropic import AnthropicDialect
-from ironcurtain.llm.http_provider import HttpProvider
+from ironcurtain.llm.failures import RetryPolicy
+from ironcurtain.llm.http_provider import HttpModelClient
 from ironcurtain.llm.model import (
     Message,
     ModelError,
@@ -26,13 +27,12 @@ from ironcurtain.llm.model import (
     Retrying,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolSpec,
     ToolUse,
-    Usage,
     UsageSeen,
 )
-from ironcurtain.llm.retry import RetryPolicy
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.certificates import Authority
@@ -63,8 +63,8 @@ class ProviderCase(TestCase):
         stub = self.stub
         self.addCleanup(lambda: Deferred.fromCoroutine(stub.stop()))
 
-    def provider(self, *, key: str = DEFAULT_KEY, ca: bytes | None = None, attempts: int = 3) -> HttpProvider:
-        return HttpProvider(
+    def provider(self, *, key: str = DEFAULT_KEY, ca: bytes | None = None, attempts: int = 3) -> HttpModelClient:
+        return HttpModelClient(
             AnthropicDialect(),
             base_url=self.stub.url,
             key=Secret(key, "environment variable ANTHROPIC_API_KEY"),
@@ -110,7 +110,7 @@ class ConversationTests(ProviderCase):
     async def test_an_answer(self) -> None:
         await self.start(Answer((Text(("Hi", " there")),), usage={"input_tokens": 7, "output_tokens": 2}))
         reply = await self.ask()
-        self.assertEqual(reply, ModelReply((TextBlock("Hi there"),), "end_turn", Usage(7, 2), "claude-opus-5-5"))
+        self.assertEqual(reply, ModelReply((TextBlock("Hi there"),), "end_turn", TokenUsage(7, 2), "claude-opus-5-5"))
         self.assertEqual(self.texts, ["Hi", " there"])
 
     async def test_the_request_as_it_arrives(self) -> None:
@@ -210,8 +210,8 @@ class RetryTests(ProviderCase):
         )
         self.on(Retrying, lambda: self.clock.advance(1))
         reply = await self.ask()
-        self.assertEqual((reply.content, reply.usage), ((TextBlock("b"),), Usage(200, 6)))
-        self.assertEqual(self.told[-1], UsageSeen(Usage(200, 6)))
+        self.assertEqual((reply.content, reply.usage), ((TextBlock("b"),), TokenUsage(200, 6)))
+        self.assertEqual(self.told[-1], UsageSeen(TokenUsage(200, 6)))
 
     async def test_after_text_was_shown_nothing_is_tried_again(self) -> None:
         for end, kind in (("error", "overloaded"), ("cut", "network")):
@@ -220,7 +220,7 @@ class RetryTests(ProviderCase):
             await self.start(Answer(content, end=end, after=4, usage={"input_tokens": 9}), HI)  # type: ignore[arg-type]
             self.told.clear()
             error = await self.error(self.ask())
-            self.assertEqual((error.kind, error.retryable, error.usage), (kind, False, Usage(9, 1)))
+            self.assertEqual((error.kind, error.retryable, error.usage), (kind, False, TokenUsage(9, 1)))
             self.assertEqual((self.texts, len(self.stub.requests)), (["Hi"], 1))
 
     async def test_a_stream_that_ends_politely_but_early_is_an_error(self) -> None:
@@ -292,7 +292,7 @@ class StallTests(ProviderCase):
         await self.start(Answer((Text(("Hi",)),), end="stall", after=4))
         self.on(TextDelta, lambda: self.clock.advance(60))
         error = await self.error(self.ask())
-        self.assertEqual((error.kind, error.retryable, error.usage), ("stalled", False, Usage(10, 1)))
+        self.assertEqual((error.kind, error.retryable, error.usage), ("stalled", False, TokenUsage(10, 1)))
         self.assertIn("nothing for 60 s", str(error))
         self.assertEqual(await self.stub.requests[0].ended, "aborted")
 

@@ -13,13 +13,13 @@ from ironcurtain.llm.model import (
     ModelRequest,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolStarted,
     ToolUse,
-    Usage,
     UsageSeen,
 )
-from ironcurtain.llm.script import ScriptedProvider, load_script, parse_script
+from ironcurtain.llm.script import ScriptedModelClient, load_script, parse_script
 from tests.llm.files import written
 
 DEMO = """
@@ -55,7 +55,7 @@ class ScriptedProviderTests(SynchronousTestCase):
         self.told: list[ModelEvent] = []
 
     def ask(self, *messages: Message, script: str = DEMO) -> Deferred[ModelReply]:
-        provider = ScriptedProvider(parse_script(script, "demo.toml"), self.clock)
+        provider = ScriptedModelClient(parse_script(script, "demo.toml"), self.clock)
         return Deferred.fromCoroutine(provider.converse(request(*messages), self.told.append))
 
     def complaint(self, *messages: Message, script: str = DEMO) -> str:
@@ -65,9 +65,9 @@ class ScriptedProviderTests(SynchronousTestCase):
 
     def test_text_and_code_become_a_tool_use(self) -> None:
         reply = self.successResultOf(self.ask(ASKED))
-        self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", Usage(12, 3), "scripted"))
+        self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", TokenUsage(12, 3), "scripted"))
         words = [TextDelta("Let "), TextDelta("me "), TextDelta("look.")]
-        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), UsageSeen(Usage(12, 3))])
+        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), UsageSeen(TokenUsage(12, 3))])
 
     def test_words_come_in_their_own_time(self) -> None:
         asked = self.ask(ASKED, LOOKED, result("notes.txt"))

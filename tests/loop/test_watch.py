@@ -61,7 +61,6 @@ class WatchTests(SynchronousTestCase):
             self.clock,
             self.reader,
             self.shown.append,
-            lambda work: work(),
             idle,
             limit,
             lambda: (self.typed, self.held_up),

@@ -14,7 +14,7 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.session.parts import Kind
+from ironcurtain.session.parts import SessionKind
 from ironcurtain.session.session import Session
 from ironcurtain.session.terminal import MOST, TICKET_SECONDS, Tickets
 from ironcurtain.terminal.hub import Hub
@@ -109,7 +109,7 @@ class StateTests(TerminalTestCase):
 
     def test_a_kind_without_a_screen_is_refused_before_anything_is_made(self) -> None:
         world = World(scratch(self))
-        kind = Kind("plain", world._make_tools, world._make_agent)
+        kind = SessionKind("plain", world._make_tools, world._make_agent)
         manager = SessionManager({"plain": kind}, world.services, lambda request: request.workspace or Path())
         created = Deferred.fromCoroutine(manager.create(request(terminal=(80, 24))))
         error = self.failureResultOf(created, UsageError).value
@@ -150,12 +150,12 @@ class AttachTests(TerminalTestCase):
 class JoinTests(TerminalTestCase):
     def test_who_joins_a_conversation_is_on_record(self) -> None:
         plain = self.start()
-        plain.held = True
+        plain.ends_with_owner = True
         plain.join("local:bob")
         records = map(json.loads, plain.paths.audit.read_text().splitlines())
         attached = [(r["by"], r["mode"]) for r in records if r["kind"] == "attach"]
         self.assertEqual(attached, [("local:bob", "drive")])
-        self.assertFalse(plain.held)
+        self.assertFalse(plain.ends_with_owner)
 
     def test_not_where_there_is_a_terminal_or_nothing_any_more(self) -> None:
         with self.assertRaisesRegex(SessionError, "has a terminal, and no conversation"):

@@ -14,7 +14,7 @@ from ironcurtain.session.model import Ticket
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.sequences import RESTORE
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request
 from tests.ssh.doubles import Client, Holder, reactor

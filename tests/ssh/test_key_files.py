@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, NotFound, UsageError
 from ironcurtain.home.layout import Home
+from ironcurtain.operations import Role
 from ironcurtain.ssh.key_files import KeyFile, host_key
 from tests.audit.doubles import scratch
 from tests.ssh.doubles import make_holder
@@ -40,8 +42,19 @@ class KeyFileTests(KeyFilesTestCase):
 
     def test_nothing_is_listed_twice(self) -> None:
         self.file.add(self.ada)
-        self.assertRaises(UsageError, self.file.add, self.ada)
+        self.file.add(self.ada)
+        for key in (replace(self.ada, name="again"), replace(self.bob, name=self.ada.name)):
+            self.assertRaises(UsageError, self.file.add, key)
         self.assertEqual(self.file.read().keys, (self.ada,))
+
+    def test_a_listed_key_gets_other_roles_where_it_stands(self) -> None:
+        self.file.add(self.ada)
+        self.file.add(self.bob)
+        self.file.path.write_text(f"{self.file.path.read_text()}# {self.ada.name}\nwrong\n")
+        other = replace(self.ada, roles=frozenset({Role.ADMIN}))
+        self.file.add(other)
+        self.assertEqual(self.file.read().keys, (other, self.bob))
+        self.assertTrue(self.file.path.read_text().endswith(f"# {self.ada.name}\nwrong\n"))
 
     def test_a_key_that_a_wrong_line_would_spoil_is_not_added(self) -> None:
         self.file.add(self.ada)

@@ -11,11 +11,11 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen import RingScreen
 from ironcurtain.terminal.screen_wire import (
     Answer,
     Close,

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.cast import NoRecording, Shown, read_cast
-from ironcurtain.terminal.recording import Recording
+from ironcurtain.terminal.recording import NoRecording, Recording, Shown, read_cast
 from tests.terminal.test_recording import Memory
 
 HEAD = {"version": 2, "width": 100, "height": 30}

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.hub import RESIZE_SECONDS
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.sequences import RESTORE
 from tests.terminal.doubles import Eye, Stage
 
 
@@ -243,7 +243,6 @@ class TypingTests(HubTests):
         ):
             self.clock.advance(10)
             act()
-            self.hub.settle()
             times.append(self.hub.active)
         self.clock.advance(1)
         self.assertEqual(times, [10, 20, 20, 20, 20])

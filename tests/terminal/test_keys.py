@@ -21,32 +21,6 @@ def forwarded(what: list[Forward | Reserved]) -> bytes:
     return b"".join(one.data for one in what if isinstance(one, Forward))
 
 
-class LetterTests(SynchronousTestCase):
-    """Most of what is typed needs no look."""
-
-    @given(
-        st.lists(
-            st.sampled_from(
-                (b"a", b"d", b" ", b"\xc3", b"\x1b", b"\x03", b"\x1d", b"\x1b[200~", b"\x1b[2", b"01~", b"ab")
-            )
-        )
-    )
-    def test_what_passes_makes_no_difference(self, reads: list[bytes]) -> None:
-        keys, hasty = Keys(ALL), Keys(ALL)
-        for read in reads:
-            meant = keys.feed(read)
-            if hasty.passes(read):
-                self.assertEqual(meant, [Forward(read)])
-            else:
-                self.assertEqual(hasty.feed(read), meant)
-
-    def test_letters_pass_unless_something_waits(self) -> None:
-        keys = Keys(ALL)
-        self.assertEqual([keys.passes(read) for read in (b"a", b"ab", b"", b"\x03")], [True, False, False, False])
-        keys.feed(b"\x1d")
-        self.assertFalse(keys.passes(b"d"))
-
-
 class ReservedTests(SynchronousTestCase):
     """Keys that are ours, in all ways in which terminals send them."""
 

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import CLEAR, RESTORE
-from ironcurtain.terminal.ring import RING_LIMIT
-from ironcurtain.terminal.screen import BEHIND_LIMIT, ModelledScreen
-from ironcurtain.terminal.screen_outbox import GAP
+from ironcurtain.terminal.screen import BEHIND_LIMIT, RING_LIMIT, ModelledScreen
 from ironcurtain.terminal.screen_process import (
     ANSWER_SECONDS,
     BATCH_SECONDS,
@@ -26,7 +23,8 @@ from ironcurtain.terminal.screen_process import (
     START_SECONDS,
     ScreenProcess,
 )
-from ironcurtain.terminal.screen_wire import Answer, Close, Feed, Open, Redraw, Refusal, Resize
+from ironcurtain.terminal.screen_wire import GAP, Answer, Close, Feed, Open, Redraw, Refusal, Resize
+from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.terminal.doubles import Eye, Program, Worker, WorkerReactor
 
 

@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock, deferLater
 
 from ironcurtain.errors import NotFound
-from ironcurtain.terminal.ending import GRACE_SECONDS
+from ironcurtain.process.termination import GRACE_SECONDS
 from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.pty import NoPty
 from tests.audit.doubles import open_files

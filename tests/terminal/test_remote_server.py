@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import NotAllowed, NotFound
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.remote_server import AttachFactory
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.remote import AttachFactory
+from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.terminal.wire import (
     PATIENCE_SECONDS,
     Frame,

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
-from ironcurtain.terminal.appearance import FRESH
-from ironcurtain.terminal.cast import Cast, Shown
+from ironcurtain.terminal.recording import Cast, Shown
 from ironcurtain.terminal.replay import Replay, read_time, show_time
+from ironcurtain.terminal.sequences import FRESH
 
 COLUMNS, ROWS = 30, 6
 

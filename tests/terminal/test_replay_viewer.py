@@ -3,9 +3,8 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.cast import Cast, Shown
-from ironcurtain.terminal.replay import Replay
-from ironcurtain.terminal.replay_viewer import INTERRUPTED, LONGEST_WAIT, ReplayViewer
+from ironcurtain.terminal.recording import Cast, Shown
+from ironcurtain.terminal.replay import INTERRUPTED, LONGEST_WAIT, Replay, ReplayViewer
 
 ROWS = 10
 

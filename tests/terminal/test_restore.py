@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.ghostty import Emulator, Part
 from ironcurtain.terminal.ghostty_screen import draw_cells
-from ironcurtain.terminal.restore import CLEAR, RESTORE
+from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.product import Product
 from tests.terminal.corpus import PIECES
 from tests.tmux import Tmux

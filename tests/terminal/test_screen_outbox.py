@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.screen_outbox import GAP, Outbox
-from ironcurtain.terminal.screen_wire import Feed, Open, Order, Redraw, Resize, Text, order_reader
+from ironcurtain.terminal.screen_wire import GAP, Feed, Open, Order, Outbox, Redraw, Resize, Text, order_reader
 
 OPEN = Open(5, 80, 24)
 Step = bytes | Resize | Text

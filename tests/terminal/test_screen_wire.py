@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.terminal.frames import packed
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.screen_wire import (
     MESSAGE_LIMIT,
     Answer,

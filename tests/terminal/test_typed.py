@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.typed import Kind, Piece, TypedReader, by_a_person
+from ironcurtain.terminal.keys import Kind, Piece, TypedReader, by_a_person
 
 REPORTS = (
     b"\x1b[?62;4c",

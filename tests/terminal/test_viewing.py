@@ -6,11 +6,10 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotFound
-from ironcurtain.terminal.keyboard import Keyboard
 from ironcurtain.terminal.keys import DETACH, HOLD_SECONDS, QUIT, Keys
 from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import RESTORE
-from ironcurtain.terminal.viewing import Viewing
+from ironcurtain.terminal.sequences import RESTORE
+from ironcurtain.terminal.viewing import Keyboard, Viewing
 from tests.terminal.doubles import Stage
 
 

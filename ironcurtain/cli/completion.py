@@ -1,0 +1,116 @@
+"""``ironcurtain completion``, and the names that shells complete: read from the home, without asking any process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+
+Completions = list[CompletionItem[str]]
+
+VARIABLE = "_IRONCURTAIN_COMPLETE"
+"""The environment variable by which a completion script asks; click forms its name from ours."""
+
+REQUEST_LIMIT = 4 * 1024 * 1024
+"""Most bytes of the file of an escalation that is read for its number."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """
+    Print a script by which SHELL completes commands, sessions, agents and escalations.
+
+    \b
+    In ~/.bashrc:                     eval "$(ironcurtain completion bash)"
+    In ~/.zshrc, after compinit:      eval "$(ironcurtain completion zsh)"
+    In ~/.config/fish/config.fish:    ironcurtain completion fish | source
+    """
+    completer = get_completion_class(shell)
+    assert completer is not None
+    click.echo(completer(ctx.find_root().command, {}, "ironcurtain", VARIABLE).source())
+
+
+def running_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """:returns: ``last``, and the sessions that run: by number, by id where a part of that stands there already."""
+    return _sessions(incomplete, ended=False)
+
+
+def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """:returns: ``last``, and all sessions, those that ended among them."""
+    return _sessions(incomplete, ended=True)
+
+
+def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """:returns: the agents by their ids."""
+    from ironcurtain.agents.registry import installed
+    from ironcurtain.errors import IronCurtainError
+
+    names = ["builtin"]
+    with suppress(IronCurtainError):
+        names += installed().names
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def waiting(_: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
+    """:returns: the numbers of the calls that wait for a decision."""
+    found = sorted(_waiting())
+    return [CompletionItem(str(number), help=what) for number, what in found if str(number).startswith(incomplete)]
+
+
+def _sessions(incomplete: str, *, ended: bool) -> Completions:
+    found = sorted(_of_home(ended), reverse=True)
+    named = [("last", "the newest"), *((str(number), label) for number, _, label in found)]
+    named += [(session, label) for _, session, label in found if incomplete]
+    return [CompletionItem(name, help=label) for name, label in named if name.startswith(incomplete)]
+
+
+def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
+    """:returns: number, id and label of each session."""
+    from ironcurtain.home.registry import Registry
+    from ironcurtain.session.elsewhere import snapshots
+    from ironcurtain.text.display import one_line
+
+    if (home := _home()) is None:
+        return
+    if ended:
+        for info in snapshots(home):
+            yield info["number"], info["id"], one_line(info.get("label", ""))
+    else:
+        for entry in Registry(home.registry).live():
+            yield entry.number, entry.session_id, one_line(entry.label)
+
+
+def _waiting() -> Iterator[tuple[int, str]]:
+    """:returns: number and tool of each escalation that waits."""
+    from pathlib import Path
+
+    import msgspec
+
+    from ironcurtain.home.registry import Registry, read_small_file
+    from ironcurtain.text.display import one_line
+
+    if (home := _home()) is None:
+        return
+    for entry in Registry(home.registry).live():
+        for path in Path(entry.escalation_dir).glob("request-*.json"):
+            with suppress(OSError, msgspec.DecodeError, KeyError):
+                request = msgspec.json.decode(read_small_file(path, REQUEST_LIMIT))
+                yield request["number"], one_line(f"{request['serverName']}.{request['toolName']}")
+
+
+def _home() -> Home | None:
+    from ironcurtain.errors import IronCurtainError
+    from ironcurtain.home.layout import find_home
+
+    with suppress(IronCurtainError):
+        return find_home(os.environ, os.geteuid())
+    return None
