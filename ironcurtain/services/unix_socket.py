@@ -7,7 +7,6 @@ import os
 import resource
 import socket
 import stat
-import struct
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -18,15 +17,13 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.layout import SOCKET_PATH_LIMIT
+from ironcurtain.process.portability import peer_uid
 from ironcurtain.services.rate_limit import Pace
 from ironcurtain.services.stream import serve
 
 PROBE_SECONDS = 1.0
 """How long a socket that is there may take to accept, before it counts as in use."""
 
-
-PEER_CREDENTIALS = struct.Struct("3i")
-"""pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
 
 CLIENTS = 256
 """How many clients one socket has at a time (an agent's programs were seen to open some twenty)."""
@@ -58,13 +55,6 @@ class UnixListener:
         if _number(self._path) == self._number:
             with suppress(FileNotFoundError):
                 self._path.unlink()
-
-
-def peer_uid(connection: socket.socket) -> int:
-    """:returns: the uid that whoever connected to a UNIX socket had when it did."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
-    _, uid, _ = PEER_CREDENTIALS.unpack(raw)
-    return int(uid)
 
 
 class Admission:
