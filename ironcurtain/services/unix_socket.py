@@ -57,7 +57,7 @@ class UnixListener:
                 self._path.unlink()
 
 
-class Admission:
+class SocketAdmission:
     """
     Says who may use a socket of ours, and how many at a time. Its mode says the former too, but others can change that.
 
@@ -102,7 +102,7 @@ class Admission:
 async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
     """
     Listen, with mode 0600, and whatever becomes of that, for the owner, root and us alone. Clients' transports are
-    :class:`~ironcurtain.services.stream.Stream`. The reactor must run.
+    :class:`~ironcurtain.services.stream.AsyncioTransport`. The reactor must run.
 
     :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
     :param owner: uid and gid of who may use it, if not we.
@@ -120,7 +120,7 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
         undo.callback(path.unlink, missing_ok=True)
         if owner is not None:
             os.chown(path, *owner, follow_symlinks=False)
-        server = await serve(listening, factory, Admission(owner))
+        server = await serve(listening, factory, SocketAdmission(owner))
         undo.pop_all()
     return UnixListener(server, path)
 
