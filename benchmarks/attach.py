@@ -105,7 +105,7 @@ def serve(home: Path, container: str) -> None:
     from ironcurtain.operations import Principal
     from ironcurtain.session.terminal import RecordingFile
     from ironcurtain.ssh.attaching import Attaching
-    from ironcurtain.ssh.channel import Program, SessionChannel
+    from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.hub import Hub
     from ironcurtain.terminal.model import Mode
@@ -120,7 +120,7 @@ def serve(home: Path, container: str) -> None:
         def __init__(self, hub: Hub) -> None:
             self._attaching = Attaching(reactor, lambda who, name, mode: hub, lambda who, name, mode: Deferred())
 
-        async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Program:
+        async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
             """Attach."""
             return await self._attaching.attach(who, "1", Mode.DRIVE, channel)
 

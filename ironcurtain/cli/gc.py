@@ -24,8 +24,7 @@ def gc(dry_run: bool, json_output: bool) -> None:
     """
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
-    from ironcurtain.container.sweep import leftovers, sweep
-    from ironcurtain.container_agent.leftovers import clear_sockets
+    from ironcurtain.container_agent.leftovers import clear_sockets, leftovers, sweep
 
     where = home()
 

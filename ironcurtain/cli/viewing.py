@@ -20,7 +20,7 @@ from ironcurtain.session.words import how_to_resume
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
 from ironcurtain.terminal.local import Guard, LocalTerminal
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.viewing import Viewing, attach
 from ironcurtain.text.display import one_line
 
@@ -35,7 +35,7 @@ GONE = 69
 """Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
 
 
-async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -> Ended | None:
+async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -> ProgramExit | None:
     """
     Drive a terminal of this process.
 
@@ -108,7 +108,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     return status
 
 
-def told(number: int, ended: Ended) -> int:
+def told(number: int, ended: ProgramExit) -> int:
     """
     Say why a program ended.
 

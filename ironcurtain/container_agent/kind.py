@@ -17,22 +17,20 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.layout import group_text, passwd_text
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import ContainerSpec, group_text, passwd_text
 from ironcurtain.container_agent.agent import ContainerAgent, Making
-from ironcurtain.container_agent.description import (
+from ironcurtain.container_agent.leftovers import clear
+from ironcurtain.container_agent.provision import (
     COMMAND,
+    Placer,
     describe,
     empty_directory,
     empty_file,
     group_file,
     passwd_file,
 )
-from ironcurtain.container_agent.leftovers import clear
-from ironcurtain.container_agent.placing import Placer
+from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
-from ironcurtain.container_agent.tools import Proxies
-from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import SessionPaths, account_directory, private_directory

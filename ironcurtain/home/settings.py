@@ -178,7 +178,7 @@ class Ssh(_Section, frozen=True):
     Where the daemon listens for SSH.
 
     :param port: 0 for nowhere.
-    :param listen: addresses; one that this machine does not have is left out.
+    :param listen: IP addresses, of which one that this machine does not have is left out; and sockets of systemd's.
     """
 
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 2222

@@ -11,8 +11,8 @@ import msgspec
 from ironcurtain.http.sse import ServerEvent
 from ironcurtain.llm.model import (
     Block,
+    ChatMessage,
     ErrorKind,
-    Message,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -128,7 +128,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
 
 
-def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+def _messages(messages: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
     joined: list[dict[str, Any]] = []
     for message in messages:
         content = [encoded for block in message.content if (encoded := _block(block)) is not None]

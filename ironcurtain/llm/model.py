@@ -69,7 +69,7 @@ Block = TextBlock | ToolUse | ToolResult | ProviderBlock
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One turn of the conversation."""
 
     role: Literal["user", "assistant"]
@@ -90,7 +90,7 @@ class ModelRequest:
     """The whole conversation so far and the wish for its next turn. ``max_tokens`` bounds the answer."""
 
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...]
     model: str
     max_tokens: int

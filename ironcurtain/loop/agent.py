@@ -35,7 +35,7 @@ from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import NoPty
 
 T = TypeVar("T")
@@ -260,7 +260,7 @@ class LoopAgent:
 
     async def _work(
         self, stage: TerminalStage | StreamStage, prompt: str, number: int
-    ) -> tuple[IterationMonitor, ScanProcess, Ended]:
+    ) -> tuple[IterationMonitor, ScanProcess, ProgramExit]:
         try:
             return await self._try(stage, prompt, number, self._mode)
         except NoPty as e:
@@ -270,7 +270,7 @@ class LoopAgent:
 
     async def _try(
         self, stage: TerminalStage | StreamStage, prompt: str, number: int, mode: IterationMode
-    ) -> tuple[IterationMonitor, ScanProcess, Ended]:
+    ) -> tuple[IterationMonitor, ScanProcess, ProgramExit]:
         piped = mode is IterationMode.HEADLESS
         stream = stage.stream
         reader, self._reader = self._reader or self._make_reader(stage), None
@@ -291,7 +291,7 @@ class LoopAgent:
                 raise
             if self._interrupted:
                 watch.end(RunOutcome.INTERRUPTED, self._interrupted)
-            return watch, reader, Ended(None if self._interrupted else 1, str(e))
+            return watch, reader, ProgramExit(None if self._interrupted else 1, str(e))
         except BaseException:
             reader.lost("is not needed")
             raise

@@ -17,8 +17,8 @@ from ironcurtain.loop.model import IterationMode
 from ironcurtain.session.manager import Slot
 from ironcurtain.session.parts import Core, SessionAgent, SessionKind
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.model import Mode as ViewerMode
+from ironcurtain.terminal.model import ProgramExit
 
 
 class ContainerBackend:
@@ -92,7 +92,7 @@ class _InContainer:
 
     def __init__(self, agent: SessionAgent, task: IterationTask, owner: OutputHandler) -> None:
         self._agent, self._task, self._owner = agent, task, owner
-        self.done: Deferred[Ended] = Deferred()
+        self.done: Deferred[ProgramExit] = Deferred()
         self._over = False
         self.cost: float | None = None
 
@@ -108,12 +108,12 @@ class _InContainer:
         """Likewise: a container's end has a limit of its own."""
         self.stop()
 
-    def _ended(self, ended: Ended) -> None:
+    def _ended(self, ended: ProgramExit) -> None:
         if not self._over:
             self._over = True
             Deferred.fromCoroutine(self._finish(ended)).addErrback(self._unclean)
 
-    async def _finish(self, ended: Ended) -> None:
+    async def _finish(self, ended: ProgramExit) -> None:
         self.cost = self._agent.usage().cost
         try:
             await self._agent.stop()
@@ -144,14 +144,14 @@ class _Answering(_InContainer):
 
     def _answered(self, result: Any) -> None:
         if not isinstance(result, Failure):
-            self._ended(Ended(0))
+            self._ended(ProgramExit(0))
         elif result.check(CancelledError):
-            self._ended(Ended(None, "it was cancelled"))
+            self._ended(ProgramExit(None, "it was cancelled"))
         elif result.check(IronCurtainError):
-            self._ended(Ended(1, str(result.value)))
+            self._ended(ProgramExit(1, str(result.value)))
         else:
             self._unclean(result)
-            self._ended(Ended(1, f"internal error: {type(result.value).__name__}"))
+            self._ended(ProgramExit(1, f"internal error: {type(result.value).__name__}"))
 
 
 class _OnScreen(_InContainer):
@@ -195,4 +195,4 @@ class _OnScreen(_InContainer):
 
     def ended(self, reason: str, status: int | None) -> None:
         self._attachment = None
-        self._ended(Ended(status, reason))
+        self._ended(ProgramExit(status, reason))

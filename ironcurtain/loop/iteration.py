@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.loop.model import RunOutcome
 from ironcurtain.loop.scan_wire import ScanResult
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 
 INTERRUPTED_SECONDS = 2.0
 """How long the end of the output is waited for once somebody has interrupted it."""
@@ -119,7 +119,7 @@ class IterationMonitor:
         elif self._reading:
             self._reader.lost("was not waited for")
 
-    async def ended(self, ended: Ended) -> tuple[RunOutcome, str]:
+    async def ended(self, ended: ProgramExit) -> tuple[RunOutcome, str]:
         """:returns: what became of it, once all that it wrote is read."""
         for timer in self._timers.values():
             timer.cancel()

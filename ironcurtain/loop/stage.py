@@ -10,7 +10,7 @@ from ironcurtain.loop.scan_process import ScanProcess
 from ironcurtain.session.parts import Core
 from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, sane_size
+from ironcurtain.terminal.model import ProgramExit, sane_size
 from ironcurtain.terminal.screen import Screens
 from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.text.display import one_line
@@ -117,7 +117,7 @@ class TerminalStage:
 
     def close(self, status: int, reason: str) -> None:
         """The loop ended."""
-        self.hub.ended(Ended(status, reason))
+        self.hub.ended(ProgramExit(status, reason))
 
     def _typed(self, data: bytes) -> None:
         if self.reader is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -94,6 +95,14 @@ class Peers(typing.Protocol):
         """Whether another agent reads what it is sent."""
 
 
+class _State(Enum):
+    OPEN = auto()
+    INPUT_ENDED = auto()
+    """The agent sends no more, and gets the answers to what it asked."""
+    CLOSED = auto()
+    """It hears no more."""
+
+
 @implementer(IHalfCloseableProtocol)
 class AgentConnection(Protocol):
     """
@@ -115,7 +124,7 @@ class AgentConnection(Protocol):
         self._waiting: set[int] = set()
         self._postponed: dict[str, bytes | None] = {}
         self._timer: IDelayedCall | None = None
-        self._ended, self._closed = False, False
+        self._state = _State.OPEN
         self.ended: Deferred[None] = Deferred()
         """Fires when the connection has ended."""
         self.subscriptions: dict[str, tuple[str, str]] = {}
@@ -154,7 +163,7 @@ class AgentConnection(Protocol):
             self._cut_off("sends a line without an end")
             return
         for line in lines:
-            if self._closed:
+            if self._state is _State.CLOSED:
                 return
             command = self._session.receive(line)
             if self._session.junk > JUNK_LINES:
@@ -178,7 +187,9 @@ class AgentConnection(Protocol):
         if self._gone(self):
             self._abort()
             return
-        self._ended = True
+        if self._state is _State.CLOSED:
+            return
+        self._state = _State.INPUT_ENDED
         self._timer = self._clock.callLater(LAST_SECONDS, self.close)
         for key in list(self._waiting):
             self._cancel(key)
@@ -190,7 +201,7 @@ class AgentConnection(Protocol):
 
     def connectionLost(self, reason: Failure | None = None) -> None:
         """The agent is gone: that cancels all that it asked for."""
-        self._closed = True
+        self._state = _State.CLOSED
         self._stop_timer()
         for key in list(self._running):
             self._cancel(key)
@@ -202,9 +213,9 @@ class AgentConnection(Protocol):
 
     def close(self) -> None:
         """End the connection, once what was written is out, but soon."""
-        if self._closed:
+        if self._state is _State.CLOSED:
             return
-        self._closed = True
+        self._state = _State.CLOSED
         for key in list(self._running):
             self._cancel(key)
         self._stop_timer()
@@ -263,7 +274,7 @@ class AgentConnection(Protocol):
         self._waiting.discard(key)
         if answer is not None:
             self._write(answer)
-        if self._ended:
+        if self._state is _State.INPUT_ENDED:
             self._close_if_done()
 
     def _cancel(self, key: int) -> None:
@@ -279,7 +290,7 @@ class AgentConnection(Protocol):
     def waits_for_person(self, key: int) -> None:
         """For the sink: this request is before a person. If its agent cannot cancel it any more, it is void."""
         self._waiting.add(key)
-        if self._ended:
+        if self._state is not _State.OPEN:
             self._clock.callLater(0, self._cancel, key)
 
     def progress(self, key: int, params: bytes) -> None:
@@ -293,12 +304,12 @@ class AgentConnection(Protocol):
         self._peers.changed()
 
     def _drained(self) -> None:
-        if not self._ended and not self._closed:
+        if self._state is _State.OPEN:
             self.transport.resumeProducing()
         self._peers.changed()
 
     def _write(self, line: bytes) -> None:
-        if self._closed:
+        if self._state is _State.CLOSED:
             return
         self._sender.send(line)
         if self._sender.waiting > UNREAD_LIMIT and self._peers.others_read(self):
@@ -306,7 +317,7 @@ class AgentConnection(Protocol):
 
     def _cut_off(self, why: str) -> None:
         self.log.warn("an agent that {why} is cut off", why=why)
-        self._closed = True
+        self._state = _State.CLOSED
         self._abort()
 
     def _stop_timer(self) -> None:

@@ -22,8 +22,7 @@ from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
-from ironcurtain.mcp_proxy.channel import MakeChannel, way_to
-from ironcurtain.mcp_proxy.child import Child, ChildReactor
+from ironcurtain.mcp_proxy.channel import Child, ChildReactor, MakeChannel, way_to
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from enum import Enum, auto
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -56,6 +57,17 @@ class Outgoing(NamedTuple):
         return f"Outgoing({self.request_id!r}, ..., {self.chunked})"
 
 
+class _State(Enum):
+    """What has become of the connection to the provider."""
+
+    NEW = auto()
+    WAITING = auto()
+    """A connection was asked for."""
+    CONNECTED = auto()
+    OVER = auto()
+    """The answer is whole, or will never be."""
+
+
 class Exchange:
     """Get a connection, send the request, pass the answer on."""
 
@@ -71,7 +83,7 @@ class Exchange:
         self._rule, self._pool, self._troubles = destination.credentials.rule, destination.pool, destination.troubles
         self._upstream: Upstream | None = None
         self._unsent: list[bytes] = [outgoing.head]
-        self._asked = self._sent_all = self._over = False
+        self._state, self._sent_all = _State.NEW, False
         self._began, self._size = recorder.now(), 0
         self.active = True
         """Set whenever something comes from the provider or goes to it; whoever watches for silence clears it."""
@@ -96,15 +108,15 @@ class Exchange:
         self._sent_all = last
         if self._upstream is not None:
             self._flush(self._upstream)
-        elif not self._asked:
-            self._asked = True
+        elif self._state is _State.NEW:
+            self._state = _State.WAITING
             if not last:
                 self._client.pause(True)
             self._pool.take(self)
 
     def connected(self, upstream: Upstream) -> None:
         """See :class:`~ironcurtain.mitm_proxy.upstream.Waiter`."""
-        self._upstream, upstream.user = upstream, self
+        self._state, self._upstream, upstream.user = _State.CONNECTED, upstream, self
         if self._client.choked:
             upstream.pause(True)
         self._flush(upstream)
@@ -159,7 +171,7 @@ class Exchange:
 
     def cancel(self) -> None:
         """The agent has gone. The provider hears of it by its connection being closed, and stops working."""
-        if not self._over:
+        if self._state is not _State.OVER:
             self._end("the agent closed its connection")
 
     def _flush(self, upstream: Upstream) -> None:
@@ -171,7 +183,7 @@ class Exchange:
         self._client.over()
 
     def _failed(self, status: int, code: str, why: str) -> None:
-        if self._over:
+        if self._state is _State.OVER:
             return
         begun = self._answer.status != 0
         self._end(why, why if status >= HTTPStatus.BAD_GATEWAY else "")
@@ -182,7 +194,7 @@ class Exchange:
 
     def _end(self, error: str, fault: str = "") -> None:
         """:param fault: the error, if it is the provider's."""
-        self._over = True
+        self._state = _State.OVER
         answer, upstream, self._upstream = self._answer, self._upstream, None
         self._pool.forget(self)
         self._record(error)

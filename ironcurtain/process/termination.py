@@ -18,7 +18,7 @@ DRAIN_SECONDS = 1.0
 """How long the command's last output is waited for once it has ended (it is there at once)."""
 
 
-class Ending:
+class Termination:
     """
     Of one command, from :meth:`began` to :meth:`over`.
 

@@ -12,8 +12,7 @@ from typing import Any
 from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.container import execution
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.layout import WORKSPACE
-from ironcurtain.container.owners import SESSION
+from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
 from ironcurtain.errors import Unavailable
 from ironcurtain.prove.outside import Outside
 from ironcurtain.prove.report import Attempt, Report, parse
@@ -86,7 +85,7 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
     :param session_id: of a session whose container runs.
     :raises Unavailable: it has no container, or no Python in it.
     """
-    found = await engine.list_containers({SESSION: session_id})
+    found = await engine.list_containers({SESSION_LABEL: session_id})
     if not found:
         raise Unavailable(f"session {session_id} has no container")
     printed: list[bytes] = []

@@ -58,13 +58,13 @@ _answers = msgspec.json.Decoder(_Answer)
 def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
     # A stream counts the prompt at its start, in `message`, and everything at its end.
     answer = _answers.decode(data)
-    found = CountedTokens("", None, False)
-    for part, complete in ((answer.message, False), (answer, True)):
+    model, usage, complete = "", None, False
+    for part, whole in ((answer.message, False), (answer, True)):
         if part is not None:
-            found = found._replace(model=part.model or found.model)
+            model = part.model or model
             if part.usage is not None:
-                found = CountedTokens(found.model, _usage(part.usage, found.usage or before), complete)
-    return found
+                usage, complete = _usage(part.usage, usage or before), whole
+    return CountedTokens(model, usage, complete)
 
 
 def _usage(counts: _Counts, before: TokenUsage) -> TokenUsage:

@@ -8,7 +8,7 @@ from typing import Any
 from ironcurtain.errors import NotFound
 from ironcurtain.operations import Principal
 from ironcurtain.session.model import Ticket
-from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
 from ironcurtain.terminal.model import Mode
@@ -35,7 +35,7 @@ class Attaching:
     ) -> None:
         self._reactor, self._own, self._ticket = reactor, own, ticket
 
-    async def attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> Program:
+    async def attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> ChannelProgram:
         """
         Show the terminal of a session. Both reserved keys leave it: over SSH none of them ends the session.
 

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from twisted.logger import Logger
 
-from ironcurtain.terminal.model import Ended, Mode, Viewer
+from ironcurtain.terminal.model import Mode, ProgramExit, Viewer
 from ironcurtain.terminal.sequences import ABORT, RESTORE
 
 QUEUE_LIMIT = 4 * 1024 * 1024
@@ -59,7 +59,7 @@ class OutputQueue:
 _DRIVE: Final = Mode.DRIVE  # Python 3.11 takes long to look up a member
 
 
-class Source(Protocol):
+class AttachmentHub(Protocol):
     """What an attachment needs of its hub."""
 
     def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
@@ -90,7 +90,7 @@ class Attachment:
 
     def __init__(
         self,
-        source: Source,
+        source: AttachmentHub,
         viewer: Viewer,
         mode: Mode,
         size: tuple[int, int],
@@ -98,7 +98,7 @@ class Attachment:
     ) -> None:
         self._source, self._viewer = source, viewer
         self._queue = OutputQueue(limit)
-        self._over: Ended | None = None
+        self._over: ProgramExit | None = None
         self._owed = b""
         self._waits = False
         self.mode, self.size = mode, size
@@ -159,7 +159,7 @@ class Attachment:
         if self.mode is Mode.DRIVE:
             self._viewer.hold(full)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: ProgramExit) -> None:
         """For the hub: no more will come."""
         self._over = ended
         self._go_on()
@@ -190,7 +190,7 @@ class Attachment:
         if self._over is not None and not self.full:
             self._finish(self._over)
 
-    def _finish(self, ended: Ended) -> None:
+    def _finish(self, ended: ProgramExit) -> None:
         self._draw(RESTORE)
         if not self.gone:
             self.gone = True

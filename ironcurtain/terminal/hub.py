@@ -11,7 +11,7 @@ from twisted.logger import Logger
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.attachment import QUEUE_LIMIT, Attachment
 from ironcurtain.terminal.keys import TypedReader, by_a_person
-from ironcurtain.terminal.model import Ended, Mode, ScreenModel, Stream, Viewer, sane_size
+from ironcurtain.terminal.model import Mode, ProgramExit, ProgramStream, ScreenModel, Viewer, sane_size
 from ironcurtain.terminal.recording import Recording
 from ironcurtain.text.display import shorten
 
@@ -49,7 +49,7 @@ class Hub:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: ProgramStream,
         clock: IReactorTime,
         screen: ScreenModel,
         size: tuple[int, int],
@@ -62,7 +62,7 @@ class Hub:
         self._attachments: tuple[Attachment, ...] = ()
         self._readers: dict[Attachment, TypedReader] = {}
         self._driver: Attachment | None = None
-        self._over: Ended | None = None
+        self._over: ProgramExit | None = None
         self._size = self._wanted = size
         self._resizing: IDelayedCall | None = None
         self._flushing: IDelayedCall | None = None
@@ -81,7 +81,7 @@ class Hub:
         return len(self._attachments)
 
     @property
-    def over(self) -> Ended | None:
+    def over(self) -> ProgramExit | None:
         """How the program ended, once it has."""
         return self._over
 
@@ -95,7 +95,7 @@ class Hub:
         if self._notice:
             self._give_notice()
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: ProgramExit) -> None:
         """The program ended, or cannot be reached any more: viewers' terminals are restored. Harmless if it has."""
         if self._over is not None:
             return

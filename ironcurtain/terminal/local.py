@@ -1,4 +1,4 @@
-"""The terminal at which this program was started: raw mode, undone on every way out."""
+"""The terminal at which this program was started: raw mode, undone on every way out, SIGKILL included."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NoTerminal(UsageError):
         super().__init__("this needs a terminal: standard input and output must not be redirected")
 
 
-class User(Protocol):
+class TerminalUser(Protocol):
     """Who uses the terminal."""
 
     def received(self, read: bytes) -> None:
@@ -87,14 +87,14 @@ class LocalTerminal(FileDescriptor):
             raise NoTerminal
         self._given, self._opened = descriptor, -1
         self._before = termios.tcgetattr(descriptor)
-        self._user: User | None = None
+        self._user: TerminalUser | None = None
         self._handlers: dict[int, Any] = {}
         self._raw = False
         self._status: int | None = None
         self.blocked = False
         self.closed: Deferred[int | None] = Deferred()
 
-    def begin(self, user: User) -> None:
+    def begin(self, user: TerminalUser) -> None:
         """Switch to raw mode, once; keys go to ``user``."""
         self._opened = _open_again(self._given)
         self._user = user
@@ -245,7 +245,7 @@ _DONE = b"done\n"
 
 class Guard:
     """
-    Watches over one terminal.
+    Restores a terminal if we are killed before we can, by a small process that waits for us to end.
 
     :param reactor: starts the process.
     """

@@ -1,4 +1,8 @@
-"""Record what a terminal shows, as asciicast v2 (docs.asciinema.org), without what must not be kept."""
+"""
+Recordings of terminals: written as asciicast v2 (docs.asciinema.org), without what must not be kept; read as v2 or v3.
+
+A recording may end in the middle of a line, after a crash or while it is still written. What stands before that counts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from ironcurtain.errors import UsageError
-from ironcurtain.terminal.keys import Kind, Piece
+from ironcurtain.terminal.keys import InputKind, InputPiece
 from ironcurtain.terminal.model import sane_size
 
 RECORDING_LIMIT = 64 * 1024 * 1024
@@ -112,13 +116,13 @@ class Recording:
         if self._gathered >= GATHER_SIZE:
             self.flush()
 
-    def typed(self, now: float, pieces: list[Piece], echoed: bool) -> None:
+    def typed(self, now: float, pieces: list[InputPiece], echoed: bool) -> None:
         """
         What a person typed; what the terminal sends by itself is left out.
 
         :param echoed: what :attr:`echoes` said before the program had it.
         """
-        data = b"".join(piece.data for piece in pieces if piece.kind in (Kind.TYPED, Kind.PASTED))
+        data = b"".join(piece.data for piece in pieces if piece.kind in (InputKind.TYPED, InputKind.PASTED))
         if data:
             self._event(now, "i", data.decode("utf-8", "replace") if echoed else MASK)
 
@@ -180,7 +184,7 @@ class NoRecording(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CastEvent:
     """
     Something that happened.
 
@@ -211,7 +215,7 @@ class Cast:
     size: tuple[int, int]
     title: str
     idle_limit: float | None
-    events: tuple[Shown, ...]
+    events: tuple[CastEvent, ...]
     torn: bool
     damaged: int
 
@@ -221,7 +225,7 @@ class Cast:
         return self.events[-1].time if self.events else 0.0
 
     @property
-    def markers(self) -> tuple[Shown, ...]:
+    def markers(self) -> tuple[CastEvent, ...]:
         """Its markers."""
         return tuple(event for event in self.events if event.marker)
 
@@ -252,7 +256,7 @@ def read_cast(data: bytes) -> Cast:
     head = _head(first)
     columns, rows = (head.term.cols, head.term.rows) if head.term is not None else (head.width, head.height)
     lines = rest.split(b"\n")
-    torn, events, damaged = False, list[Shown](), 0
+    torn, events, damaged = False, list[CastEvent](), 0
     now = 0.0
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith(b"#"):  # comments, in version 3
@@ -277,17 +281,17 @@ def _head(line: bytes) -> _Head:
     return head
 
 
-def _shown(now: float, kind: str, content: Any) -> Iterator[Shown]:
+def _shown(now: float, kind: str, content: Any) -> Iterator[CastEvent]:
     """:raises ValueError: the content is not that of this kind."""
     if kind not in ("o", "m", "r"):
         return
     if not isinstance(content, str):
         raise ValueError(kind)
     if kind == "o" and content:
-        yield Shown(now, output=content)
+        yield CastEvent(now, output=content)
     elif kind == "m":
-        yield Shown(now, marker=content or "marker")
+        yield CastEvent(now, marker=content or "marker")
     elif kind == "r":
         if (size := _SIZE.fullmatch(content)) is None:
             raise ValueError(content)
-        yield Shown(now, size=sane_size(int(size[1]), int(size[2])))
+        yield CastEvent(now, size=sane_size(int(size[1]), int(size[2])))

@@ -17,7 +17,7 @@ from zope.interface import implementer
 from ironcurtain.errors import IronCurtainError, ProtocolViolation, Unavailable
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Viewer
+from ironcurtain.terminal.model import ProgramExit, Viewer
 from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.terminal.wire import (
     PATIENCE_SECONDS,
@@ -89,7 +89,7 @@ class AttachServer(Protocol):
     def ended(self, reason: str, status: int | None) -> None:
         """For the hub."""
         self._attachment = None
-        self._last(frame(Ended(status, reason)))
+        self._last(frame(ProgramExit(status, reason)))
 
     def pauseProducing(self) -> None:
         """For the transport: the viewer does not read."""
@@ -242,7 +242,7 @@ class RemoteAttachment(Protocol):
         for what in self._frames.feed(data):
             if self._over:
                 return
-            if isinstance(what, Ended):
+            if isinstance(what, ProgramExit):
                 self._end(what)
             elif isinstance(what, bytes) and not self._viewer.draw(what):
                 self.transport.pauseProducing()
@@ -253,9 +253,9 @@ class RemoteAttachment(Protocol):
             self.welcomed.errback(Unavailable(reason))
         elif not self._over:
             self._viewer.draw(RESTORE)
-            self._end(Ended(None, reason))
+            self._end(ProgramExit(None, reason))
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: ProgramExit) -> None:
         self.detach()  # the owner waits for that
         self._viewer.ended(ended.reason, ended.status)
 

@@ -1,5 +1,5 @@
 """
-Where the playing of a recording is, and what is to be drawn when it goes on. Time is an input.
+Play a recording at a terminal: what is drawn when, and what the keys do.
 
 There are two times: that of the recording, which people see and name, and that of playing, in which long pauses are
 shortened.
@@ -14,8 +14,8 @@ from itertools import accumulate, pairwise
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.errors import UsageError
-from ironcurtain.terminal.keys import Kind, TypedReader, stroke
-from ironcurtain.terminal.model import Channel
+from ironcurtain.terminal.keys import InputKind, TypedReader, stroke
+from ironcurtain.terminal.model import TerminalChannel
 from ironcurtain.terminal.recording import Cast
 from ironcurtain.terminal.sequences import Appearance
 from ironcurtain.text.display import shorten
@@ -185,7 +185,9 @@ class ReplayViewer:
     :param seconds: how long the recording is.
     """
 
-    def __init__(self, replay: Replay, terminal: Channel, clock: IReactorTime, rows: int, seconds: float) -> None:
+    def __init__(
+        self, replay: Replay, terminal: TerminalChannel, clock: IReactorTime, rows: int, seconds: float
+    ) -> None:
         self._replay, self._terminal, self._clock = replay, terminal, clock
         self._rows, self._seconds = rows, seconds
         self._typed = TypedReader()
@@ -212,7 +214,7 @@ class ReplayViewer:
     def received(self, read: bytes) -> None:
         """Keys."""
         for piece in self._typed.feed(read):
-            if piece.kind is Kind.TYPED:
+            if piece.kind is InputKind.TYPED:
                 for key in _keys(piece.data):
                     self._pressed(key)
 

@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from ironcurtain.process.worker import WorkerReactor
 from ironcurtain.terminal.model import ScreenModel
 from ironcurtain.terminal.screen_process import ScreenProcess
-from ironcurtain.terminal.screen_wire import Open, Outbox, Redraw, Resize, Text
+from ironcurtain.terminal.screen_wire import OpenScreen, ReadScreen, RedrawScreen, ResizeScreen, ScreenOutbox
 from ironcurtain.terminal.sequences import CLEAR, RESTORE, SEQUENCE, SEQUENCE_LIMIT, plain, unfinished
 
 RING_LIMIT = 256 * 1024
@@ -121,7 +121,7 @@ class ModelledScreen:
         self._ring = RingScreen()
         self._process: ScreenProcess | None = process
         self._number = process.number()
-        self.outbox = Outbox(Open(self._number, columns, rows))
+        self.outbox = ScreenOutbox(OpenScreen(self._number, columns, rows))
         process.add(self._number, self)
 
     @property
@@ -143,7 +143,7 @@ class ModelledScreen:
     def resize(self, columns: int, rows: int) -> None:
         """Have another size; lines are wrapped afresh, as terminals do."""
         if self._process is not None:
-            self.outbox.put(Resize(self._number, columns, rows))
+            self.outbox.put(ResizeScreen(self._number, columns, rows))
 
     def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
         """
@@ -157,7 +157,7 @@ class ModelledScreen:
             return
         self._process.ask(
             self._number,
-            lambda request: Redraw(self._number, request, columns, rows, history),
+            lambda request: RedrawScreen(self._number, request, columns, rows, history),
             lambda data: draw(replay(kept) if data is None else data),
         )
 
@@ -169,7 +169,7 @@ class ModelledScreen:
             return
         self._process.ask(
             self._number,
-            lambda request: Text(self._number, request),
+            lambda request: ReadScreen(self._number, request),
             lambda data: found(plain(kept) if data is None else data.decode("utf-8", "replace")),
         )
 

@@ -1,4 +1,7 @@
-"""Escape sequences in a program's output: where they end, and what is left without them."""
+"""
+Escape sequences in a program's output: where they end, what is left without them, which of them only change what is
+seen, and those after which a terminal is as a program found it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from collections.abc import Iterator
 SEQUENCE_LIMIT = 4096
 """Most bytes of a sequence that has not ended, before it no longer counts as one."""
 
+_CONTROL_SEQUENCE = r"\x1b\[(?P<parameters>[\x30-\x3f]*)(?P<between>[\x20-\x2f]*)(?P<final>[\x40-\x7e])"
+_STRING_BEGIN = r"\x1b[\]PX^_]"  # OSC, DCS, SOS, PM, APC
+_OTHER = r"\x1b(?P<escape>[\x20-\x2f]+[\x30-\x7e]|[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e])"
+
 SEQUENCE = re.compile(
-    rb"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]"  # control sequences
-    rb"|[\]PX^_][^\x07\x18\x1b]*(?:\x07|\x18|\x1b\\|(?=\x1b.))"  # strings: OSC, DCS, SOS, PM, APC
-    rb"|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e])",  # all others
-    re.DOTALL,
+    rf"{_CONTROL_SEQUENCE}|{_STRING_BEGIN}[^\x07\x18\x1b]*(?:\x07|\x18|\x1b\\|(?=\x1b.))|{_OTHER}".encode(), re.DOTALL
 )
 """ECMA-48, sections 5.3 to 5.6; strings may also end in BEL, as xterm has it."""
 
@@ -100,19 +104,16 @@ CLEAR = b"\x1b[?6l" + PLAIN + b"\x1b[H\x1b[J"
 
 
 SHOWN_SEQUENCE_LIMIT = 256
-"""Most characters of a sequence that has not ended (real ones have at most 60). A longer one is text."""
+"""Most characters of a sequence that has not ended and is still waited for (real ones have at most 60)."""
 
 FRESH = (RESTORE + CLEAR).decode()
 """Makes a terminal as a new one is, empty."""
 
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
-    r"|\x1b\[(?P<parameters>[\x30-\x3f]*)(?P<between>[\x20-\x2f]*)(?P<final>[\x40-\x7e])"
-    r"|(?P<string>\x1b[\]PX^_])"
-    r"|\x1b(?P<escape>[\x20-\x2f]*[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e])"
+    rf"|{_CONTROL_SEQUENCE}|(?P<string>{_STRING_BEGIN})|{_OTHER}"
     r"|(?P<control>[\x00-\x1a\x1c-\x1f\x7f-\x9f])"
 )
-"""ECMA-48, section 5: text, control sequences, strings, other escape sequences, control characters."""
 
 _UNFINISHED = re.compile(r"\x1b(?:\[[\x30-\x3f]*)?[\x20-\x2f]*")
 _STRING_END = re.compile(r"[\x07\x18\x1a\x9c]|\x1b\\|(?=\x1b.)", re.DOTALL)
@@ -130,7 +131,11 @@ _PRIVATE_MODES = frozenset(("5", "6", "7", "12", "25", "47", "1047", "1048", "10
 
 class Appearance:
     """
-    Filters output. What comes out holds only sequences from a list of known ones, and none that has not ended.
+    Filters output for a terminal at which the program does not run. What comes out only changes what is seen, holds
+    only sequences from a list of known ones, and none that has not ended.
+
+    Everything else in a stream is for the program's own terminal: questions, whose answers would be typed into whatever
+    runs at this one; the clipboard, the title, the palette, the printer; modes of keyboard and mouse; notifications.
 
     :param columns: of the terminal for which the output was made, as are ``rows``; the cursor stays inside, and what
         scrolls is only that part.

@@ -1,4 +1,4 @@
-"""A person at a channel who looks at a terminal, and perhaps drives it."""
+"""A person at a channel who looks at a terminal of this process or of another one, and perhaps drives it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.keys import HOLD_SECONDS, Forward, Keys, Reserved
+from ironcurtain.terminal.keys import HOLD_SECONDS, ForwardedInput, KeyPressed, Keys
 from ironcurtain.terminal.local import LocalTerminal
-from ironcurtain.terminal.model import Channel, Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit, TerminalChannel
 from ironcurtain.terminal.remote import RemoteAttachment, connect
 from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.terminal.wire import Hello
@@ -47,11 +47,11 @@ class Keyboard:
         self._timer = None
         self._pass_on(self._keys.release())
 
-    def _pass_on(self, meant: list[Forward | Reserved]) -> None:
+    def _pass_on(self, meant: list[ForwardedInput | KeyPressed]) -> None:
         for what in meant:
             if self._stopped:
                 return
-            if isinstance(what, Forward):
+            if isinstance(what, ForwardedInput):
                 self._forward(what.data)
             else:
                 self._on_key(what.name)
@@ -73,7 +73,7 @@ class Viewing:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: TerminalChannel,
         clock: IReactorTime,
         keys: Keys,
         on_key: Callable[[str], None],
@@ -159,7 +159,7 @@ async def attach(
     terminal: LocalTerminal,
     keys: Keys,
     on_key: Callable[[str, Viewing], None],
-) -> Ended:
+) -> ProgramExit:
     """
     Join the local terminal with one of another process, until one of them ends; then it is as it was before.
 
@@ -171,11 +171,11 @@ async def attach(
     :raises Unavailable: nobody answers there.
     :raises AttachRefused: the owner said no.
     """
-    over: Deferred[Ended] = Deferred()
+    over: Deferred[ProgramExit] = Deferred()
 
     def ended(reason: str, status: int | None) -> None:
         if not over.called:
-            over.callback(Ended(status, reason))
+            over.callback(ProgramExit(status, reason))
 
     viewing = Viewing(terminal, reactor, keys, lambda name: on_key(name, viewing), ended)
     await viewing.begin_remote(reactor, path, hello)

@@ -15,7 +15,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.registry import GROUP, installed
-from ironcurtain.container.brought_images import GROUP as IMAGES
+from ironcurtain.container.image_choices import GROUP as IMAGES
 from tests import agent_images, engine
 from tests.agents.samples import content, facts
 from tests.product import Product, until

@@ -12,7 +12,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.owners import owner_labels
+from ironcurtain.container.spec import owner_labels
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import find_home
 from ironcurtain.process.identity import identify

@@ -14,8 +14,7 @@ from twisted.internet.interfaces import IHalfCloseableProtocol
 from twisted.internet.protocol import Factory, Protocol
 from zope.interface import implementer
 
-from ironcurtain.container.layout import HOME, SOCKETS
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import HOME, SOCKETS, ContainerSpec
 from tests import engine as test_engine
 from tests.agent_images import agent_image, recipes
 from tests.container.support import UID, EngineCase

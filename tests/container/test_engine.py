@@ -6,8 +6,8 @@ import tarfile
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.container.engine import ContainerState
 from ironcurtain.container.errors import EngineError
-from ironcurtain.container.state import State
 from ironcurtain.container.streams import EngineStream
 from tests import engine as test_engine
 from tests.container.support import EngineCase, Until
@@ -20,14 +20,24 @@ SIZES = ("sh", "-c", "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05
 
 
 class LifeTests(EngineCase):
+    async def ready(self, trap: str) -> str:
+        """:returns: a container whose program does this when it gets SIGTERM, and has said that it will."""
+        command = ("sh", "-c", f"trap '{trap}' TERM; echo ready; while :; do sleep 0.1; done")
+        container, ready = await self.engine.create(self.spec(command=command, tty=True)), Until("ready")
+        stream = await self.engine.attach(container, ready)
+        self.addCleanup(stream.abort)
+        await self.engine.start(container)
+        await ready.seen
+        return container
+
     async def test_stopping_waits_for_the_program(self) -> None:
-        container = await self.running(command=("sh", "-c", "trap 'exit 5' TERM; while :; do sleep 0.1; done"))
+        container = await self.ready("exit 5")
         await self.engine.stop(container, 10)
         self.assertEqual(await self.engine.wait(container), 5)
         await self.engine.stop(container, 10)
 
     async def test_stopping_a_program_that_does_not_want_to(self) -> None:
-        container = await self.running(command=("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"))
+        container = await self.ready("")
         await self.engine.stop(container, 1)
         self.assertEqual(await self.engine.wait(container), 137)
 
@@ -181,9 +191,9 @@ class ImageTests(EngineCase):
 class StateTests(EngineCase):
     async def test_of_a_real_container(self) -> None:
         container = await self.running()
-        state = State.of(await self.engine.inspect(container))
+        state = ContainerState.of(await self.engine.inspect(container))
         self.assertTrue(state.running and state.pid > 1)
         await self.engine.kill(container)
         await self.engine.wait(container)
-        state = State.of(await self.engine.inspect(container))
+        state = ContainerState.of(await self.engine.inspect(container))
         self.assertEqual((state.running, state.reason), (False, "it was killed, exit status 137"))

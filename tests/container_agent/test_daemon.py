@@ -6,10 +6,10 @@ import subprocess
 import time
 from urllib.parse import quote
 
-from ironcurtain.container.owners import SESSION, owner_labels
+from ironcurtain.container.spec import SESSION_LABEL, owner_labels
 from ironcurtain.process.identity import identify
 from tests import engine
-from tests.container.test_sweep import dead
+from tests.container_agent.test_leftovers import dead
 from tests.test_daemon import PATIENCE, DaemonCase
 
 
@@ -35,7 +35,7 @@ class StartTests(DaemonCase):
 
     def there(self) -> set[str]:
         """:returns: the ids of this home's containers."""
-        filters = quote(json.dumps({"label": [f"ironcurtain.home={self.product.home}", SESSION]}))
+        filters = quote(json.dumps({"label": [f"ironcurtain.home={self.product.home}", SESSION_LABEL]}))
         [found] = engine.call("GET", f"/containers/json?all=1&filters={filters}")
         return {container["Id"] for container in found}
 

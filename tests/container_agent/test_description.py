@@ -5,7 +5,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container_agent.description import COMMAND, describe
+from ironcurtain.container_agent.provision import COMMAND, describe
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Resources
 from ironcurtain.process.accounts import Account

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -51,7 +52,9 @@ class ImageTests(TestCase):
             raise Unavailable("no image")
 
         engine = Engine(reactor, path)
-        kind = ContainerKind(ScriptAgent(), lambda: engine, no_image, world.services, reactor, {}, Screens(reactor))
+        kind = ContainerKind(
+            ScriptAgent(), lambda: engine, no_image, world.services, reactor, {}, Screens(cast(Any, reactor))
+        )
         self.addCleanup(engine.close)
         looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine))
         await self.assertFailure(looking, Unavailable)

@@ -6,7 +6,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.container_agent.traffic import REFUSALS_TOLD, Spent, Traffic, known_prices, spent_before
+from ironcurtain.container_agent.proxies import REFUSALS_TOLD, Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
 from ironcurtain.home.settings import Budget, Price, Settings
 from ironcurtain.llm.model import TokenUsage as Tokens

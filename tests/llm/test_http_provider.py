@@ -18,7 +18,7 @@ from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.failures import RetryPolicy
 from ironcurtain.llm.http_provider import HttpModelClient
 from ironcurtain.llm.model import (
-    Message,
+    ChatMessage,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -39,12 +39,12 @@ from tests.model_stub.certificates import Authority
 from tests.model_stub.replies import Answer, Dropped, Refusal, Reply, Text, Thinking, Tool
 from tests.model_stub.server import DEFAULT_KEY, ModelStub
 
-HELLO = Message("user", (TextBlock("Hello"),))
+HELLO = ChatMessage("user", (TextBlock("Hello"),))
 TOOL = ToolSpec("execute_code", "Run it.", {"type": "object"})
 HI = Answer((Text(("Hi", " there")),))
 
 
-def request(*messages: Message) -> ModelRequest:
+def request(*messages: ChatMessage) -> ModelRequest:
     return ModelRequest("Be good.", messages or (HELLO,), (TOOL,), "claude-opus-5-5", 1000)
 
 
@@ -81,7 +81,7 @@ class ProviderCase(TestCase):
         for seen in self.seen:
             seen(event)
 
-    def ask(self, *messages: Message, **options: Any) -> Deferred[ModelReply]:
+    def ask(self, *messages: ChatMessage, **options: Any) -> Deferred[ModelReply]:
         provider = self.provider(**options)
         return Deferred.fromCoroutine(provider.converse(request(*messages), self.notify))
 
@@ -127,8 +127,8 @@ class ConversationTests(ProviderCase):
         first = await self.ask()
         self.assertEqual(first.content[1:], (TextBlock("Look."), ToolUse("t1", "execute_code", {"code": "1+1"})))
         self.assertIsInstance(first.content[0], ProviderBlock)
-        answered = Message("user", (ToolResult("t1", "2", False),))
-        second = await self.ask(HELLO, Message("assistant", first.content), answered)
+        answered = ChatMessage("user", (ToolResult("t1", "2", False),))
+        second = await self.ask(HELLO, ChatMessage("assistant", first.content), answered)
         self.assertEqual(second.stop_reason, "end_turn")
         self.assertEqual(self.stub.requests[1].json["messages"][1]["content"][0]["type"], "thinking")
 
@@ -148,7 +148,7 @@ class ConversationTests(ProviderCase):
 
     async def test_a_large_request_and_a_large_answer(self) -> None:
         await self.start(Answer((Text(("x" * 500_000, "y" * 500_000)),)))
-        reply = await self.ask(Message("user", (TextBlock("z" * 3_000_000),)))
+        reply = await self.ask(ChatMessage("user", (TextBlock("z" * 3_000_000),)))
         self.assertEqual(reply.content, (TextBlock("x" * 500_000 + "y" * 500_000),))
         self.assertGreater(len(self.stub.requests[0].body), 3_000_000)
 

@@ -270,6 +270,7 @@ class ParserTests(Case):
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),
             lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=10,
         )
     )
     def test_harmless_values_pass_wherever_they_stand(self, value: Any) -> None:

@@ -18,7 +18,7 @@ from ironcurtain.session.parts import SessionKind
 from ironcurtain.session.session import Session
 from ironcurtain.session.terminal import MOST, TICKET_SECONDS, Tickets
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.wire import Hello, line, read_welcome
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, make_request, request
@@ -101,7 +101,7 @@ class StateTests(TerminalTestCase):
         self.assertEqual(caught.exception.code, "SESSION_NOT_READY")
 
     def test_the_status_of_its_program_is_told_and_kept(self) -> None:
-        self.hub.ended(Ended(7, "exit status 7"))
+        self.hub.ended(ProgramExit(7, "exit status 7"))
         self.close()
         self.assertEqual(self.session.info.status, 7)
         kept = msgspec.json.decode(self.session.paths.snapshot.read_bytes(), type=SessionInfo)
@@ -195,7 +195,7 @@ class TellTests(TerminalTestCase):
         self.assertEqual(eye.new(), b"")
 
     def test_after_the_program_nobody_is_called(self) -> None:
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         core = self.world.agents[0].core
         assert core is not None
         core.emit(events.ProxyDown(proxy="MCP", reason="gone"))

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.session.terminal import RecordingFile
 from ironcurtain.terminal.hub import FLUSH_SECONDS, Hub
 from ironcurtain.terminal.keys import TypedReader
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.recording import GATHER_SIZE, MASK, Recording
 from tests.terminal.doubles import Eye, Program, Screen
 
@@ -162,7 +162,7 @@ class HubRecordingTests(SynchronousTestCase):
         self.hub.received(b"out")
         attachment.typed(b"in")
         self.hub.bell("files__write_file")
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         events = [event[1:] for event in self.memory.lines()[1:]]
         self.assertEqual(events, [["r", "90x30"], ["o", "out"], ["i", "in"], ["m", "files__write_file"]])
         self.assertEqual(self.memory.closed, 1)
@@ -183,7 +183,7 @@ class HubRecordingTests(SynchronousTestCase):
         attachment = self.hub.attach(Eye(), Mode.DRIVE, 80, 24)
         attachment.typed(b"in")
         attachment.detach()
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         self.assertEqual(self.memory.lines()[1:], [[0.0, "i", "in"]])
 
     def test_what_counts_is_whether_it_was_shown_when_it_was_typed(self) -> None:
@@ -191,7 +191,7 @@ class HubRecordingTests(SynchronousTestCase):
         recording = Recording(self.memory, 0.0, 80, 24, timestamp=0, echoes=lambda: program.shows)
         hub = Hub(program, self.clock, Screen(), (80, 24), recording=recording)
         hub.attach(Eye(), Mode.DRIVE, 80, 24).typed(b"hunter2\r")
-        hub.ended(Ended(0))
+        hub.ended(ProgramExit(0))
         self.assertEqual(program.typed, b"hunter2\r")
         self.assertNotIn(b"hunter2", self.memory.data)
 

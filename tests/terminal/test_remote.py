@@ -13,7 +13,7 @@ from twisted.internet.interfaces import IAddress, IReactorTime
 from ironcurtain.errors import NotAllowed
 from ironcurtain.services.unix_socket import UnixListener, listen
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.pty import LocalPty
 from ironcurtain.terminal.remote import AttachFactory, AttachServer, Check
 from ironcurtain.terminal.screen import Screens
@@ -56,7 +56,7 @@ class RemoteTests(PtyCase):
         if self.inner.pid and not self.inner.done.called:
             self.inner.kill()
             await self.inner.done
-        self.hub.ended(Ended(None))
+        self.hub.ended(ProgramExit(None))
 
     def check(self, hello: Hello) -> Hub:
         if hello.token != "right":

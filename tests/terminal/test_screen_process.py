@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
@@ -17,7 +17,7 @@ from ironcurtain.process.identity import identify
 from ironcurtain.terminal import screen_process
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.screen import BEHIND_LIMIT, RING_LIMIT, ModelledScreen, RingScreen, Screens
 from ironcurtain.terminal.screen_process import ScreenProcess
 from ironcurtain.terminal.sequences import CLEAR, RESTORE
@@ -50,7 +50,7 @@ class ProcessTests(TestCase):
         from twisted.internet import reactor
 
         self.reactor: Any = reactor
-        self.screens = Screens(self.reactor)
+        self.screens = Screens(cast(Any, reactor))
         self.hubs: list[Hub] = []
         self.patience(60.0)
 
@@ -61,7 +61,7 @@ class ProcessTests(TestCase):
 
     def tearDown(self) -> None:
         for hub in self.hubs:
-            hub.ended(Ended(None))
+            hub.ended(ProgramExit(None))
 
     def make_hub(self, columns: int = 80, rows: int = 24) -> Hub:
         model = self.screens.open(columns, rows)
@@ -124,9 +124,9 @@ class WorkingTests(ProcessTests):
         other.received(b"222222\rother")
         self.assertEqual((await one.text(), await other.text()), ("one1", "other2"))
         pid, process = identify(self.pid), self.process
-        one.ended(Ended(0))
+        one.ended(ProgramExit(0))
         self.assertEqual(await other.text(), "other2")
-        other.ended(Ended(0))
+        other.ended(ProgramExit(0))
         await self.until(lambda: not pid.alive)
         self.assertTrue(process.gone)
         third = self.make_hub()
@@ -257,7 +257,7 @@ class FailingTests(ProcessTests):
             hub.received(b"last")
             self.assertEqual(await hub.text(), "last")
             await self.until(lambda process=process: process.gone)
-            hub.ended(Ended(0))
+            hub.ended(ProgramExit(0))
 
     async def test_it_ends_when_its_owner_is_killed_even_if_it_hangs(self) -> None:
         program = (

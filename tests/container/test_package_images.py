@@ -9,14 +9,13 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container import brought_images as under_test
-from ironcurtain.container.brought_images import GROUP, brought_images
-from ironcurtain.container.image_choices import shipped_folders, shipped_programs
-from ironcurtain.container.image_plans import Brought, Plan, Recipes, Source
+from ironcurtain.container import image_choices as under_test
+from ironcurtain.container.image_choices import GROUP, package_images, shipped_folders, shipped_programs
+from ironcurtain.container.image_plans import ImagePlan, PackageImage, Recipes, SourceImage
 from ironcurtain.errors import ConfigurationError, UsageError
 from tests.container.test_images import ImageCase
 
-SOURCE = Source("debian:some", "sha256:" + "1" * 64, "amd64")
+SOURCE = SourceImage("debian:some", "sha256:" + "1" * 64, "amd64")
 DOCKERFILE = b"ARG BASE\nFROM ${BASE}\nCOPY bin /usr/local/bin\n"
 
 
@@ -44,9 +43,9 @@ class LoadTests(SynchronousTestCase):
             file.write_bytes(data or b"")
         return metadata.EntryPoint(name, f"{name}:IMAGE", GROUP)
 
-    def load(self, *entries: metadata.EntryPoint) -> tuple[dict[str, Brought], dict[str, str]]:
+    def load(self, *entries: metadata.EntryPoint) -> tuple[dict[str, PackageImage], dict[str, str]]:
         """:returns: what is brought, and what is broken."""
-        return brought_images(entries, shipped_folders(), shipped_programs())
+        return package_images(entries, shipped_folders(), shipped_programs())
 
     def test_a_folder_with_all_that_is_below_it(self) -> None:
         entry = self.package("mine", Dockerfile=DOCKERFILE, bin_tool=b"#!/bin/sh\n")
@@ -60,7 +59,7 @@ class LoadTests(SynchronousTestCase):
     def test_a_program_that_is_known_can_be_asked_for(self) -> None:
         dockerfile = b"ARG BASE\nARG DOWNLOADER\nARG NODE_PACKAGE\nFROM ${BASE}\n"
         found, _ = self.load(self.package("mine", Dockerfile=dockerfile))
-        recipes = Recipes(shipped_folders(), shipped_programs(), brought=found)
+        recipes = Recipes(shipped_folders(), shipped_programs(), packaged=found)
         self.assertEqual([program.name for program in recipes.needed("mine")], ["node"])
 
     def test_what_cannot_be_used_is_told_and_disturbs_nobody(self) -> None:
@@ -101,12 +100,12 @@ class LoadTests(SynchronousTestCase):
 
 class PlanTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.brought = Brought({"Dockerfile": DOCKERFILE, "bin/tool": b"1"}, "2.5")
+        self.brought = PackageImage({"Dockerfile": DOCKERFILE, "bin/tool": b"1"}, "2.5")
         self.recipes = Recipes(
-            shipped_folders(), shipped_programs(), brought={"mine": self.brought}, broken={"other": "it is broken"}
+            shipped_folders(), shipped_programs(), packaged={"mine": self.brought}, broken={"other": "it is broken"}
         )
 
-    def plan(self, recipes: Recipes) -> Plan:
+    def plan(self, recipes: Recipes) -> ImagePlan:
         """:returns: how the image would be built."""
         return recipes.agent("mine", recipes.base(SOURCE), SOURCE.architecture)
 
@@ -118,12 +117,12 @@ class PlanTests(SynchronousTestCase):
         self.assertEqual(plan.arguments, {"BASE": self.recipes.base(SOURCE).reference})
 
     def test_its_files_and_the_base_shape_it_and_nothing_else(self) -> None:
-        same = replace(self.recipes, brought={"mine": replace(self.brought, version="2.6")})
+        same = replace(self.recipes, packaged={"mine": replace(self.brought, version="2.6")})
         self.assertEqual(self.plan(same).content, self.plan(self.recipes).content)
         folders = {**self.recipes.folders, "downloader": {"Dockerfile": b""}}
         self.assertEqual(self.plan(replace(self.recipes, folders=folders)).content, self.plan(self.recipes).content)
         files = {**self.brought.files, "bin/tool": b"2"}
-        other = replace(self.recipes, brought={"mine": replace(self.brought, files=files)})
+        other = replace(self.recipes, packaged={"mine": replace(self.brought, files=files)})
         self.assertNotEqual(self.plan(other).content, self.plan(self.recipes).content)
 
     def test_one_that_is_broken_says_why(self) -> None:
@@ -138,10 +137,10 @@ class BuildTests(ImageCase):
     def setUp(self) -> None:
         super().setUp()
         dockerfile = b"ARG BASE\nFROM ${BASE}\nCOPY bin /usr/local/bin\nCOPY note /note\n"
-        self.mine = Brought(
+        self.mine = PackageImage(
             {"Dockerfile": dockerfile, "bin/tool": b"#!/bin/sh\necho it works\n", "note": b"one"}, "2.5"
         )
-        self.recipes = replace(self.recipes, brought={"mine": self.mine}, broken={"other": "it is broken"})
+        self.recipes = replace(self.recipes, packaged={"mine": self.mine}, broken={"other": "it is broken"})
 
     async def test_it_is_built_once_and_anew_when_a_file_changes(self) -> None:
         first = await self.images().ensure("mine", self.said.append)
@@ -155,7 +154,7 @@ class BuildTests(ImageCase):
         self.assertEqual(await self.images().ensure("mine", self.said.append), first)
         self.assertEqual(self.said, [])
         newer = replace(self.mine, files={**self.mine.files, "note": b"two"})
-        self.recipes = replace(self.recipes, brought={"mine": newer})
+        self.recipes = replace(self.recipes, packaged={"mine": newer})
         self.assertNotEqual(await self.images().ensure("mine", self.said.append), first)
 
     async def test_it_is_listed_and_pruned_as_the_others(self) -> None:
@@ -169,5 +168,5 @@ class BuildTests(ImageCase):
         reference = await self.images().ensure("mine", self.said.append)
         self.assertEqual((await shown())["mine"], ("current", "2.5"))
         self.assertNotIn(reference, (await self.images().prune()).removed)
-        self.recipes = replace(self.recipes, brought={})
+        self.recipes = replace(self.recipes, packaged={})
         self.assertIn(reference, (await self.images().prune()).removed)

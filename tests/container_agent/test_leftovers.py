@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.owners import owner_labels, owner_of
-from ironcurtain.container.sweep import leftovers, sweep
+from ironcurtain.container.spec import owner_labels, owner_of
+from ironcurtain.container_agent.leftovers import leftovers, sweep
 from ironcurtain.process.identity import ProcessIdentity, identify
 from tests.container.support import EngineCase
 

@@ -8,11 +8,12 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
-from ironcurtain.container import screened, terminal
+from ironcurtain.container import terminal
 from ironcurtain.container.errors import ContainerDied, NotReady, ProbeFailed
-from ironcurtain.container.screened import ScreenedContainer
 from ironcurtain.container.terminal import ContainerTerminal, waiting
-from ironcurtain.terminal.model import Ended
+from ironcurtain.container_agent import screen
+from ironcurtain.container_agent.screen import ScreenedContainer
+from ironcurtain.terminal.model import ProgramExit
 from tests import engine as test_engine
 from tests.container.test_container import ContainerCase
 
@@ -40,18 +41,18 @@ class Owner:
 class ScreenedCase(ContainerCase):
     def setUp(self) -> None:
         super().setUp()
-        self.patch(screened, "READY_SECONDS", 60.0)
+        self.patch(screen, "READY_SECONDS", 60.0)
         self.patch(terminal, "DRAIN_SECONDS", 60.0)
         self.owner = Owner()
         self.terminal = ContainerTerminal(self.engine, 80, 24)
         self.terminal.owner = self.owner
-        self.ends: list[Ended] = []
+        self.ends: list[ProgramExit] = []
         self.over: Deferred[None] = Deferred()
 
     def made(self, *argv: str, **changes: Any) -> ScreenedContainer:
         """:returns: a container with this program."""
 
-        def end(ended: Ended) -> None:
+        def end(ended: ProgramExit) -> None:
             self.ends.append(ended)
             self.over.callback(None)
 
@@ -75,7 +76,7 @@ class LifeTests(ScreenedCase):
         self.terminal.write(b"hello\r")
         await self.over
         self.assertEqual(bytes(self.owner.got), b"a b|$(c) 'd\r\nhello\r\ngot hello\r\n")
-        self.assertEqual(self.ends, [Ended(7, "exit status 7")])
+        self.assertEqual(self.ends, [ProgramExit(7, "exit status 7")])
         await container.stop()
         self.assertEqual(self.containers(), [])
 
@@ -102,7 +103,7 @@ class LifeTests(ScreenedCase):
         await container.start()
         test_engine.call("POST", f"/containers/{container.id}/kill")
         await self.over
-        self.assertEqual(self.ends, [Ended(137, "it was killed, exit status 137")])
+        self.assertEqual(self.ends, [ProgramExit(137, "it was killed, exit status 137")])
 
     async def test_its_memory_is_used_up(self) -> None:
         container = self.made("sh", "-c", "exec tail /dev/zero")
@@ -121,7 +122,7 @@ class ReadinessTests(ScreenedCase):
         self.assertEqual((self.owner.got, self.ends, self.containers()), (b"", [], []))
 
     async def test_one_that_is_not_ready_in_time(self) -> None:
-        self.patch(screened, "READY_SECONDS", 5.0)
+        self.patch(screen, "READY_SECONDS", 5.0)
         container = self.made(command=("sh", "-c", "echo one; echo two; sleep 100"))
         with self.assertRaises(NotReady) as caught:
             await container.start()

@@ -10,7 +10,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.outside import judge_description, judge_kernel, judge_sockets
+from ironcurtain.container.probe import judge_description, judge_kernel, judge_sockets
 from ironcurtain.container.spec import ContainerSpec, Mount
 from tests.container.support import SPEC
 

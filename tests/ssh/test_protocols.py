@@ -14,7 +14,7 @@ from twisted.conch.ssh.connection import (
     MSG_REQUEST_FAILURE,
 )
 
-from ironcurtain.ssh.connection import CHANNELS
+from ironcurtain.ssh.protocols import CHANNELS
 from tests.ssh.transports import TransportTestCase
 
 

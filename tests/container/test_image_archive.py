@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.image_context import archive, arguments, content
+from ironcurtain.container.image_plans import archive, arguments, content
 
 FOLDERS = st.dictionaries(st.text(min_size=1, max_size=5), st.binary(max_size=20), max_size=3)
 VALUES = st.dictionaries(st.text(max_size=5), st.text(st.characters(codec="utf-8"), max_size=5), max_size=3)
