@@ -32,15 +32,15 @@ STOP_SECONDS = 60.0
 
 EXAMPLES = """
 Examples:
-  twistd ironcurtain                     in the background
-  twistd -n ironcurtain                  in the foreground, log on standard output
+  twistd ironcurtain                in the background
+  twistd -n ironcurtain             in the foreground, log on standard output
   twistd ironcurtain --home /srv/agents --ssh-port 2223
   twistd ironcurtain --ssh-listen 0.0.0.0 --ssh-listen ::
-                                         SSH for other machines, too
-  twistd --logfile /var/log/ironcurtain.log --pidfile /run/ironcurtain.pid ironcurtain
-                                         log and pid file elsewhere: options of
-                                         twistd, so they stand before 'ironcurtain'
-  ironcurtain systemd-unit               prints a unit for systemd
+                                    SSH for other machines, too
+  twistd --logfile /srv/log --pidfile /run/ic.pid ironcurtain
+                                    log and pid file elsewhere: options of
+                                    twistd, so they stand before 'ironcurtain'
+  ironcurtain systemd-unit          prints a unit for systemd
 
 Signals: SIGTERM and SIGINT end all sessions, then the daemon; a second one ends
 it at once. SIGHUP reads the files again, as 'ironcurtain reload' does. SIGUSR1
