@@ -192,9 +192,7 @@ class Daemon(Service):
         self._has_terminal = _has_terminal()
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup(1)
             self._on(signal.SIGHUP, self._hung_up)
-        self._reactor.callLater(0, self._start)  # once the loop runs, and signals are handled
-
-    def _start(self) -> None:
+        # As far as it goes before the loop runs: twistd returns to the shell now, and the sockets listen by then.
         self._starting = Deferred.fromCoroutine(self._application.start())
         self._starting.addErrback(self._failed)
 
@@ -245,7 +243,7 @@ class Daemon(Service):
             self.log.failure("IronCurtain did not start", failure=failure)
         # twistd ends with status 0 whatever happened, unless by a signal.
         atexit.register(os._exit, getattr(error, "exit_status", 1))
-        self._reactor.stop()
+        self._reactor.callWhenRunning(self._reactor.stop)
 
 
 def _has_terminal() -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from twisted.internet.defer import DeferredList
+from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from ironcurtain.home.layout import Home, private_directory
@@ -41,7 +43,7 @@ class SshService:
 
     async def start(self) -> None:
         """
-        Let people in.
+        Let people in. The sockets listen when this returns to its caller for the first time, before the loop runs.
 
         :raises ConfigurationError: the host key is damaged, or others can read it.
         :raises Unavailable: the port is in use, or none of the addresses is this machine's.
@@ -51,10 +53,11 @@ class SshService:
         self.connections = connections = Connections(self._reactor, key, KeyFile(directory(self._home)), self._programs)
         connections.doStart()
         connections.look()
-        for address in self._addresses:
-            await self._listen(address, connections)
-        if not self._listening:
-            raise nowhere(self._addresses)
+        try:
+            await self._listen(connections)
+        except BaseException:
+            await self.stop()
+            raise
         self.log.info(
             "SSH on {addresses}, port {port}, with host key {mark}",
             addresses=", ".join(self._addresses),
@@ -72,14 +75,22 @@ class SshService:
             await DeferredList([connection.gone for connection in self.connections.leaving])
             self.connections.doStop()
 
-    async def _listen(self, address: str, connections: Connections) -> None:
+    async def _listen(self, connections: Connections) -> None:
+        with ExitStack() as unserved:
+            bound = [found for address in self._addresses if (found := self._bind(address, unserved)) is not None]
+            if not bound:
+                raise nowhere(self._addresses)
+            await deferLater(self._reactor, 0)
+            for listening in bound:
+                self._listening.append(await serve(listening, connections))
+            unserved.pop_all()
+
+    def _bind(self, address: str, unserved: ExitStack) -> socket.socket | None:
         try:
-            listening = socket.create_server((address, self._port), family=family(address))
+            return unserved.enter_context(socket.create_server((address, self._port), family=family(address)))
         except OSError as e:
             number = e.errno or 0
-            if number in ELSEWHERE:
-                self.log.info("no SSH on {address}: this machine does not have it", address=address)
-                return
-            await self.stop()
-            raise refusal(address, self._port, number) from None
-        self._listening.append(await serve(listening, connections))
+            if number not in ELSEWHERE:
+                raise refusal(address, self._port, number) from None
+        self.log.info("no SSH on {address}: this machine does not have it", address=address)
+        return None
