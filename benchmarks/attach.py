@@ -103,14 +103,14 @@ def serve(home: Path, container: str) -> None:
     from ironcurtain.container.terminal import ContainerTerminal
     from ironcurtain.home.layout import find_home
     from ironcurtain.operations import Principal
-    from ironcurtain.session.recording import RecordingFile
+    from ironcurtain.session.terminal import RecordingFile
     from ironcurtain.ssh.attaching import Attaching
-    from ironcurtain.ssh.channel import Program, SessionChannel
+    from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.hub import Hub
     from ironcurtain.terminal.model import Mode
     from ironcurtain.terminal.recording import Recording
-    from ironcurtain.terminal.screen import open_screen
+    from ironcurtain.terminal.screen import Screens
 
     reactor: Any = the_reactor
 
@@ -120,7 +120,7 @@ def serve(home: Path, container: str) -> None:
         def __init__(self, hub: Hub) -> None:
             self._attaching = Attaching(reactor, lambda who, name, mode: hub, lambda who, name, mode: Deferred())
 
-        async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Program:
+        async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
             """Attach."""
             return await self._attaching.attach(who, "1", Mode.DRIVE, channel)
 
@@ -129,7 +129,7 @@ def serve(home: Path, container: str) -> None:
         stream, size = ContainerTerminal(docker, COLUMNS, ROWS), (COLUMNS, ROWS)
         file = RecordingFile(home / "recording.cast")
         recording = Recording(file, reactor.seconds(), *size, timestamp=time.time(), title="bench", limit=16_000_000)
-        hub = stream.owner = Hub(stream, reactor, open_screen(*size, reactor), size, recording=recording)
+        hub = stream.owner = Hub(stream, reactor, Screens(reactor).open(*size), size, recording=recording)
         await stream.open(container)
         await docker.start(container)
         await stream.go()

@@ -51,7 +51,7 @@ from ironcurtain.services import unix_socket  # noqa: E402
 from ironcurtain.session.events import EscalationRaised, Stamped  # noqa: E402
 from ironcurtain.session.manager import SessionManager  # noqa: E402
 from ironcurtain.session.model import Reply, SessionRequest, Usage  # noqa: E402
-from ironcurtain.session.parts import Core, Kind, Services  # noqa: E402
+from ironcurtain.session.parts import Core, Services, SessionKind  # noqa: E402
 
 reactor: Any = the_reactor
 
@@ -119,7 +119,9 @@ async def make_operations(directory: Path) -> Operations:
         control_socket=str(directory / "control.sock"),
     )
     manager = SessionManager(
-        {"asker": Kind("asker", lambda core: NoTools(), Asker)}, services, lambda request: request.workspace or Path()
+        {"asker": SessionKind("asker", lambda core: NoTools(), Asker)},
+        services,
+        lambda request: request.workspace or Path(),
     )
     await manager.create(SessionRequest("asker"))
     return Operations(manager)

@@ -245,9 +245,9 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     from ironcurtain.audit import AuditLog
     from ironcurtain.home.settings import Provider
     from ironcurtain.mitm_proxy.authority import Authority
-    from ironcurtain.mitm_proxy.limits import Limits
-    from ironcurtain.mitm_proxy.providers import provider_rules
-    from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+    from ironcurtain.mitm_proxy.limits import MitmLimits
+    from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
+    from ironcurtain.providers.rules import provider_rules
     from ironcurtain.secrets.redaction import Redactor, Secret
 
     reactor: Any = the_reactor
@@ -261,10 +261,10 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
         authority=Authority.load_or_make(top / "ca", time.time),
         audit=AuditLog(top / "audit.jsonl", "bench", redactor, reactor, time.time, deferToThread),
         redactor=redactor,
-        surroundings=Surroundings(reactor, reactor.nameResolver, os.urandom, lambda: os.urandom(8).hex()),
+        surroundings=MitmSurroundings(reactor, reactor.nameResolver, os.urandom, lambda: os.urandom(8).hex()),
         events=lambda event: None,
         down=lambda why: None,
-        limits=Limits(connections=1024),
+        limits=MitmLimits(connections=1024),
     )
 
     async def start() -> None:

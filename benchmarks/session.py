@@ -31,13 +31,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ironcurtain.accounts import USUAL_UID
-from ironcurtain.agents import surroundings
+from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
-from ironcurtain.container.layout import group_text, mounts, passwd_text
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
 from ironcurtain.home.settings import Resources
+from ironcurtain.process.accounts import USUAL_UID
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
 from tests.product import Product

@@ -33,15 +33,14 @@ from twisted.internet.task import deferLater, react  # noqa: E402
 
 from benchmarks.terminal_ends import Dropped, One, OneContainer, Source, Viewer  # noqa: E402
 from ironcurtain.container.terminal import MARK, ContainerTerminal  # noqa: E402
-from ironcurtain.terminal import screen  # noqa: E402
 from ironcurtain.terminal.attachment import Attachment  # noqa: E402
 from ironcurtain.terminal.hub import Hub  # noqa: E402
-from ironcurtain.terminal.model import Ended, Mode, ScreenModel  # noqa: E402
+from ironcurtain.terminal.model import Mode, ProgramExit, ScreenModel  # noqa: E402
 from ironcurtain.terminal.pty import LocalPty  # noqa: E402
-from ironcurtain.terminal.ring import RingScreen  # noqa: E402
-from ironcurtain.terminal.screen import open_screen  # noqa: E402
+from ironcurtain.terminal.screen import RingScreen, Screens  # noqa: E402
 
 reactor: Any = the_reactor
+screens = Screens(reactor)
 
 COLUMNS, ROWS = 200, 50
 MEGABYTE = 1_000_000
@@ -90,7 +89,7 @@ def memory() -> float:
 
 def worker() -> int | None:
     """:returns: the process of the screen models, if there is one."""
-    process = screen._processes.get(reactor)
+    process = screens.process
     return None if process is None or process.gone else process.pid
 
 
@@ -111,7 +110,7 @@ def verdict(value: float, goal: float, unit: str) -> str:
 
 async def open_hub(stream: Any, model: bool = True) -> Hub:
     """:returns: a hub, once its model works."""
-    kept: ScreenModel = open_screen(COLUMNS, ROWS, reactor) if model else RingScreen()
+    kept: ScreenModel = screens.open(COLUMNS, ROWS) if model else RingScreen()
     hub = Hub(stream, reactor, kept, (COLUMNS, ROWS))
     stream.owner = hub
     await hub.text()
@@ -161,7 +160,7 @@ async def bulk_once(model: bool | None, viewers: int) -> tuple[float, float, flo
     if hub is not None:
         await hub.text()
         there = used(pid) - there if pid else 0.0
-        hub.ended(Ended(0))
+        hub.ended(ProgramExit(0))
     assert all(viewer.size >= BULK for viewer in seen)
     process.wait()
     return BULK / MEGABYTE / took, 1e3 * here / (BULK / MEGABYTE), 1e3 * there / (BULK / MEGABYTE)
@@ -255,7 +254,7 @@ async def stalled(rounds: int) -> None:
             busy += await keys(other, while_=partial(watched, container, levels))
             grown.append(max(levels) - levels[0])
             assert second.size >= 4 * BULK
-            hub.ended(Ended(0))
+            hub.ended(ProgramExit(0))
             process.wait()
         (p50, p99), quiet = percentiles(busy), percentiles(idle)
         row("another session while nothing else happens", *quiet, 1)
@@ -284,7 +283,7 @@ async def redraw(rounds: int) -> None:
                 size = viewer.size if one is hub else size
         p50, p99 = percentiles(taken)
         row(name, p50, p99, size / 1000, percentiles(floor)[0], end=verdict(p50, 30, "ms"))
-        hub.ended(Ended(0))
+        hub.ended(ProgramExit(0))
 
 
 async def many(rounds: int) -> None:

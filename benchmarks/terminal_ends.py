@@ -9,8 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
 from twisted.python.failure import Failure
 
-from ironcurtain.container.streams import Receiver
-from ironcurtain.container.streams import Stream as EngineStream
+from ironcurtain.container.streams import EngineStream, Receiver
 from ironcurtain.services.stream import adopt
 
 
@@ -85,7 +84,7 @@ class OneContainer:
 
     async def attach(self, container: str, receive: Receiver) -> EngineStream:
         """:returns: the connection."""
-        self.stream = EngineStream(b"", receive, "bench")
+        self.stream = EngineStream("/attach", b"", "", True, receive, "bench")
         await adopt(self._connection, self.stream)
         return self.stream
 

@@ -115,8 +115,8 @@ def serve(top: Path) -> None:
     from ironcurtain.audit import AuditLog
     from ironcurtain.escalation import EscalationQueue, closing_numbers
     from ironcurtain.mcp_proxy.launch import Ground
-    from ironcurtain.mcp_proxy.pin_files import PinFiles
-    from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
+    from ironcurtain.mcp_proxy.pins import PinFiles
+    from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
     from ironcurtain.mcp_proxy.servers_config import CommandServer
     from ironcurtain.policy import Annotations, Policy, PolicyEngine
     from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
@@ -147,7 +147,7 @@ def serve(top: Path) -> None:
         ),
         paths=paths,
         redactor=redactor,
-        surroundings=Surroundings(
+        surroundings=McpSurroundings(
             reactor=reactor,
             ground=Ground(dict(os.environ), str(top)),
             secret_command=lambda command: succeed(Secret(command)),

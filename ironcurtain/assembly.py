@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.task import LoopingCall
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import LoopingCall, deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from ironcurtain.accounts import Account, session_account
 from ironcurtain.builtin_agent.kind import make_builtin_agent
 from ironcurtain.codemode import pool
 from ironcurtain.codemode.monty import MontyInterpreters
@@ -28,12 +29,13 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.registry import Registry as SessionRegistry
 from ironcurtain.home.settings import Settings, Ssh
-from ironcurtain.identity import hide_memory, identify
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
 from ironcurtain.operations.operations import Operations
+from ironcurtain.process.accounts import Account, session_account
+from ironcurtain.process.identity import hide_memory, identify
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
 from ironcurtain.services.lifecycle import Lifecycle
@@ -41,7 +43,7 @@ from ironcurtain.services.systemd import Systemd
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Ticket, Usage
-from ironcurtain.session.parts import Agent, Core, Kind, Services
+from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
     from ironcurtain.terminal.model import Mode
+    from ironcurtain.terminal.screen import Screens
 
 
 SshChoice = Callable[[Ssh], Ssh]
@@ -127,6 +130,8 @@ class Application:
         if self._ssh.port:
             await self._life.start("the SSH service", self._listen_for_ssh, lambda service: service.stop())
         await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
+        if self._lock is not None:
+            await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
         self._systemd.ready(self._serving)
 
     def reload(self) -> Reloaded:
@@ -158,6 +163,16 @@ class Application:
         await self._life.stop()
         if self._lock is not None:
             self._lock.release()
+
+    async def _begin_removal(self) -> Callable[[], None]:
+        return Deferred.fromCoroutine(self._remove_leftovers()).cancel
+
+    async def _remove_leftovers(self) -> None:
+        with suppress(CancelledError):  # the daemon stops
+            await deferLater(self._reactor, 0)  # once it has started: nobody waits for this
+            from ironcurtain.container_agent.leftovers import clear_at_start
+
+            await clear_at_start(self._reactor, self._home, self._environ)
 
     async def _listen(self) -> Any:
         for path, pid in self._home.owner_sockets():
@@ -244,7 +259,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
     return OwnPrograms(console, attaching.attach, source, lambda name: session_directory(home, name), time.time)
 
 
-class Kinds(Mapping[str, Kind[Any]]):
+class Kinds(Mapping[str, SessionKind[Any]]):
     """
     The table of kinds: our own two, and one for each agent that runs in a container.
 
@@ -256,11 +271,11 @@ class Kinds(Mapping[str, Kind[Any]]):
     def __init__(self, services: Services, reactor: Any, environ: Mapping[str, str]) -> None:
         self.services, self._reactor, self._environ = services, reactor, environ
         self._own = {
-            "builtin": Kind("builtin", self._tools, self._builtin, self._project),
-            "mcp-proxy": Kind("mcp-proxy", self._tools, Outsiders, check_remote=Outsiders.check_remote),
+            "builtin": SessionKind("builtin", self._tools, self._builtin, self._project),
+            "mcp-proxy": SessionKind("mcp-proxy", self._tools, Outsiders, check_remote=Outsiders.check_remote),
         }
 
-    def __getitem__(self, name: str) -> Kind[Any]:
+    def __getitem__(self, name: str) -> SessionKind[Any]:
         if name in self._own:
             return self._own[name]
         if name == "loop":
@@ -278,8 +293,9 @@ class Kinds(Mapping[str, Kind[Any]]):
             self.services,
             self._reactor,
             self._environ,
+            self._screens,
         )
-        return Kind(
+        return SessionKind(
             name,
             made.make_tools,
             made.make_agent,
@@ -294,6 +310,12 @@ class Kinds(Mapping[str, Kind[Any]]):
 
     def __len__(self) -> int:
         return len(self._own) + len(self._agents.names)
+
+    @cached_property
+    def _screens(self) -> Screens:
+        from ironcurtain.terminal.screen import Screens
+
+        return Screens(self._reactor)
 
     @cached_property
     def _agents(self) -> Registry:
@@ -317,7 +339,7 @@ class Kinds(Mapping[str, Kind[Any]]):
     def _tools(self, core: Core) -> McpProxy:
         return make_proxy(core, self._reactor, self._environ)
 
-    def _builtin(self, core: Core, proxy: McpProxy) -> Agent:
+    def _builtin(self, core: Core, proxy: McpProxy) -> SessionAgent:
         interpreters = MontyInterpreters(self._reactor, account=core.switched)
         return make_builtin_agent(core, proxy, self._reactor, self._environ, interpreters)
 
@@ -371,6 +393,10 @@ async def _nothing() -> None:
 async def _stop_loop(loop: LoopingCall) -> None:
     if loop.running:
         loop.stop()
+
+
+async def _cancel(cancel: Callable[[], None]) -> None:
+    cancel()
 
 
 async def _close_pool(_: None) -> None:

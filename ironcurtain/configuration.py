@@ -18,8 +18,8 @@ from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
 from ironcurtain.home.settings import Effective, load
 from ironcurtain.home.structured import wrong
-from ironcurtain.mitm_proxy.providers import check_providers
-from ironcurtain.ssh.addresses import family
+from ironcurtain.providers.rules import check_providers
+from ironcurtain.ssh.addresses import check_address
 
 BUILT_IN_AGENT = "builtin"
 """The agent that needs no container."""
@@ -89,7 +89,7 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
 def _wrong_addresses(addresses: tuple[str, ...]) -> Iterator[tuple[Place, str]]:
     for index, address in enumerate(addresses):
         try:
-            family(address)
+            check_address(address)
         except UsageError as e:
             yield ("ssh", "listen", index), str(e)
 

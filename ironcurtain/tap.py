@@ -25,7 +25,7 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.settings import Ssh
 from ironcurtain.services.systemd import Systemd
-from ironcurtain.ssh.addresses import check, family
+from ironcurtain.ssh.addresses import check, check_address
 
 STOP_SECONDS = 60.0
 """How long everything together may take to end (each part has a limit of its own, and is much faster)."""
@@ -91,9 +91,12 @@ class Options(usage.Options):
         self._listen: list[str] = []
 
     def opt_ssh_listen(self, address: str) -> None:
-        """An IP address to listen on for SSH; may be given several times (default: [ssh] listen, 127.0.0.1 and ::1)."""
+        """
+        An IP address to listen on for SSH, or a socket of systemd's, such as systemd:domain=INET:index=0; may be given
+        several times (default: [ssh] listen, 127.0.0.1 and ::1).
+        """
         try:
-            family(address)
+            check_address(address)
         except IronCurtainError as e:
             raise usage.UsageError(str(e)) from None
         self._listen.append(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
@@ -44,9 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where ``CI`` is set, a component that is missing is a failure: turn a skipped test into a failed one."""
+    """
+    Fail a test that damages the machine, and where ``CI`` is set a skipped one.
+
+    Tests may run as root. One that replaces ``/dev/null`` by a file makes others fail or hang much later.
+    """
     report = yield
     if report.skipped and os.environ.get("CI"):
         report.outcome = "failed"
         report.longrepr = f"skipped, which CI does not allow: {report.longreprtext}"
+    if report.when == "teardown" and not stat.S_ISCHR(os.stat("/dev/null").st_mode):
+        report.outcome = "failed"
+        report.longrepr = "/dev/null is no device any more: this test, or one that ran beside it, replaced it"
     return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,12 +14,17 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import docs_commands
-from tests.docs_commands import Block, WrongCommand
+from tests.docs_commands import TOP, Block, WrongCommand
 
 RUN_LIMIT = 300
 """Seconds that one shown command may take (the demo is the longest, with about ten)."""
 
 SHELLS = frozenset(("bash", "fish", "sh", "shell", "zsh"))
+
+MADE = frozenset(("build", "dist", "_trial_temp"))
+"""Directories at the top that tools make."""
+
+DOCS = TOP / "docs"
 
 
 def _other_home(case: SynchronousTestCase) -> None:
@@ -201,3 +207,63 @@ def _shell(command: str, directory: str) -> tuple[int, str]:
         printed, _ = process.communicate()
         printed += f"\n[ended after {RUN_LIMIT} s]"
     return process.returncode, printed
+
+
+def _directories() -> list[str]:
+    """:returns: every directory of the source that a reader meets first: the top level, and the packages."""
+    at_top = [entry.name for entry in TOP.iterdir() if entry.is_dir() and "." not in entry.name]
+    packages = [f"ironcurtain/{path.parent.name}" for path in (TOP / "ironcurtain").glob("*/__init__.py")]
+    return sorted({*at_top, *packages} - MADE)
+
+
+def _texts() -> list[Path]:
+    """:returns: the files that may name pages of the documentation."""
+    below = [path for name in ("docs", "ironcurtain", "tests") for path in (TOP / name).rglob("*")]
+    return [*TOP.glob("*.md"), *TOP.glob("*.rst"), *(p for p in below if p.suffix in (".py", ".rst", ".yaml", ".toml"))]
+
+
+class StructureTests(SynchronousTestCase):
+    """Pages, directories and figures that exist are named, and those that are named exist."""
+
+    def test_each_directory_is_on_the_page_about_the_architecture(self) -> None:
+        page = (DOCS / "explanation" / "architecture.rst").read_text()
+        self.assertEqual([name for name in _directories() if f"``{name}/``" not in page], [])
+
+    def test_each_package_is_in_the_figure_of_the_architecture(self) -> None:
+        named = re.findall(r">(\w+)</text>", (DOCS / "figures" / "architecture.svg").read_text())
+        packages = {name.removeprefix("ironcurtain/") for name in _directories() if "/" in name}
+        self.assertEqual(sorted(packages - {*named}), [])
+
+    def test_pages_that_are_named_exist(self) -> None:
+        missing = [
+            f"{path.relative_to(TOP)}: {name}"
+            for path in _texts()
+            for name in re.findall(r"\bdocs/[\w/-]+\.(?:rst|svg|toml|yaml)\b", path.read_text())
+            if not (TOP / name).is_file()
+        ]
+        self.assertEqual(missing, [])
+
+    def test_links_between_files_lead_somewhere(self) -> None:
+        missing = [
+            f"{page.name}: {link}"
+            for page in TOP.glob("*.md")
+            for link in re.findall(r"\]\(([^):#\s]+)", page.read_text())
+            if not (page.parent / link).exists()
+        ]
+        self.assertEqual(missing, [])
+
+    def test_each_page_is_in_the_table_of_contents(self) -> None:
+        contents = re.findall(r"^   ([\w/-]+)$", (DOCS / "index.rst").read_text(), re.MULTILINE)
+        pages = {str(p.relative_to(DOCS).with_suffix("")) for p in docs_commands.pages() if p.is_relative_to(DOCS)}
+        self.assertEqual(sorted(pages - {*contents}), ["index"])
+
+    def test_figures_are_shown_and_described(self) -> None:
+        shown = {
+            (page.parent / path).resolve()
+            for page in docs_commands.pages()
+            for paths in re.findall(r"\.\. figure:: (\S+)\n +:alt: |!\[[^]]+\]\((\S+)\)", page.read_text())
+            for path in paths
+        }
+        figures = sorted((DOCS / "figures").glob("*.svg"))
+        self.assertTrue(figures)
+        self.assertEqual([figure.name for figure in figures if figure not in shown], [])

@@ -83,7 +83,7 @@ class PromiseTests(SynchronousTestCase):
     """The table of promises."""
 
     def setUp(self) -> None:
-        self.promises = promises((TOP / "docs" / "promises.rst").read_text())
+        self.promises = promises((TOP / "docs" / "explanation" / "promises.rst").read_text())
 
     def test_there_are_rows_and_their_ids_are_unique(self) -> None:
         identifiers = [promise.identifier for promise in self.promises]

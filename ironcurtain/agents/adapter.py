@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from ironcurtain.errors import SessionError
-from ironcurtain.llm.model import Usage
+from ironcurtain.errors import SessionError, UsageError
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.providers.registry import KNOWN_PROVIDERS
 
 CALL_SECONDS = 3600
 """Seconds that a tool call may take besides the wait for a person (the limit of a turn ends it earlier)."""
@@ -99,7 +102,7 @@ class Answer:
     """
 
     text: str
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
 class Adapter(Protocol):
@@ -131,7 +134,7 @@ class Adapter(Protocol):
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """
         :returns: what the agent finds in its environment, besides what every agent gets
-            (:func:`ironcurtain.agents.surroundings.environment`).
+            (:func:`ironcurtain.agents.adapter.environment`).
         :raises UsageError: the agent cannot work with these facts, such as a model of a provider without a key.
         """
 
@@ -158,3 +161,100 @@ class Adapter(Protocol):
 
         :raises TurnFailed: there is no answer.
         """
+
+
+_UNQUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
+
+
+def json_text(value: Any) -> str:
+    """:returns: a value as the text of a JSON file, which is YAML as well."""
+    return json.dumps(value, indent=2) + "\n"
+
+
+def toml_string(text: str) -> str:
+    """:returns: a text as a basic string of TOML."""
+    return '"' + _UNQUOTED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + '"'
+
+
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
+"""Where most agents look for each provider's key."""
+
+
+def fake_key(facts: Facts, provider: str, agent: str) -> str:
+    """
+    :param agent: its display name, for the message.
+    :returns: the fake key for a provider.
+    :raises UsageError: the session has none.
+    """
+    key = facts.fake_keys.get(provider, "")
+    if not key:
+        raise UsageError(f"{agent} needs a key for {provider}: configure [providers.{provider}] in config.toml")
+    return key
+
+
+def provider_and_model(facts: Facts, providers: tuple[str, ...], agent: str) -> tuple[str, str]:
+    """
+    Split the model's name for an agent that speaks with several providers.
+
+    ``PROVIDER/MODEL`` says it all; else the name tells by its beginning, and failing that it is a model of the first
+    provider with a key.
+
+    :param providers: those the agent can use, the one to prefer first.
+    :param agent: its display name, for messages.
+    :returns: the provider, and the model as that provider spells it, empty for the agent's default.
+    :raises UsageError: the session has no key for that provider.
+    """
+    named, slash, model = facts.model.partition("/")
+    if slash and named in providers:
+        provider = named
+    else:
+        model = facts.model
+        keyed = [name for name in providers if facts.fake_keys.get(name)]
+        provider = _family(model) or (keyed or providers)[0]
+    fake_key(facts, provider, agent)
+    return provider, model
+
+
+def _family(model: str) -> str:
+    return next((known.name for known in KNOWN_PROVIDERS.values() if known.models.match(model)), "")
+
+
+WORKSPACE = "/workspace"
+"""Where the agent finds the files that it works on."""
+
+HOME = "/home/agent"
+"""The agent's home; it outlives the container."""
+
+ORIENTATION = "/etc/ironcurtain"
+"""Where :class:`~ironcurtain.agents.adapter.File` values of the place ``orientation`` are, read-only."""
+
+CA_FILE = f"{ORIENTATION}/ca.pem"
+"""The only certificate authority that there is: the MITM proxy's."""
+
+PROXY_URL = "http://127.0.0.1:18080"
+"""The MITM proxy, as the container's entry point makes it reachable."""
+
+SERVER = "ironcurtain"
+"""Name of the MCP proxy among an agent's MCP servers."""
+
+MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
+"""Joins an agent that starts MCP servers as processes to the MCP proxy."""
+
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+_CA_VARIABLES = (
+    *("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CODEX_CA_CERTIFICATE"),
+    *("CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE"),
+)
+
+
+def environment() -> Mapping[str, str]:
+    """:returns: what every agent finds in its environment."""
+    # A server that the agent starts to try its work is on the loopback address, and is no business of the proxy.
+    here = dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
+    return {
+        "HOME": HOME,
+        "LANG": "C.UTF-8",
+        **dict.fromkeys(_PROXY_VARIABLES, PROXY_URL),
+        **here,
+        **dict.fromkeys(_CA_VARIABLES, CA_FILE),
+    }

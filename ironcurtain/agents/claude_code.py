@@ -11,12 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.adapter import (
+    MCP_COMMAND,
+    ORIENTATION,
+    SERVER,
+    WORKSPACE,
+    Answer,
+    Facts,
+    File,
+    TurnOutcome,
+    fake_key,
+    json_text,
+)
 from ironcurtain.agents.output import count_at, dig, failure, objects, status_at, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, ORIENTATION, SERVER, WORKSPACE
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 KEY_SUFFIX = 20
 """How many characters of an API key Claude Code remembers that key by."""
@@ -134,10 +142,10 @@ def _reason(result: dict[str, Any] | None) -> str:
     return text_at(result, "result") or told
 
 
-def _usage(result: dict[str, Any]) -> Usage:
+def _usage(result: dict[str, Any]) -> TokenUsage:
     models = result.get("model_usage_since_last_result")
-    used = Usage()
+    used = TokenUsage()
     for counts in models.values() if isinstance(models, dict) else ():
         names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        used += Usage(*(count_at(counts, name) for name in names))
+        used += TokenUsage(*(count_at(counts, name) for name in names))
     return used

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
-from ironcurtain.agents.generated import toml_string
-from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.adapter import (
+    MCP_COMMAND,
+    SERVER,
+    WORKSPACE,
+    Answer,
+    Facts,
+    File,
+    TurnOutcome,
+    fake_key,
+    toml_string,
+)
 from ironcurtain.agents.output import failure, objects, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, SERVER, WORKSPACE
 
 START_SECONDS = 120
 """How long Codex waits for the MCP server at its start (10 of its own are short while backends start)."""

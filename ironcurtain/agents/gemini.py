@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import fake_key
+from ironcurtain.agents.adapter import (
+    MCP_COMMAND,
+    SERVER,
+    Answer,
+    Facts,
+    File,
+    TurnFailed,
+    TurnOutcome,
+    fake_key,
+    json_text,
+)
 from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, SERVER
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 _EXTENSION = ".gemini/extensions/ironcurtain"
 _ORIENTATION_FILE = "ORIENTATION.md"
@@ -121,8 +128,8 @@ def _last_text(events: list[dict[str, Any]]) -> str:
     return next((text for text in map("".join, reversed(runs)) if text.strip()), "")
 
 
-def _usage(result: dict[str, Any]) -> Usage:
+def _usage(result: dict[str, Any]) -> TokenUsage:
     # What the model thought counts as output, and is in the total only.
     prompt, cached = count_at(result, "stats", "input_tokens"), count_at(result, "stats", "cached")
     output = count_at(result, "stats", "total_tokens") - prompt
-    return Usage(max(0, prompt - cached), max(0, output), cached)
+    return TokenUsage(max(0, prompt - cached), max(0, output), cached)

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import KEY_VARIABLES, fake_key, provider_and_model
+from ironcurtain.agents.adapter import (
+    KEY_VARIABLES,
+    MCP_COMMAND,
+    SERVER,
+    Answer,
+    Facts,
+    File,
+    TurnOutcome,
+    fake_key,
+    json_text,
+    provider_and_model,
+)
 from ironcurtain.agents.output import dig, failure, objects, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, SERVER
 from ironcurtain.errors import UsageError
 
 _TOOLS_LOST = f"Failed to start extension '{SERVER}'".encode()

@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
-from ironcurtain.agents.generated import json_text
-from ironcurtain.agents.keys import KEY_VARIABLES, provider_and_model
+from ironcurtain.agents.adapter import (
+    KEY_VARIABLES,
+    MCP_COMMAND,
+    ORIENTATION,
+    SERVER,
+    Answer,
+    Facts,
+    File,
+    TurnOutcome,
+    json_text,
+    provider_and_model,
+)
 from ironcurtain.agents.output import count_at, failure, objects, status_at, text_at
-from ironcurtain.agents.surroundings import MCP_COMMAND, ORIENTATION, SERVER
 from ironcurtain.errors import UsageError
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 _KEY_VARIABLES = {**KEY_VARIABLES, "google": "GOOGLE_GENERATIVE_AI_API_KEY"}
 _CONFIG_FILE = "opencode.json"
@@ -110,11 +118,11 @@ def _last_text(events: list[dict[str, Any]]) -> str:
     return "".join(text_at(text, "part", "text") for text in texts if text_at(text, "part", "messageID") == message)
 
 
-def _usage(events: list[dict[str, Any]]) -> Usage:
-    used = Usage()
+def _usage(events: list[dict[str, Any]]) -> TokenUsage:
+    used = TokenUsage()
     for event in events:
         if event.get("type") == "step_finish":
-            used += Usage(
+            used += TokenUsage(
                 count_at(event, "part", "tokens", "input"),
                 count_at(event, "part", "tokens", "output") + count_at(event, "part", "tokens", "reasoning"),
                 count_at(event, "part", "tokens", "cache", "read"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from ironcurtain.agents.surroundings import HOME, SERVER, WORKSPACE
+from ironcurtain.agents.adapter import HOME, SERVER, WORKSPACE
 from ironcurtain.text.display import one_line
 
 TOOLS_LISTED = 300

@@ -14,7 +14,7 @@ from ironcurtain.codemode.model import RunResult, Tool, ToolReply
 from ironcurtain.errors import SessionError
 from ironcurtain.llm.model import (
     Block,
-    Message,
+    ChatMessage,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -27,7 +27,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
+from ironcurtain.session.budget import Accounting
 from ironcurtain.session.model import Reply, Turn, Usage
 
 DENIED_CODES = frozenset(
@@ -94,10 +94,10 @@ class Conversation:
     """
 
     def __init__(self) -> None:
-        self._messages: list[Message] = []
+        self._messages: list[ChatMessage] = []
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[ChatMessage, ...]:
         """All messages, the oldest first."""
         return tuple(self._messages)
 
@@ -113,7 +113,7 @@ class Conversation:
         """
         blocks = tuple(content)
         if blocks:
-            self._messages.append(Message("assistant", blocks))
+            self._messages.append(ChatMessage("assistant", blocks))
         return [block for block in blocks if isinstance(block, ToolUse)]
 
     def results(self, results: Sequence[ToolResult]) -> None:
@@ -131,7 +131,7 @@ class Conversation:
     def _add_user(self, blocks: tuple[Block, ...]) -> None:
         if self._messages and self._messages[-1].role == "user":
             blocks = self._messages.pop().content + blocks
-        self._messages.append(Message("user", blocks))
+        self._messages.append(ChatMessage("user", blocks))
 
 
 TOO_LONG = "the conversation is too long for the model: start a new session (/history still shows this one)"

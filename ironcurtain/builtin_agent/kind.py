@@ -12,20 +12,19 @@ from twisted.internet.defer import Deferred
 from ironcurtain.builtin_agent import prompt
 from ironcurtain.builtin_agent.agent import BuiltinAgent, reply
 from ironcurtain.codemode.interpreter import InterpreterFactory
-from ironcurtain.codemode.limits import Limits as CodeLimits
+from ironcurtain.codemode.model import Limits as CodeLimits
 from ironcurtain.codemode.model import Tool, ToolReply
 from ironcurtain.codemode.monty import offered
 from ironcurtain.home.settings import Provider
 from ironcurtain.llm import prices
-from ironcurtain.llm.registry import Chosen, Surroundings, needs_key, provider_for
+from ironcurtain.llm.registry import Chosen, ModelSurroundings, needs_key, provider_for
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
-from ironcurtain.secrets.credentials import real_key
+from ironcurtain.providers.keys import real_key
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import Budget, Dimension, Limits
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.parts import Core
 
@@ -40,8 +39,8 @@ def make_builtin_agent(
     :param make_interpreter: makes what runs the model's code.
     """
     settings = core.services.settings
-    known = {model: prices.Price(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
-    budget = Budget(Limits(**msgspec.structs.asdict(settings.budget)))
+    known = {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+    budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))
     earlier = read_turns(core.paths.history) if core.resumed else []
     for turn in earlier:
         budget.used[Dimension.TOKENS] += turn.usage.input_tokens + turn.usage.output_tokens
@@ -82,7 +81,9 @@ async def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Cho
         keys[name] = await real_key(name, settings.providers.get(name, Provider()).key, environ, reactor)
         core.services.redactor.add(keys[name])
     tables = {name: msgspec.to_builtins(table) for name, table in settings.providers.items()}
-    around = Surroundings(reactor, core.services.clock, random.random, keys.__getitem__, settings.model.stall_seconds)
+    around = ModelSurroundings(
+        reactor, core.services.clock, random.random, keys.__getitem__, settings.model.stall_seconds
+    )
     return provider_for(backend, model, tables, around)
 
 

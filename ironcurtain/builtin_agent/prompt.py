@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironcurtain.codemode.functions import Module
-from ironcurtain.codemode.limits import Limits
-from ironcurtain.codemode.prelude import SUMMARY
-from ironcurtain.codemode.stubs import documentation, first_sentence, signature
+from ironcurtain.codemode.model import Limits
+from ironcurtain.codemode.prelude import SUMMARY, documentation, first_sentence, signature
 from ironcurtain.llm.model import ToolSpec
 
 TOOLS_LIMIT = 40_000

@@ -124,7 +124,7 @@ def _servers(where: Home) -> Iterator[Finding]:
 
 
 def _tools(where: Home) -> Iterator[Finding]:
-    from ironcurtain.mcp_proxy.pin_files import PinFiles
+    from ironcurtain.mcp_proxy.pins import PinFiles
 
     files, found = PinFiles(where.tool_definitions, time.time), 0
     for server in files.servers():
@@ -156,7 +156,7 @@ def _sandbox(_: Home) -> Iterator[Finding]:
 
 def _key(where: Home) -> Iterator[Finding]:
     from ironcurtain.home.settings import Provider
-    from ironcurtain.secrets.credentials import DEFAULT_VARIABLES
+    from ironcurtain.providers.keys import DEFAULT_VARIABLES
 
     model = settings(where).settings.model
     if model.backend == "scripted":

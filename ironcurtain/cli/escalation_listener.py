@@ -62,8 +62,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     from ironcurtain.errors import Unavailable
     from ironcurtain.files.locks import FileLock, Held
     from ironcurtain.home.registry import Registry
-    from ironcurtain.terminal.guard import Guard
-    from ironcurtain.terminal.local import LocalTerminal
+    from ironcurtain.terminal.local import Guard, LocalTerminal
 
     where.prepare()
     lock = FileLock(where.listener_lock)

@@ -17,14 +17,14 @@ def gc(dry_run: bool, json_output: bool) -> None:
     """
     Remove containers and sockets that dead processes left behind.
 
-    Whatever starts sessions does this by itself; this does it by hand. Only containers of this home are looked at, and
-    only those are removed whose owner has died: the labels of a container name that process, with its start time. The
-    directories of sockets are removed also where no Docker Engine answers. Sandboxes and all other files stay.
+    The daemon does this when it starts, and each session as well; this does it by hand. Only containers of this home
+    are looked at, and only those are removed whose owner has died: the labels of a container name that process, with
+    its start time. The directories of sockets are removed also where no Docker Engine answers. Sandboxes and all other
+    files stay.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
-    from ironcurtain.container.sweep import leftovers, sweep
-    from ironcurtain.container_agent.leftovers import clear_sockets
+    from ironcurtain.container_agent.leftovers import clear_sockets, leftovers, sweep
 
     where = home()
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ironcurtain.loop.agent import LoopAgent
+from ironcurtain.loop.interrupts import Action
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.interrupts import Action
-from ironcurtain.terminal.keys import INTERRUPT, QUIT, Forward, Keys
-from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.keys import INTERRUPT, QUIT, ForwardedInput, Keys
+from ironcurtain.terminal.local import Guard, LocalTerminal
 from ironcurtain.terminal.model import Mode
 
 OUTPUT = 1
@@ -57,11 +56,8 @@ class LoopTerminal:
 
     def received(self, read: bytes) -> None:
         """For the terminal: keys."""
-        if self._keys.passes(read):
-            self._type(read)
-            return
         for what in self._keys.feed(read):
-            if isinstance(what, Forward) or self._agent.pressed(what.name) is Action.FORWARD:
+            if isinstance(what, ForwardedInput) or self._agent.pressed(what.name) is Action.FORWARD:
                 self._type(what.data)
 
     def resized(self, columns: int, rows: int) -> None:

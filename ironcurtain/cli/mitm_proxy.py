@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ironcurtain.home.settings import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.proxy import MitmProxy
+    from ironcurtain.mitm_proxy.recording import ModelTraffic
     from ironcurtain.secrets.redaction import Secret
 
 USUAL = "anthropic"
@@ -43,7 +44,7 @@ def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, j
       HTTPS_PROXY=http://127.0.0.1:18080 ...
     """
     from ironcurtain.cli.run import run
-    from ironcurtain.identity import hide_memory
+    from ironcurtain.process.identity import hide_memory
 
     hide_memory()
     where, session_id = home(), str(uuid.uuid4())
@@ -103,9 +104,9 @@ class _Serving:
     def _proxy(
         self, reactor: Any, authority: Authority, audit: Any, redactor: Any, down: Callable[[str], None]
     ) -> MitmProxy:
-        from ironcurtain.mitm_proxy.providers import provider_rules
-        from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
-        from ironcurtain.secrets.credentials import real_key
+        from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
+        from ironcurtain.providers.keys import real_key
+        from ironcurtain.providers.rules import provider_rules
 
         async def key(name: str) -> Secret:
             return await real_key(name, self.tables[name].key, os.environ, reactor)
@@ -117,8 +118,8 @@ class _Serving:
             authority=authority,
             audit=audit,
             redactor=redactor,
-            surroundings=Surroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
-            events=lambda event: None,
+            surroundings=MitmSurroundings(reactor, reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            events=_heard,
             down=down,
         )
 
@@ -140,9 +141,16 @@ class _Serving:
         )
 
 
+def _heard(event: ModelTraffic) -> None:
+    from ironcurtain.mitm_proxy.recording import ProviderTrouble
+
+    if isinstance(event, ProviderTrouble):
+        click.echo(event.text, err=True)
+
+
 def _variable(provider: str) -> str:
     """:returns: where agents usually look for a provider's key; our own variable, ``key.env``, is nothing to them."""
-    from ironcurtain.secrets.credentials import DEFAULT_VARIABLES
+    from ironcurtain.providers.keys import DEFAULT_VARIABLES
 
     made = "".join(char if char.isalnum() else "_" for char in provider.upper())
     return DEFAULT_VARIABLES.get(provider) or f"{made}_API_KEY"

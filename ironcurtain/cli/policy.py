@@ -85,12 +85,12 @@ def explain(
     The tool is taken to exist, with the arguments that its annotations name. A workspace in which 'ironcurtain start'
     refuses to work is refused here as well.
     """
-    from ironcurtain.accounts import session_account
     from ironcurtain.home.layout import person_home
     from ironcurtain.policy import PolicyEngine, ToolCall
     from ironcurtain.policy.explain import explain as explain_call
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.policy.pathmap import PathMap
+    from ironcurtain.process.accounts import session_account
     from ironcurtain.session.tools import protected_paths, server_bounds
     from ironcurtain.session.workspace import usable_workspace
     from ironcurtain.text.display import paragraphs

@@ -16,8 +16,8 @@ from ironcurtain.cli.completion import agents
 from ironcurtain.cli.output import as_json, home, print_json, settings
 
 if TYPE_CHECKING:
-    from ironcurtain.accounts import Account
     from ironcurtain.mcp_proxy.servers_config import CommandServer
+    from ironcurtain.process.accounts import Account
     from ironcurtain.prove.report import Report
 
 
@@ -59,8 +59,8 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
 @contextmanager
 def _ground() -> Iterator[tuple[Path, Account, str]]:
     """A fresh workspace, as whom its session would run, and the person's home."""
-    from ironcurtain.accounts import session_account
     from ironcurtain.home.layout import person_home
+    from ironcurtain.process.accounts import session_account
 
     account = session_account(settings(home()).settings.run_as, os.environ, None, os.geteuid())
     with tempfile.TemporaryDirectory(prefix="ironcurtain-workspace-") as name:
@@ -93,7 +93,7 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
     from ironcurtain.policy.loading import default_annotations
     from ironcurtain.prove.outside import Outside
     from ironcurtain.prove.report import Report
-    from ironcurtain.prove.sandboxes import prove as prove_sandbox
+    from ironcurtain.prove.sandboxes import prove_sandbox
 
     subject = f"MCP server {server.name}"
     if server.sandbox is None:
@@ -111,17 +111,18 @@ def _of_builtin() -> Iterator[Report]:
     from ironcurtain.cli.run import run
     from ironcurtain.codemode import pool
     from ironcurtain.codemode.monty import MontyInterpreters
-    from ironcurtain.prove.interpreter import attempts
     from ironcurtain.prove.outside import Outside
     from ironcurtain.prove.report import Report
-    from ironcurtain.prove.sandboxes import prove as prove_sandbox
+    from ironcurtain.prove.sandboxes import prove_interpreter, prove_sandbox
 
     with _ground() as (_, account, person), Outside(Path(person)) as outside:
         other = account.switched
 
         async def main(reactor: Any) -> Any:
             try:
-                return await attempts(MontyInterpreters(reactor, account=other), str(outside.file), outside.secret)
+                return await prove_interpreter(
+                    MontyInterpreters(reactor, account=other), str(outside.file), outside.secret
+                )
             finally:
                 await pool.close_pool()
 
@@ -136,8 +137,8 @@ def _of_agent(agent: str) -> Iterator[Report]:
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine
     from ironcurtain.home.layout import person_home
-    from ironcurtain.prove.containers import prove as prove_container
     from ironcurtain.prove.outside import Outside
+    from ironcurtain.prove.sandboxes import prove_container
     from ironcurtain.services.lifecycle import to_its_end
     from ironcurtain.session.model import SessionRequest
 

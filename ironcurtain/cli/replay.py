@@ -12,7 +12,7 @@ from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.session.elsewhere import session_directory
-from ironcurtain.terminal.cast import Cast, NoRecording, read_cast
+from ironcurtain.terminal.recording import Cast, NoRecording, read_cast
 from ironcurtain.terminal.replay import read_time, show_time
 from ironcurtain.text.display import one_line
 
@@ -112,8 +112,7 @@ def show_markers(cast: Cast, json_output: bool) -> None:
 
 def print_text(cast: Cast, at: float) -> None:
     """Print the text of what was shown from a time on."""
-    from ironcurtain.terminal.appearance import Appearance
-    from ironcurtain.terminal.sequences import plain
+    from ironcurtain.terminal.sequences import Appearance, plain
 
     harmless = Appearance(*cast.size)
     text = "".join(harmless.feed(event.output) for event in cast.events if event.time >= at)
@@ -124,8 +123,7 @@ def play(cast: Cast, speed: float, idle_limit: float | None, at: float) -> int:
     """:returns: the exit status."""
     from ironcurtain.cli.run import run
     from ironcurtain.terminal.local import LocalTerminal
-    from ironcurtain.terminal.replay import Replay
-    from ironcurtain.terminal.replay_viewer import ReplayViewer
+    from ironcurtain.terminal.replay import Replay, ReplayViewer
 
     sizes = [cast.size, *(event.size for event in cast.events if event.size is not None)]
     columns, rows = (max(sides) for sides in zip(*sizes, strict=True))

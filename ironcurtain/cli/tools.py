@@ -14,8 +14,7 @@ from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
-    from ironcurtain.mcp_proxy.pin_files import PinFiles
-    from ironcurtain.mcp_proxy.pins import Pin
+    from ironcurtain.mcp_proxy.pins import Pin, PinFiles
 
 
 @click.group(invoke_without_command=True)
@@ -53,7 +52,7 @@ def show(server: str, tool: str | None, json_output: bool) -> None:
     The last line says how to accept exactly what was shown. A TOOL of which nothing waits is shown as it is pinned.
     """
     from ironcurtain.errors import NotFound
-    from ironcurtain.mcp_proxy.pin_files import waiting
+    from ironcurtain.mcp_proxy.pins import waiting
 
     pins = _files().of(server).read()
     if tool is not None and tool not in pins:
@@ -83,8 +82,7 @@ def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
     the audit log of each session that meets them.
     """
     from ironcurtain.control.server import owner
-    from ironcurtain.mcp_proxy.pin_files import waiting
-    from ironcurtain.mcp_proxy.pins import digest_of_waiting
+    from ironcurtain.mcp_proxy.pins import digest_of_waiting, waiting
 
     file = _files().of(server)
     if digest is None:
@@ -101,7 +99,7 @@ def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
 
 
 def _files() -> PinFiles:
-    from ironcurtain.mcp_proxy.pin_files import PinFiles
+    from ironcurtain.mcp_proxy.pins import PinFiles
 
     return PinFiles(home().tool_definitions, time.time)
 

@@ -17,18 +17,16 @@ from ironcurtain.cli.terminal.standard import in_foreground
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.session.words import how_to_resume
-from ironcurtain.terminal.guard import Guard
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
-from ironcurtain.terminal.local import LocalTerminal
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.viewing import Viewing
+from ironcurtain.terminal.local import Guard, LocalTerminal
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.viewing import Viewing, attach
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
     from ironcurtain.session.session import Session
-    from ironcurtain.terminal.remote_client import AttachClient
 
 FOREGROUND_SECONDS = 0.5
 """How often a job in the background looks whether the terminal is its own again."""
@@ -37,7 +35,7 @@ GONE = 69
 """Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
 
 
-async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -> Ended | None:
+async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -> ProgramExit | None:
     """
     Drive a terminal of this process.
 
@@ -75,19 +73,18 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     :returns: the status for the command to end with: that of the program; 0 if it was left.
     :raises NotAllowed: and other errors, if it cannot be attached to.
     """
-    from ironcurtain.terminal.remote_client import attach
     from ironcurtain.terminal.wire import Hello
 
     terminal = LocalTerminal(reactor)
     ticket = await owner.ticket(info.number, mode)
     left: list[str] = []
 
-    def on_key(name: str, client: AttachClient) -> None:
+    def on_key(name: str, viewing: Viewing) -> None:
         if name == QUIT.name and mode is Mode.DRIVE:
             Deferred.fromCoroutine(_end(owner, info.number))
         elif not left:
             left.append(name)
-            client.leave("left")
+            viewing.leave("left")
 
     hello = Hello(ticket.session, mode, *terminal.size(), ticket.token)
     guard = Guard(reactor)
@@ -111,7 +108,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     return status
 
 
-def told(number: int, ended: Ended) -> int:
+def told(number: int, ended: ProgramExit) -> int:
     """
     Say why a program ended.
 

@@ -15,8 +15,7 @@ from ironcurtain.codemode import prelude
 from ironcurtain.codemode.bounded import bounded
 from ironcurtain.codemode.functions import Function, Module, Parameter
 from ironcurtain.codemode.interpreter import Call
-from ironcurtain.codemode.limits import Limits
-from ironcurtain.codemode.model import ToolReply
+from ironcurtain.codemode.model import Limits, ToolReply
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.services.asyncio_bridge import to_asyncio
 

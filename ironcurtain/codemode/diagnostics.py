@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from ironcurtain.codemode.functions import Function, Module
-from ironcurtain.codemode.stubs import signature
+from ironcurtain.codemode.prelude import signature
 
 BUILTINS = """\
 from typing import Any

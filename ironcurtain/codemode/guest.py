@@ -26,15 +26,15 @@ from pydantic_monty import (
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
-from ironcurtain.accounts import Account
 from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, kept, shown
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module
-from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import Limits
 from ironcurtain.codemode.pool import shared
-from ironcurtain.codemode.stubs import declarations
+from ironcurtain.codemode.prelude import declarations
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.accounts import Account
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
 _IMPORTS = {"import", "import_stubs"}

@@ -13,16 +13,15 @@ from typing import Any
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.accounts import Account
 from ironcurtain.codemode import prelude
 from ironcurtain.codemode.bounded import Bounded
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module, modules
 from ironcurtain.codemode.guest import Guest
 from ironcurtain.codemode.interpreter import Call
-from ironcurtain.codemode.limits import Limits
-from ironcurtain.codemode.model import RunResult, Tool
+from ironcurtain.codemode.model import Limits, RunResult, Tool
 from ironcurtain.errors import SessionError
+from ironcurtain.process.accounts import Account
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 

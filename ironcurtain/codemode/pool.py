@@ -22,11 +22,11 @@ from pathlib import Path
 
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
-from ironcurtain.accounts import Account
 from ironcurtain.codemode.diagnostics import BUILTINS
-from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import Limits
 from ironcurtain.errors import Unavailable
-from ironcurtain.identity import identify
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.identity import identify
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio

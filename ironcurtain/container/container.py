@@ -10,14 +10,12 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 
 from ironcurtain.container import execution
-from ironcurtain.container.engine import Engine
+from ironcurtain.container.engine import ContainerState, Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
-from ironcurtain.container.execution import Sink
-from ironcurtain.container.findings import Finding
+from ironcurtain.container.execution import Sink, shielded
+from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container.probe import probe
-from ironcurtain.container.shielding import shielded
 from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.container.state import State
 
 STOP_SECONDS = 5
 """How long the main program has after SIGTERM before all is killed (half of a lifecycle's time limit)."""
@@ -46,7 +44,7 @@ it has refused one more. It is read inside, where the agent could falsify it: it
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramEnded:
     """
     How a program in a container ended.
 
@@ -84,7 +82,7 @@ class Container:
         """How many processes and threads may run in it."""
         return self._spec.pids
 
-    async def start(self) -> tuple[Finding, ...]:
+    async def start(self) -> tuple[ProbeFinding, ...]:
         """
         Create, start and probe it. If that fails or is cancelled, nothing of it is left.
 
@@ -104,18 +102,18 @@ class Container:
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes, stdout: Sink, stderr: Sink, environment: Mapping[str, str]
-    ) -> Ended:
+    ) -> ProgramEnded:
         """Run a program inside: see :func:`ironcurtain.container.execution.run`."""
         status = await execution.run(
             self._engine, self.id, argv, stdin=stdin, stdout=stdout, stderr=stderr, environment=environment
         )
         if not status:
-            return Ended(status, False)
+            return ProgramEnded(status, False)
         if await self.crowded():  # no other program fits in
-            return Ended(status, False, True)
+            return ProgramEnded(status, False, True)
         before, self._hits = self._hits, await self._count_limits()
         memory, processes = (self._hits.get(name, 0) > before.get(name, 0) for name in ("oom_kill", "max"))
-        return Ended(status, memory, processes)
+        return ProgramEnded(status, memory, processes)
 
     async def crowded(self) -> bool:
         """:returns: whether nearly as many processes and threads run in it as may."""
@@ -141,11 +139,11 @@ class Container:
     async def _create(self) -> None:
         self.id = await self._engine.create(self._spec)
 
-    async def _begin(self) -> tuple[Finding, ...]:
+    async def _begin(self) -> tuple[ProbeFinding, ...]:
         await self._engine.start(self.id)
         return await self._probe()
 
-    async def _probe(self) -> tuple[Finding, ...]:
+    async def _probe(self) -> tuple[ProbeFinding, ...]:
         try:
             return await probe(self._engine, self.id, self._spec)
         except ContainerDied:
@@ -166,7 +164,7 @@ class Container:
         try:
             with suppress(Late):  # its processes may be gone before the Engine has written down how it ended
                 await Deferred.fromCoroutine(self._engine.wait(self.id)).addTimeout(RECORD_SECONDS, self._engine.clock)
-            state = State.of(await self._engine.inspect(self.id))
+            state = ContainerState.of(await self._engine.inspect(self.id))
             said = await self._said()
         except EngineError as e:
             return ContainerDied(f"the container was removed by somebody else ({e.message})")

@@ -1,24 +1,30 @@
-"""The Docker Engine: its calls as coroutines. The one client for everything that is done with containers and images."""
+"""The Docker Engine: its calls as coroutines, and what it says about a container's life."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from ironcurtain.container.client import CALL_SECONDS, EngineClient
 from ironcurtain.container.errors import EngineError, EngineUnavailable
-from ironcurtain.container.http import CALL_SECONDS, EngineHttp, Query
-from ironcurtain.container.image_calls import ImageCalls
 from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.container.streams import Receiver, Stream
-from ironcurtain.container.wire import Demultiplexer
+from ironcurtain.container.streams import EngineStream, Receiver
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.jsonrpc.framing import Framer, TooLong
 
 USUAL_SOCKET = "/var/run/docker.sock"
+
+BUILD_SILENCE_SECONDS = 600.0
+"""How long a build may say nothing before it is given up (one download of a few hundred MB is silent)."""
+
+LINE_LIMIT = 1024 * 1024
+"""Most bytes of one message of a build."""
 
 DETACH_KEYS = b",".join((b"\xff", b"\xfe") * 8)
 """
@@ -28,23 +34,68 @@ of it is that a 0xFF at the end of the input waits for the next byte.
 """
 
 
+KILLED = 137
+"""The exit status of what was ended by SIGKILL: also of everything in a container that ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """
+    One look at a container.
+
+    :param pid: of its first process, as this machine numbers it, where the Engine runs on this machine; 0 if none runs.
+    :param exit_status: of the main program; 0 while it runs.
+    :param out_of_memory: whether something inside was ended because the memory was used up.
+    :param error: why it did not start, in the Engine's words.
+    """
+
+    running: bool
+    pid: int
+    exit_status: int
+    out_of_memory: bool
+    error: str
+
+    @classmethod
+    def of(cls, inspected: Mapping[str, Any]) -> ContainerState:
+        """:param inspected: what :meth:`Engine.inspect` returned."""
+        state = inspected["State"]
+        return cls(
+            bool(state["Running"]),
+            int(state.get("Pid") or 0),
+            int(state.get("ExitCode") or 0),
+            bool(state.get("OOMKilled")),
+            str(state.get("Error") or ""),
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why it does not run, for people."""
+        if self.out_of_memory:
+            return f"it used up its memory (resources.memory_mb), exit status {self.exit_status}"
+        if self.error:
+            return self.error
+        return (
+            f"it was killed, exit status {KILLED}" if self.exit_status == KILLED else f"exit status {self.exit_status}"
+        )
+
+
 class Engine:
     """
     One Engine, reached over a UNIX socket.
 
-    Every method raises :class:`EngineUnavailable` if it does not answer, and
-    :class:`~ironcurtain.container.errors.EngineError` for what it refuses.
+    Every method raises :class:`EngineUnavailable` if it does not answer, and :class:`EngineError` for what it refuses
+    (status 404: there is no such thing).
 
-    :param reactor: for connections and time limits.
+    :param reactor: for connections, time limits and what threads hand over.
     :param socket: path of its socket.
+    :param seconds: how long it may be silent in the middle of a call.
     :ivar clock: that reactor.
-    :ivar images: the calls about images.
+    :ivar address: of its socket, for people.
     """
 
-    def __init__(self, reactor: Any, socket: str) -> None:
-        self._http = EngineHttp(reactor, socket)
-        self.clock = reactor
-        self.images = ImageCalls(self._http)
+    def __init__(self, reactor: Any, socket: str, seconds: float = CALL_SECONDS) -> None:
+        self._client = EngineClient(reactor, socket, seconds)
+        self.clock, self.address = reactor, self._client.address
         self._processors = 0.0
 
     @classmethod
@@ -64,17 +115,21 @@ class Engine:
         return cls(reactor, reachable[0] if reachable else USUAL_SOCKET)
 
     @property
-    def address(self) -> str:
-        """Of its socket, for people."""
-        return self._http.address
+    def is_there(self) -> bool:
+        """Whether it has a socket that we may use; if not, it need not be asked."""
+        return os.access(self.address.removeprefix("unix://"), os.R_OK | os.W_OK)
+
+    def close(self) -> None:
+        """Let its threads end, without waiting for them. It may be used again."""
+        self._client.close()
 
     async def ping(self) -> None:
         """Make sure that an Engine answers, and that it is new enough."""
-        await self._http.negotiate()
+        await self._client.negotiate()
 
     async def info(self) -> dict[str, Any]:
         """:returns: what the Engine says about itself and this machine, as it says it (``GET /info``)."""
-        return _decoded(await self._http.call("GET", "/info"))
+        return await self._client.call(lambda docker: docker.info())
 
     async def processors(self) -> float:
         """:returns: how many a container may have at most, which is asked once; infinite where nobody says it."""
@@ -92,34 +147,35 @@ class Engine:
 
         :returns: its id.
         """
-        query = {"name": spec.name}
-        return str(_decoded(await self._http.call("POST", "/containers/create", query, spec.create_request()))["Id"])
+        request = spec.create_request()
+        made = await self._client.call(lambda docker: docker.create_container_from_config(request, spec.name or None))
+        return str(made["Id"])
 
     async def start(self, container: str) -> None:
         """Start the main program; harmless if it runs."""
-        await self._act(container, "start")
+        await self._client.call(lambda docker: docker.start(container))
 
     async def stop(self, container: str, grace: int) -> None:
         """Send SIGTERM, and SIGKILL after ``grace`` seconds; harmless if it does not run. Fires when it has ended."""
-        await self._act(container, "stop", {"t": str(grace)}, patience=grace + CALL_SECONDS)
+        await self._client.call(lambda docker: docker.stop(container, grace))
 
     async def kill(self, container: str) -> None:
         """Send SIGKILL to the first process, with which everything inside ends."""
-        await self._act(container, "kill")
+        await self._client.call(lambda docker: docker.kill(container))
 
     async def remove(self, container: str) -> None:
         """Remove a container, ended or not, with the volumes that it brought along."""
-        await self._http.call("DELETE", _container(container), {"force": "true", "v": "true"})
+        await self._client.call(lambda docker: docker.remove_container(container, v=True, force=True))
 
     async def inspect(self, container: str) -> dict[str, Any]:
         """:returns: everything about a container, as the Engine says it."""
-        return _decoded(await self._http.call("GET", f"{_container(container)}/json"))
+        return await self._client.call(lambda docker: docker.inspect_container(container))
 
     async def tasks(self, container: str) -> int:
         """:returns: how many processes and threads it has, as the kernel counts them; 0 where nobody says it."""
-        query = {"stream": "false", "one-shot": "true"}
-        said = _decoded(await self._http.call("GET", f"{_container(container)}/stats", query)).get("pids_stats")
-        return int(said.get("current") or 0) if isinstance(said, dict) else 0
+        said = await self._client.call(lambda docker: docker.stats(container, stream=False, one_shot=True))
+        found = said.get("pids_stats")
+        return int(found.get("current") or 0) if isinstance(found, dict) else 0
 
     async def wait(self, container: str) -> int:
         """
@@ -127,28 +183,25 @@ class Engine:
 
         :returns: the exit status of its main program; 137 for SIGKILL.
         """
-        answer = await self._http.call("POST", f"{_container(container)}/wait", patience=None)
-        return int(_decoded(answer)["StatusCode"])
+        answer = bytearray()
+        await self._client.read(f"{_container(container)}/wait", {}, b"", answer.extend)
+        return int(msgspec.json.decode(answer)["StatusCode"])
 
-    async def list(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    async def list_containers(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
         """:returns: a summary of each container that has all these labels, running or not."""
-        filters = msgspec.json.encode({"label": [f"{name}={value}" for name, value in labels.items()]}).decode()
-        found: list[dict[str, Any]] = msgspec.json.decode(
-            await self._http.call("GET", "/containers/json", {"all": "true", "filters": filters})
-        )
-        return found
+        wanted = {"label": [f"{name}={value}" for name, value in labels.items()]}
+        return await self._client.call(lambda docker: docker.containers(all=True, filters=wanted))
 
     async def resize(self, container: str, rows: int, columns: int) -> None:
         """Tell the terminal of a running container its size."""
-        await self._act(container, "resize", {"h": str(rows), "w": str(columns)})
+        await self._client.call(lambda docker: docker.resize(container, rows, columns))
 
     async def output(self, container: str, lines: int) -> str:
-        """:returns: the last lines that the main program of a container without a terminal wrote."""
-        query = {"stdout": "true", "stderr": "true", "tail": str(lines)}
-        frames = await self._http.call("GET", f"{_container(container)}/logs", query)
-        return b"".join(piece for _, piece in Demultiplexer().feed(frames)).decode("utf-8", "replace")
+        """:returns: the last lines that the main program of a container wrote."""
+        said = await self._client.call(lambda docker: docker.logs(container, tail=lines))
+        return said.decode("utf-8", "replace")
 
-    async def attach(self, container: str, receive: Receiver) -> Stream:
+    async def attach(self, container: str, receive: Receiver) -> EngineStream:
         """
         Connect with the terminal of a container that runs, or is made and not started: its bytes, as they are, both
         ways.
@@ -158,11 +211,8 @@ class Engine:
         if (await self.inspect(container))["State"]["Status"] not in ("created", "running"):
             # The Engine would hand over a stream that hangs.
             raise EngineError(409, f"container {container} is not running")
-        query: Query = {
-            **dict.fromkeys(("stream", "stdin", "stdout", "stderr"), "true"),
-            "detachKeys": DETACH_KEYS,
-        }
-        return await self._http.hijack(f"{_container(container)}/attach", query, {}, receive)
+        query = {**dict.fromkeys(("stream", "stdin", "stdout", "stderr"), b"true"), "detachKeys": DETACH_KEYS}
+        return await self._client.stream(f"{_container(container)}/attach", query, b"{}", receive, upgrade=True)
 
     async def create_exec(
         self, container: str, argv: Sequence[str], environment: Mapping[str, str], has_input: bool
@@ -173,42 +223,105 @@ class Engine:
         :param has_input: whether it reads from us; else its input is empty.
         :returns: the id of the run.
         """
-        body = {
-            "Cmd": list(argv),
-            "Env": [f"{name}={value}" for name, value in environment.items()],
-            "AttachStdin": has_input,
-            "AttachStdout": True,
-            "AttachStderr": True,
-        }
-        return str(_decoded(await self._http.call("POST", f"{_container(container)}/exec", body=body))["Id"])
+        line, given = [*argv], {**environment}
+        made = await self._client.call(
+            lambda docker: docker.exec_create(container, line, stdin=has_input, environment=given)
+        )
+        return str(made["Id"])
 
-    async def start_exec(self, run: str, receive: Receiver) -> Stream:
+    async def start_exec(self, run: str, receive: Receiver) -> EngineStream:
         """
         Start what :meth:`create_exec` prepared.
 
-        :param receive: gets frames (:class:`~ironcurtain.container.wire.Demultiplexer`).
+        :param receive: gets frames (:class:`~ironcurtain.container.streams.Demultiplexer`).
         """
-        return await self._http.hijack(
-            f"/exec/{quote(run, safe='')}/start", {}, {"Detach": False, "Tty": False}, receive
-        )
+        path, body = f"/exec/{quote(run, safe='')}/start", b'{"Detach":false,"Tty":false}'
+        return await self._client.stream(path, {}, body, receive, upgrade=True)
 
     async def inspect_exec(self, run: str) -> dict[str, Any]:
         """:returns: everything about a run, ``Running`` and ``ExitCode`` among it."""
-        return _decoded(await self._http.call("GET", f"{_run(run)}/json"))
+        return await self._client.call(lambda docker: docker.exec_inspect(run))
 
-    async def _act(
-        self, container: str, what: str, query: Mapping[str, str] | None = None, *, patience: float = CALL_SECONDS
-    ) -> None:
-        await self._http.call("POST", f"{_container(container)}/{what}", query, patience=patience)
+    async def list_images(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """:returns: a summary of each image that has all these labels; an empty value stands for any."""
+        wanted = {"label": [f"{name}={value}" if value else name for name, value in labels.items()]}
+        return await self._client.call(lambda docker: docker.images(filters=wanted))
+
+    async def inspect_image(self, name: str) -> dict[str, Any]:
+        """:returns: everything about an image, as the Engine says it."""
+        return await self._client.call(lambda docker: docker.inspect_image(name))
+
+    async def remove_image(self, name: str) -> None:
+        """Remove an image's name, and the image with its last one. Refused (409) while a container uses it."""
+        await self._client.call(lambda docker: docker.remove_image(name))
+
+    async def build_image(
+        self,
+        context: bytes,
+        *,
+        tag: str,
+        labels: Mapping[str, str],
+        arguments: Mapping[str, str],
+        network: str,
+        progress: Callable[[str], None],
+    ) -> str:
+        """
+        Build an image.
+
+        :param context: a tar archive with a ``Dockerfile`` in it.
+        :param arguments: values of the Dockerfile's ``ARG`` lines.
+        :param network: of the steps: ``default``, ``host`` or ``none``.
+        :param progress: gets what the build prints, line by line.
+        :returns: the image's id.
+        :raises EngineError: a step failed; the message is the build's last word.
+        """
+        query: dict[str, str | bytes] = {
+            "t": tag,
+            "labels": msgspec.json.encode(labels),
+            "buildargs": msgspec.json.encode(arguments),
+            "networkmode": network,
+            "rm": "true",
+            "forcerm": "true",
+        }
+        report, content_type = _BuildReport(progress), "application/x-tar"
+        await self._client.read(
+            "/build", query, context, report.feed, content_type=content_type, silence=BUILD_SILENCE_SECONDS
+        )
+        if report.error or not report.image:
+            raise EngineError(500, report.error or "the build ended without an image")
+        return report.image
+
+
+class _Message(msgspec.Struct):
+    stream: str = ""
+    status: str = ""
+    error: str = ""
+    aux: dict[str, Any] = {}
+
+
+class _BuildReport:
+    """What a build says while it runs."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self._progress, self._framer = progress, Framer(LINE_LIMIT)
+        self.image = self.error = ""
+
+    def feed(self, data: bytes) -> None:
+        for line in self._framer.feed(data):
+            if not isinstance(line, TooLong):
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = msgspec.json.decode(line, type=_Message)
+        except msgspec.DecodeError:
+            return  # no message of a build
+        self.error = message.error or self.error
+        self.image = str(message.aux.get("ID", self.image))
+        for text in (message.stream + message.status).splitlines():
+            if text.strip():
+                self._progress(text)
 
 
 def _container(name: str) -> str:
     return f"/containers/{quote(name, safe='')}"
-
-
-def _run(run: str) -> str:
-    return f"/exec/{quote(run, safe='')}"
-
-
-def _decoded(body: bytes) -> dict[str, Any]:
-    return msgspec.json.decode(body, type=dict[str, Any])

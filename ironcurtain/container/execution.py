@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredList, TimeoutError
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
-from ironcurtain.container.engine import Engine
+from ironcurtain.container.engine import KILLED, ContainerState, Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
-from ironcurtain.container.shielding import shielded
-from ironcurtain.container.state import KILLED, State
-from ironcurtain.container.wire import STDOUT, Demultiplexer
+from ironcurtain.container.streams import STDOUT, Demultiplexer
+
+T = TypeVar("T")
 
 GRACE_SECONDS = 5
 """How long programs have after SIGTERM before SIGKILL comes (real agents took up to 2 s)."""
@@ -27,8 +30,11 @@ POLL_SECONDS = 0.05
 SETTLE_POLLS = 100
 """How often it is asked before it counts as broken."""
 
-DYING_POLLS = 10
-"""How often the container is looked at after a SIGKILL, which may have come from the end of all of it."""
+CANNOT_RUN = 126
+"""The exit status of a program that the Engine could not run, also since its container was about to end."""
+
+DYING_SECONDS = 1.0
+"""How long the end of the container is waited for when a program ended as the end of the container would end it."""
 
 Sink = Callable[[bytes], Deferred[None] | None]
 """Gets output as it comes. If it returns a Deferred, the program has to wait until that fires."""
@@ -148,20 +154,39 @@ async def _exit_status(engine: Engine, container: str, name: str) -> int:
         await deferLater(engine.clock, POLL_SECONDS)
     else:
         raise EngineUnavailable(engine.address, "it does not say how a program ended")
-    if answer["ExitCode"] == KILLED:
-        for _ in range(DYING_POLLS):
-            await _check_alive(engine, container)
-            await deferLater(engine.clock, POLL_SECONDS)
+    if answer["ExitCode"] in (KILLED, CANNOT_RUN):
+        with suppress(EngineError, TimeoutError):
+            await Deferred.fromCoroutine(engine.wait(container)).addTimeout(DYING_SECONDS, engine.clock)
+        await _check_alive(engine, container)
     return int(answer["ExitCode"])
 
 
 async def _check_alive(engine: Engine, container: str) -> None:
     """:raises ContainerDied: the container has ended, or is gone."""
     try:
-        state = State.of(await engine.inspect(container))
+        state = ContainerState.of(await engine.inspect(container))
     except EngineError as e:
         if e.status != 404:
             raise
         raise ContainerDied("the container was removed by somebody else") from None
     if not state.running:
         raise ContainerDied(f"the container ended: {state.reason}")
+
+
+def shielded(work: Deferred[T]) -> Deferred[T]:
+    """
+    Wait for work without being able to cancel it.
+
+    :param work: its result is taken away; it can still be waited for, for ``None``.
+    :returns: fires with its result. Cancelling it only ends the waiting; if the work fails after that, this is logged.
+    """
+    waiting: Deferred[T] = Deferred()
+
+    def ended(result: Any) -> None:
+        if not waiting.called:
+            waiting.callback(result)  # given a Failure, it fails
+        elif isinstance(result, Failure):
+            _log.failure("what went on after a cancellation failed", result)
+
+    work.addBoth(ended)
+    return waiting

@@ -1,17 +1,24 @@
-"""How images are built on this machine: what the user chose, and what came with IronCurtain."""
+"""
+How images are built on this machine: what the user chose, what came with IronCurtain, and what other packages bring.
+
+A package brings an image by an entry point of the group :data:`GROUP`: its name is the image's name, its object the
+folder.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from ironcurtain.container.brought_images import GROUP, brought_images
-from ironcurtain.container.image_plans import Recipes
-from ironcurtain.container.versions import Program, Release, moved, read_versions, write_versions
+from ironcurtain.container.image_plans import DOCKERFILE, PackageImage, Recipes, arguments, program_names
+from ironcurtain.container.versions import ImageProgram, Release, moved, read_versions, write_versions
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home, private_directory, read_configuration
@@ -21,6 +28,18 @@ FOLDERS = Path(__file__).parent / "data" / "images"
 
 NETWORKS = ("default", "host")
 """What the steps of a build may reach the network by."""
+
+
+GROUP = "ironcurtain.images"
+"""Group of the entry points."""
+
+LARGEST_FOLDER = 64 * 1024 * 1024
+"""Most bytes in an image's folder (it is read whole whenever an image is looked for)."""
+
+IGNORED = frozenset(("__init__.py", "__pycache__"))
+"""What makes a folder part of a Python package, and is not for the image."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +78,11 @@ def load_recipes(home: Home) -> Recipes:
     :raises ConfigurationError: the home's file of versions is wrong, or the name of an image is there twice.
     """
     folders, programs = shipped_folders(), load_programs(home)
-    brought, broken = brought_images(metadata.entry_points(group=GROUP), folders, programs)
-    return Recipes(folders, programs, brought=brought, broken=broken)
+    packaged, broken = package_images(metadata.entry_points(group=GROUP), folders, programs)
+    return Recipes(folders, programs, packaged=packaged, broken=broken)
 
 
-def load_programs(home: Home) -> dict[str, Program]:
+def load_programs(home: Home) -> dict[str, ImageProgram]:
     """
     :returns: the releases in use: the home's before those that came with IronCurtain.
     :raises ConfigurationError: the home's file is wrong.
@@ -86,7 +105,7 @@ def choose(home: Home, releases: Iterable[Release]) -> None:
     write_atomically(path, write_versions(own).encode())
 
 
-def shipped_programs() -> dict[str, Program]:
+def shipped_programs() -> dict[str, ImageProgram]:
     """:returns: the releases that came with IronCurtain."""
     return read_versions("versions.toml", (FOLDERS / "versions.toml").read_text())
 
@@ -131,3 +150,64 @@ def _certificates(environ: Mapping[str, str]) -> bytes:
 
 def _wrong(variable: str, detail: str) -> ConfigurationError:
     return ConfigurationError(f"environment variable {variable}", detail)
+
+
+class Unusable(ConfigurationError):
+    """A package's folder cannot be used for an image."""
+
+
+def package_images(
+    entry_points: Iterable[metadata.EntryPoint], taken: Container[str], programs: Container[str]
+) -> tuple[dict[str, PackageImage], dict[str, str]]:
+    """
+    :param entry_points: of the group :data:`GROUP`.
+    :param taken: names of images that there are already.
+    :param programs: names of the programs that can be asked for.
+    :returns: the images, and why others cannot be used; both by name.
+    :raises ConfigurationError: a name is there twice: nobody may put another image in the place of one that is known.
+    """
+    found: dict[str, PackageImage] = {}
+    broken: dict[str, str] = {}
+    for entry in entry_points:
+        if entry.name in taken or entry.name in found or entry.name in broken:
+            raise ConfigurationError(_source(entry), f"the image {entry.name} is there already")
+        try:
+            found[entry.name] = _load(entry, programs)
+        except Unusable as e:
+            broken[entry.name] = str(e)
+    return found, broken
+
+
+def _source(entry: metadata.EntryPoint) -> str:
+    return f"{entry.dist.name if entry.dist else entry.value} ({GROUP}: {entry.name} = {entry.value})"
+
+
+def _load(entry: metadata.EntryPoint, programs: Container[str]) -> PackageImage:
+    source = _source(entry)
+    if not _NAME.fullmatch(entry.name):
+        raise Unusable(source, "its name must be small letters, digits and -, at most 40")
+    try:
+        files = dict(_files(entry.load(), ""))
+    except Exception as e:
+        # Code of somebody else runs here, at its import: anything may come out.
+        raise Unusable(source, f"cannot be read: {type(e).__name__}: {e}") from e
+    if DOCKERFILE not in files:
+        raise Unusable(source, f"is no folder with a {DOCKERFILE}")
+    if sum(map(len, files.values())) > LARGEST_FOLDER:
+        raise Unusable(source, f"holds more than {LARGEST_FOLDER} bytes")
+    declared = arguments(files[DOCKERFILE])
+    if unknown := [name for name in program_names(declared) if name not in programs]:
+        raise Unusable(source, f"asks for a program that is not known here: {', '.join(unknown)}")
+    if "BASE" not in declared:
+        raise Unusable(source, "must stand on our base image: its Dockerfile begins with ARG BASE and FROM ${BASE}")
+    return PackageImage(files, entry.dist.version if entry.dist else "")
+
+
+def _files(folder: Traversable | Any, above: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.name in IGNORED:
+            continue
+        if entry.is_dir():
+            yield from _files(entry, f"{above}{entry.name}/")
+        else:
+            yield f"{above}{entry.name}", entry.read_bytes()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import re
+import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ironcurtain.container.image_context import arguments, content
-from ironcurtain.container.versions import BASE, Program
+from ironcurtain.container.versions import BASE, ImageProgram
 from ironcurtain.errors import ConfigurationError, UsageError
+
+_ARGUMENT = re.compile(r"^ARG\s+(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<default>\S*))?", re.MULTILINE)
+
 
 DOWNLOADER = "downloader"
 """Image that fetches programs while others are built."""
@@ -36,7 +42,7 @@ _DOWNLOADER = "DOWNLOADER"
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class PackageImage:
     """
     An image of another package.
 
@@ -48,7 +54,7 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceImage:
     """
     What the base image stands on.
 
@@ -63,7 +69,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ImagePlan:
     """
     One image, built or not.
 
@@ -104,20 +110,20 @@ class Recipes:
     :param folders: by name.
     :param programs: by name.
     :param prefix: of the names of the images; those with another are somebody else's.
-    :param brought: the images of other packages, by name.
+    :param packaged: the images of other packages, by name.
     :param broken: those of them that cannot be used, with the reason.
     """
 
     folders: Mapping[str, Folder]
-    programs: Mapping[str, Program]
+    programs: Mapping[str, ImageProgram]
     prefix: str = PREFIX
-    brought: Mapping[str, Brought] = field(default_factory=dict)
+    packaged: Mapping[str, PackageImage] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def agents(self) -> tuple[str, ...]:
         """The names of the agents' images."""
-        return tuple(sorted(set(self.folders) - {BASE, DOWNLOADER, QUESTION} | set(self.brought)))
+        return tuple(sorted(set(self.folders) - {BASE, DOWNLOADER, QUESTION} | set(self.packaged)))
 
     @property
     def default_source(self) -> str:
@@ -134,21 +140,21 @@ class Recipes:
         if agent not in self.agents:
             raise UsageError(f"there is no image {agent!r}; there are: {', '.join(self.agents)}")
 
-    def base(self, source: Source) -> Plan:
+    def base(self, source: SourceImage) -> ImagePlan:
         """:returns: the image that all others stand on."""
         files, program = self.folders[BASE], self.programs[BASE]
         given = program.arguments(source.architecture)
         values = {**given, "source": source.id, "architecture": source.architecture}
         given["BASE"] = source.name
-        return Plan(BASE, self._repository(BASE), files, given, program.version, content([files], values))
+        return ImagePlan(BASE, self._repository(BASE), files, given, program.version, content([files], values))
 
-    def downloader(self, base: Plan, certificates: bytes) -> Plan:
+    def downloader(self, base: ImagePlan, certificates: bytes) -> ImagePlan:
         """:returns: the image that fetches programs."""
         files = {**self.folders[DOWNLOADER], CERTIFICATES: certificates}
         given, digest = {"BASE": base.reference}, content([files], {"base": base.content})
-        return Plan(DOWNLOADER, self._repository(DOWNLOADER), files, given, base.version, digest)
+        return ImagePlan(DOWNLOADER, self._repository(DOWNLOADER), files, given, base.version, digest)
 
-    def agent(self, name: str, base: Plan, architecture: str) -> Plan:
+    def agent(self, name: str, base: ImagePlan, architecture: str) -> ImagePlan:
         """
         Where its programs are fetched from, and by whom, is no part of its content: their checksums are.
 
@@ -165,13 +171,13 @@ class Recipes:
         fetching = [self.folders[DOWNLOADER]] if _DOWNLOADER in arguments(files[DOCKERFILE]) else []
         digest = content([files, *fetching], {**given, "base": base.content})
         given["BASE"] = base.reference
-        return Plan(name, self._repository(name), files, given, self.version(name), digest)
+        return ImagePlan(name, self._repository(name), files, given, self.version(name), digest)
 
     def version(self, agent: str) -> str:
         """:returns: of an agent's image as it would be built, for people; empty if no release is chosen yet."""
-        return self.brought[agent].version if agent in self.brought else self.needed(agent)[0].version
+        return self.packaged[agent].version if agent in self.packaged else self.needed(agent)[0].version
 
-    def needed(self, agent: str) -> tuple[Program, ...]:
+    def needed(self, agent: str) -> tuple[ImageProgram, ...]:
         """
         :returns: the programs in an agent's image, its own first: those whose packages its Dockerfile asks for. An
             image of another package may do without.
@@ -179,18 +185,18 @@ class Recipes:
         """
         return tuple(self._program(name) for name in program_names(arguments(self._files(agent)[DOCKERFILE])))
 
-    def chosen(self, agents: Iterable[str]) -> tuple[Program, ...]:
+    def chosen(self, agents: Iterable[str]) -> tuple[ImageProgram, ...]:
         """:returns: the programs in these agents' images, each once."""
         found = {program.name: program for agent in agents for program in self.needed(agent)}
         return tuple(found.values())
 
     def _files(self, name: str) -> Folder:
-        return self.brought[name].files if name in self.brought else self.folders[name]
+        return self.packaged[name].files if name in self.packaged else self.folders[name]
 
     def _repository(self, name: str) -> str:
         return f"{self.prefix}{name}"
 
-    def _program(self, name: str) -> Program:
+    def _program(self, name: str) -> ImageProgram:
         if name not in self.programs:
             raise ConfigurationError("versions.toml", "is missing", field=name)
         return self.programs[name]
@@ -203,3 +209,44 @@ def program_names(declared: Iterable[str]) -> list[str]:
     """
     names = (name.removesuffix(PACKAGE_ENDING) for name in declared if name.endswith(PACKAGE_ENDING))
     return [name.lower().replace("_", "-") for name in names]
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """
+    Pack files for the Engine.
+
+    The archive depends on nothing but them, so that the Engine finds again what it built from the same. A file that
+    begins with ``#!`` may be executed.
+
+    :param files: content by path.
+    """
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as packed:
+        for name in sorted(files):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(files[name]), 0o755 if files[name].startswith(b"#!") else 0o644
+            packed.addfile(entry, io.BytesIO(files[name]))
+        end = packed.offset + 2 * tarfile.BLOCKSIZE
+    # Without what fills up the last record: the Engine does not read it, and while there is something to read it does
+    # not notice that nobody waits for the build any more.
+    return buffer.getvalue()[:end]
+
+
+def arguments(dockerfile: bytes) -> dict[str, str]:
+    """:returns: the build arguments that a Dockerfile declares, with their defaults; empty where it gives none."""
+    return {found["name"]: found["default"] or "" for found in _ARGUMENT.finditer(dockerfile.decode())}
+
+
+def content(folders: Iterable[Mapping[str, bytes]], values: Mapping[str, str]) -> str:
+    """
+    :param folders: the files that the image is built from.
+    :param values: whatever else shapes it: build arguments, what it stands on.
+    :returns: a digest in hexadecimal; the same content gives the same, and no other does.
+    """
+    digest = hashlib.sha256()
+    for part in (*folders, {name: value.encode() for name, value in values.items()}):
+        digest.update(len(part).to_bytes(8, "big"))
+        for name in sorted(part):
+            for piece in (name.encode(), part[name]):
+                digest.update(len(piece).to_bytes(8, "big") + piece)
+    return digest.hexdigest()

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.image_builds import Builder, BuildFailed, Progress
 from ironcurtain.container.image_choices import Choices
 from ironcurtain.container.image_plans import PREFIX, QUESTION, Recipes
-from ironcurtain.container.images import AgentImages
-from ironcurtain.container.versions import BASE, NoRelease, Program, Release, moved, question, read_answer
+from ironcurtain.container.images import AgentImages, Builder, BuildFailed, Progress
+from ironcurtain.container.versions import BASE, ImageProgram, NoRelease, Release, moved, question, read_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Updates:
         today = datetime.fromtimestamp(self._engine.clock.seconds(), UTC).date().isoformat()
         return Move(BASE, self._recipes.programs[BASE].version, Release(BASE, today, {}))
 
-    async def _move(self, program: Program, downloader: str, progress: Progress) -> Move:
+    async def _move(self, program: ImageProgram, downloader: str, progress: Progress) -> Move:
         progress(f"Asking for the newest release of {program.name}.")
         try:
             release = await self._ask(program, downloader)
@@ -83,7 +82,7 @@ class Updates:
             return Move(program.name, program.version, None, f"the newest is not published for {e.architecture}")
         return Move(program.name, program.version, release)
 
-    async def _ask(self, program: Program, downloader: str) -> Release:
+    async def _ask(self, program: ImageProgram, downloader: str) -> Release:
         temporary = f"{PREFIX}{QUESTION}:{secrets.token_hex(8)}"
         files, given = self._recipes.folders[QUESTION], {"DOWNLOADER": downloader, "QUESTION": question(program)}
         said = await self._builder.run(QUESTION, temporary, files, given, {}, lambda line: None)

@@ -1,8 +1,15 @@
-"""The images of the agents: made when they are first needed, kept while nothing that shapes them changes."""
+"""
+The images of the agents: made when they are first needed, kept while nothing that shapes them changes.
+
+A build tells people its progress, and its last words if it fails; it leaves nothing behind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +18,171 @@ from twisted.internet.defer import DeferredLock
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError
-from ironcurtain.container.image_builds import BUILD_LABEL, Builder, Progress
 from ironcurtain.container.image_choices import Choices
-from ironcurtain.container.image_plans import DOWNLOADER, NAME_LABEL, VERSION_LABEL, Plan, Recipes, Source
+from ironcurtain.container.image_plans import (
+    CONTENT_LABEL,
+    DOCKERFILE,
+    DOWNLOADER,
+    NAME_LABEL,
+    PREFIX,
+    VERSION_LABEL,
+    ImagePlan,
+    Recipes,
+    SourceImage,
+    archive,
+    arguments,
+)
 from ironcurtain.container.versions import BASE, NoRelease
+from ironcurtain.errors import Unavailable
+
+BUILD_LABEL = "ironcurtain.build"
+"""
+On what is removed again when a build ends: the image that fetched a program, or asked a question. Its value begins with
+the name of the image that was built.
+"""
+
+TAIL_LINES = 12
+"""How many of the last lines of a build are kept, to be shown if it fails."""
+
+Progress = Callable[[str], None]
+"""Gets sentences for people about what is being done."""
+
+STEP_CHARACTERS = 100
+"""How much of a step is shown (one line)."""
+
+_STEP = re.compile(r"Step (?P<number>\d+/\d+) : (?P<words>.*)")
+_SLOW = ("COPY ", "FROM ", "RUN ")
+_NOISE = re.compile(r" ---> |Removing intermediate container |Successfully ")
+
 
 LEFTOVER_SECONDS = 3600
 """Age from which on the remains of a build are taken for those of one that was killed."""
+
+
+class BuildFailed(Unavailable):
+    """
+    An image could not be built. Nothing of it is left.
+
+    :param name: of the image.
+    :param said: the last lines of the build.
+    """
+
+    code = "BUILD_FAILED"
+
+    def __init__(self, name: str, why: str, said: tuple[str, ...]) -> None:
+        super().__init__("\n  ".join([f"the image {name} could not be built: {why}", *said]))
+        self.name, self.said = name, said
+
+
+class Builder:
+    """
+    Builds images on one Engine.
+
+    :param choices: this machine's.
+    """
+
+    def __init__(self, engine: Engine, choices: Choices) -> None:
+        self._engine, self._choices = engine, choices
+
+    async def find(self, reference: str) -> dict[str, Any] | None:
+        """:returns: everything about an image, as the Engine says it; ``None`` if there is none of this name."""
+        try:
+            return await self._engine.inspect_image(reference)
+        except EngineError as e:
+            if e.status == 404:
+                return None
+            raise
+
+    async def source(self, name: str) -> SourceImage | None:
+        """:returns: what the Engine has under the name of the image to stand on; ``None`` if it is not there."""
+        found = await self.find(name)
+        return None if found is None else SourceImage(name, str(found["Id"]), str(found["Architecture"]))
+
+    async def fetch(self, name: str, progress: Progress) -> SourceImage:
+        """
+        Fetch the image to stand on, if it is not there.
+
+        :raises BuildFailed: it cannot be fetched.
+        """
+        if (found := await self.source(name)) is not None:
+            return found
+        progress(f"Fetching the image {name}.")
+        # A build of nothing but this line has the Engine fetch the image, and gives it one more name.
+        temporary = f"{PREFIX}fetched:{secrets.token_hex(8)}"
+        await self.run(name, temporary, {DOCKERFILE: f"FROM {name}\n".encode()}, {}, {}, progress)
+        await self._engine.remove_image(temporary)
+        if (found := await self.source(name)) is None:
+            raise BuildFailed(name, "it went away as soon as it was there", ())
+        return found
+
+    async def has(self, plan: ImagePlan) -> bool:
+        """:returns: whether an image is there, as planned."""
+        found = await self.find(plan.reference)
+        return found is not None and (found["Config"].get("Labels") or {}).get(CONTENT_LABEL) == plan.content
+
+    async def build(self, plan: ImagePlan, given: Mapping[str, str], progress: Progress) -> None:
+        """
+        Build an image.
+
+        :param given: arguments besides those of the plan, which do not shape it.
+        :raises BuildFailed: a step failed.
+        """
+        progress(f"Building the image {plan.reference}.")
+        await self.run(plan.name, plan.reference, plan.files, {**plan.arguments, **given}, plan.labels, progress)
+
+    async def run(
+        self,
+        name: str,
+        tag: str,
+        files: Mapping[str, bytes],
+        given: Mapping[str, str],
+        labels: Mapping[str, str],
+        progress: Progress,
+    ) -> tuple[str, ...]:
+        """
+        Build, whatever is there already.
+
+        :param given: arguments; those that the Dockerfile does not ask for are left out.
+        :returns: the last lines that its steps printed.
+        :raises BuildFailed: a step failed.
+        """
+        mark = f"{tag}-{secrets.token_hex(8)}"
+        values = {"NPM_CONFIG_REGISTRY": self._choices.registry, "BUILD": mark, **given}
+        asked = arguments(files[DOCKERFILE])
+        report = _Report(name, progress)
+        try:
+            await self._engine.build_image(
+                archive(files),
+                tag=tag,
+                labels=labels,
+                arguments={key: value for key, value in values.items() if key in asked and value},
+                network=self._choices.network,
+                progress=report,
+            )
+        except EngineError as e:
+            raise BuildFailed(name, e.message, tuple(report.said)) from e
+        finally:
+            await self._discard(mark)
+        return tuple(report.said)
+
+    async def _discard(self, mark: str) -> None:
+        for image in await self._engine.list_images({BUILD_LABEL: mark}):
+            with suppress(EngineError):  # it may be gone already, or hold up what somebody else builds
+                await self._engine.remove_image(image["Id"])
+
+
+class _Report:
+    def __init__(self, name: str, progress: Progress) -> None:
+        self._name, self._progress = name, progress
+        self.said: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def __call__(self, line: str) -> None:
+        if step := _STEP.fullmatch(line):
+            if step["words"].startswith(_SLOW):
+                self._progress(f"{self._name} {step['number']}: {' '.join(step['words'].split())[:STEP_CHARACTERS]}")
+        elif not _NOISE.match(line):
+            self.said.append(line)
+
 
 CURRENT, OLD, MISSING, NO_RELEASE, BROKEN = "current", "old", "missing", "no release", "broken"
 """
@@ -131,32 +296,32 @@ class AgentImages:
             (removed if await self._remove(name) else in_use).append(name)
         return Pruned(tuple(removed), tuple(in_use))
 
-    async def _downloader(self, base: Plan, progress: Progress) -> str:
+    async def _downloader(self, base: ImagePlan, progress: Progress) -> str:
         downloader = self._recipes.downloader(base, self._choices.certificates)
         for plan in (base, downloader):
             await self._have(plan, progress)
         return downloader.reference
 
-    async def _have(self, plan: Plan, progress: Progress) -> None:
+    async def _have(self, plan: ImagePlan, progress: Progress) -> None:
         if not await self._builder.has(plan):
             await self._builder.build(plan, {}, progress)
 
     async def _ours(self) -> list[dict[str, Any]]:
         """:returns: those of our images that have a name, the newest first, so that what others stand on goes last."""
-        found = [image for image in await self._engine.images.list({NAME_LABEL: ""}) if self._names(image)]
+        found = [image for image in await self._engine.list_images({NAME_LABEL: ""}) if self._names(image)]
         return sorted(found, key=lambda image: -int(image["Created"]))
 
     async def _leftovers(self) -> list[str]:
         """:returns: the ids of what builds did not remove, but for those that may still run."""
         limit = self._engine.clock.seconds() - LEFTOVER_SECONDS
-        found = await self._engine.images.list({BUILD_LABEL: ""})
+        found = await self._engine.list_images({BUILD_LABEL: ""})
         ours = [image for image in found if image["Labels"][BUILD_LABEL].startswith(self._recipes.prefix)]
         return [str(image["Id"]) for image in ours if image["Created"] < limit]
 
     async def _remove(self, name: str) -> bool:
         """:returns: whether it is gone; not if something still needs it."""
         try:
-            await self._engine.images.remove(name)
+            await self._engine.remove_image(name)
         except EngineError as e:
             if e.status == 409:
                 return False
@@ -164,7 +329,7 @@ class AgentImages:
                 raise
         return True
 
-    def _current(self, source: Source | None) -> dict[str, Plan]:
+    def _current(self, source: SourceImage | None) -> dict[str, ImagePlan]:
         """:returns: every image that would be used now, by name; none where what they stand on is not there."""
         if source is None:
             return {}
@@ -175,7 +340,7 @@ class AgentImages:
                 plans[agent] = self._recipes.agent(agent, base, source.architecture)
         return plans
 
-    def _state(self, agent: str, plan: Plan | None, there: Sequence[Mapping[str, Any]]) -> AgentImage:
+    def _state(self, agent: str, plan: ImagePlan | None, there: Sequence[Mapping[str, Any]]) -> AgentImage:
         images = [image for image in there if image["Labels"][NAME_LABEL] == agent]
         image = next((image for image in images if plan and plan.reference in self._names(image)), None)
         state = CURRENT if image else OLD

@@ -6,12 +6,10 @@ Whatever the probe did not say counts as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ironcurtain.container.findings import Finding, judged
-from ironcurtain.container.layout import SOCKET_NAMES, SOCKETS
-from ironcurtain.container.spec import MIB, ContainerSpec
+from ironcurtain.container.spec import MIB, SOCKET_NAMES, SOCKETS, ContainerSpec
 
 CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 
@@ -32,6 +30,24 @@ INIT = frozenset(f"{place}/docker-init" for place in ("/sbin", "/usr/sbin", "/us
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeFinding:
+    """
+    One thing that was looked at.
+
+    :param what: in a word or two, the same for every container.
+    :param problem: what is wrong, as a sentence for people; empty if nothing is.
+    """
+
+    what: str
+    problem: str = ""
+
+
+def judged(what: str, problems: Iterable[str]) -> ProbeFinding:
+    """:returns: one finding for several problems of the same kind."""
+    return ProbeFinding(what, "; ".join(problems))
+
+
+@dataclass(frozen=True, slots=True)
 class MountPoint:
     """One line of ``/proc/self/mountinfo`` (proc(5)), as far as it matters."""
 
@@ -41,7 +57,7 @@ class MountPoint:
 
 
 @dataclass(slots=True)
-class Facts:
+class ProbeReport:
     """What the probe said."""
 
     status: dict[str, str] = field(default_factory=dict)
@@ -56,13 +72,13 @@ class Facts:
     complete: bool = False
 
 
-def parse(output: str) -> Facts:
+def parse(output: str) -> ProbeReport:
     """
     Read the probe's output.
 
     :returns: what could be understood of it; lines that could not are left out, and so will be missed.
     """
-    facts = Facts()
+    facts = ProbeReport()
     for line in output.split("\n"):
         word, _, value = line.partition(" ")
         name, _, rest = value.partition(" ")
@@ -90,7 +106,7 @@ def parse(output: str) -> Facts:
     return facts
 
 
-def judge_inside(facts: Facts, spec: ContainerSpec) -> tuple[Finding, ...]:
+def judge_inside(facts: ProbeReport, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
     """:returns: one finding for each thing that is looked at, in a fixed order."""
     return (
         judged("probe", () if facts.complete else ("the probe did not come to its end",)),
@@ -120,7 +136,7 @@ def _unescaped(path: str) -> str:
     return path
 
 
-def _user(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
+def _user(facts: ProbeReport, spec: ContainerSpec) -> Iterator[str]:
     for name, number in (("Uid", spec.uid), ("Gid", spec.gid)):
         found = facts.status.get(name, "")
         if found.split() != [str(number)] * 4:
@@ -130,28 +146,28 @@ def _user(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
         yield f"it is in other groups: {' '.join(sorted(groups))}"
 
 
-def _capabilities(facts: Facts) -> Iterator[str]:
+def _capabilities(facts: ProbeReport) -> Iterator[str]:
     for name in CAPABILITY_SETS:
         found = facts.status.get(name, "")
         if not found or found.strip("0"):
             yield f"{name} is {found or 'unknown'}, not empty"
 
 
-def _privileges(facts: Facts) -> Iterator[str]:
+def _privileges(facts: ProbeReport) -> Iterator[str]:
     if facts.status.get("NoNewPrivs") != "1":
         yield "programs can gain privileges (no-new-privileges is off)"
     if facts.status.get("Seccomp") != SECCOMP_FILTER:
         yield "system calls are not filtered (seccomp is off)"
 
 
-def _network(facts: Facts) -> Iterator[str]:
+def _network(facts: ProbeReport) -> Iterator[str]:
     if facts.interfaces != ["lo"]:
         yield f"it has network interfaces: {' '.join(facts.interfaces) or 'unknown'}"
     if routes := sorted(set(facts.routes) - {"lo"}):
         yield f"it has routes over {' '.join(routes)}"
 
 
-def _root(facts: Facts) -> Iterator[str]:
+def _root(facts: ProbeReport) -> Iterator[str]:
     roots = [mount for mount in facts.mounts if mount.target == "/"]
     if len(roots) != 1 or not roots[0].read_only:
         yield "the root file system is not mounted read-only"
@@ -162,7 +178,7 @@ def _root(facts: Facts) -> Iterator[str]:
             yield f"writing to {directory} ended with: {answer}"
 
 
-def _mounts(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
+def _mounts(facts: ProbeReport, spec: ContainerSpec) -> Iterator[str]:
     ordered = {mount.target: mount for mount in spec.mounts}
     for mount in facts.mounts:
         if mount.target in ordered:
@@ -189,20 +205,20 @@ def _of_the_engine(mount: MountPoint) -> bool:
     return place in ("/dev", "/proc") or mount.target == "/tmp"
 
 
-def _devices(facts: Facts) -> Iterator[str]:
+def _devices(facts: ProbeReport) -> Iterator[str]:
     others = [path for path in facts.devices if path not in DEVICES and not path.startswith("/dev/pts/")]
     if others or not facts.devices:
         yield f"it has devices: {' '.join(others[:10]) or 'unknown'}"
 
 
-def _sockets(facts: Facts) -> Iterator[str]:
+def _sockets(facts: ProbeReport) -> Iterator[str]:
     ours = {f"{SOCKETS}/{name}" for name in SOCKET_NAMES}
     for path in facts.sockets:
         if path not in ours:
             yield f"there is a socket {path}"
 
 
-def _limits(facts: Facts, spec: ContainerSpec) -> Iterator[str]:
+def _limits(facts: ProbeReport, spec: ContainerSpec) -> Iterator[str]:
     for name, wanted in (("memory", spec.memory_mb * MIB), ("pids", spec.pids)):
         found = facts.limits.get(name, "unknown")
         if not found.isdigit() or int(found) > wanted:

@@ -1,24 +1,147 @@
-"""Prove that a container is closed, before an agent is started in it."""
+"""
+Prove that a container is closed, before an agent is started in it: from inside, by the Engine's own description, and by
+the kernel's.
+
+The kernel is asked only where the Engine runs on this machine and lets us look; elsewhere nothing is concluded.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
 from ironcurtain.container import execution
-from ironcurtain.container.engine import Engine
-from ironcurtain.container.errors import ProbeFailed
-from ironcurtain.container.findings import Finding
-from ironcurtain.container.inside import judge_inside, parse
-from ironcurtain.container.layout import SOCKETS
-from ironcurtain.container.outside import judge_description, judge_kernel, judge_sockets
-from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.container.state import State
+from ironcurtain.container.engine import ContainerState, Engine
+from ironcurtain.container.errors import ContainerDied, ProbeFailed
+from ironcurtain.container.inside import CAPABILITY_SETS, SECCOMP_FILTER, ProbeFinding, judge_inside, judged, parse
+from ironcurtain.container.spec import SOCKETS, ContainerSpec
+
+NAMESPACES = ("ipc", "mnt", "net", "pid", "uts")
+"""Which a container must not share with us (namespaces(7))."""
+
+EMPTY = (
+    "Binds", "CapAdd", "DeviceCgroupRules", "DeviceRequests", "Devices", "ExtraHosts", "GroupAdd", "Links", "PidMode",
+    "PortBindings", "UTSMode", "UsernsMode", "VolumesFrom",
+)  # fmt: skip
+"""What the Engine must not have added; it says so with nothing at all, or something empty."""
+
+EXACT = (
+    "CapDrop", "IpcMode", "Memory", "MemorySwap", "NanoCpus", "NetworkMode", "PidsLimit", "Privileged",
+    "ReadonlyRootfs", "Tmpfs",
+)  # fmt: skip
+"""What the Engine must have taken as it was ordered."""
+
+
+def judge_description(inspected: Mapping[str, Any], spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
+    """:param inspected: what :meth:`Engine.inspect` returned."""
+    return (
+        judged("order", _order(inspected, spec)),
+        judged("mounted files", _mounted(inspected, spec)),
+        judged("networks", _networks(inspected)),
+    )
+
+
+def judge_kernel(container: str, pid: int, proc: Path = Path("/proc")) -> tuple[ProbeFinding, ...]:
+    """
+    Look at the first process of a container.
+
+    :param container: the full id.
+    :param pid: of that process, in the Engine's numbering.
+    :returns: nothing where that process cannot be seen from here.
+    :raises ContainerDied: it ended meanwhile.
+    """
+    process = proc / str(pid)
+    if not pid or container not in _text(process / "cgroup"):
+        return ()
+    status = dict(line.split(":\t", 1) for line in _text(process / "status").splitlines() if ":\t" in line)
+    return (
+        judged("kernel's capabilities", _held(status)),
+        judged("kernel's namespaces", _shared(proc, process)),
+    )
+
+
+def judge_sockets(spec: ContainerSpec, proc: Path = Path("/proc")) -> ProbeFinding:
+    """:returns: whether a program of this machine listens somewhere in what the container sees."""
+    sources = [mount.source for mount in spec.mounts if mount.target != SOCKETS]
+    return judged("sockets of this machine", _reachable(_bound(_text(proc / "net/unix")), sources))
+
+
+def _order(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]:
+    host, wanted = inspected["HostConfig"], spec.create_request()["HostConfig"]
+    for name in EMPTY:
+        if host.get(name):
+            yield f"{name} is {host[name]}"
+    for name in EXACT:
+        if host.get(name) != wanted[name]:
+            yield f"{name} is {host.get(name)}, not {wanted[name]}"
+    if host.get("SecurityOpt") != wanted["SecurityOpt"]:
+        yield "SecurityOpt is not as ordered"
+    if inspected["Config"].get("User") != f"{spec.uid}:{spec.gid}":
+        yield f"User is {inspected['Config'].get('User')}"
+
+
+def _mounted(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]:
+    ordered = {(mount.source, mount.target, not mount.read_only) for mount in spec.mounts}
+    found = {(m.get("Source"), m["Destination"], m["RW"]) for m in inspected["Mounts"] if m["Type"] != "tmpfs"}
+    for source, target, _ in sorted(found - ordered, key=str):
+        yield f"{source} is mounted at {target}, which was not ordered (an image must declare no volumes)"
+
+
+def _networks(inspected: Mapping[str, Any]) -> Iterator[str]:
+    networks = inspected["NetworkSettings"].get("Networks") or {}
+    if others := sorted(set(networks) - {"none"}):
+        yield f"it is in the networks {' '.join(others)}"
+
+
+def _held(status: Mapping[str, str]) -> Iterator[str]:
+    if any(status.get(name, "?").strip("0") for name in CAPABILITY_SETS):
+        yield "the kernel says that it has capabilities"
+    if status.get("NoNewPrivs") != "1" or status.get("Seccomp") != SECCOMP_FILTER:
+        yield "the kernel says that no-new-privileges or seccomp is off"
+
+
+def _shared(proc: Path, process: Path) -> Iterator[str]:
+    for name in NAMESPACES:
+        try:
+            if os.readlink(process / "ns" / name) == os.readlink(proc / "self/ns" / name):
+                yield f"it shares the {name} namespace with this machine"
+        except PermissionError:
+            return
+        except (FileNotFoundError, ProcessLookupError):
+            raise ContainerDied("the container ended while it was looked at") from None
+
+
+def _bound(table: str) -> Iterator[str]:
+    """:returns: the paths in ``/proc/net/unix``; those in other network namespaces are not in it."""
+    for line in table.splitlines()[1:]:
+        fields = line.split(None, 7)
+        if len(fields) == 8 and fields[7].startswith("/"):
+            yield fields[7]
+
+
+def _reachable(bound: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
+    places = [os.path.realpath(source) for source in sources]
+    for path in sorted(set(bound)):
+        real = os.path.realpath(path)
+        if any(real == place or real.startswith(f"{place}/") for place in places):
+            yield f"a program of this machine listens on {real}: end it, or move what it listens on"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
 
 OUTPUT_LIMIT = 256 * 1024
 """Most bytes that are kept of what the probe prints (it prints about 6 KiB)."""
 
 
-async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[Finding, ...]:
+async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
     """
     Look at a running container from inside and outside.
 
@@ -30,7 +153,7 @@ async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[Fi
     inspected = await engine.inspect(container)
     findings = (
         *judge_description(inspected, spec),
-        *judge_kernel(container, State.of(inspected).pid),
+        *judge_kernel(container, ContainerState.of(inspected).pid),
         judge_sockets(spec),
         *judge_inside(parse(await _look_inside(engine, container)), spec),
     )

@@ -1,5 +1,5 @@
 """
-What a container is: a value, and the Engine's request made from it.
+What a container is: a value, the Engine's request made from it, where things are inside, and the labels of its owner.
 
 Everything that keeps an agent inside is written down here, in :meth:`ContainerSpec.create_request`, and none of it is
 an option. What an image asks for (volumes, user, health checks, stop signal) is overridden or refused.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironcurtain.errors import UsageError
+from ironcurtain.process.identity import ProcessIdentity
 from ironcurtain.sandbox.container_calls import profile
 
 MIB = 1024 * 1024
@@ -30,6 +31,32 @@ LOG_OPTIONS = {"max-size": "256k", "max-file": "1"}
 
 MIRRORED = ("/", "/dev", "/proc", "/sys", "/tmp")
 """Places that are the container's own; nothing of this machine may be mounted at or below them, but below ``/``."""
+
+
+WORKSPACE = "/workspace"
+"""What the agent works on, writable."""
+
+HOME = "/home/agent"
+"""The agent's own home directory, writable and kept between containers of one session."""
+
+SOCKETS = "/run/ironcurtain"
+"""The sockets of the two proxies; read-only, since connecting needs no more."""
+
+ORIENTATION = "/etc/ironcurtain"
+"""Files that we made for the agent, read-only."""
+
+SOCKET_NAMES = frozenset(("proxy.sock", "mitm-proxy.sock"))
+"""The only sockets below :data:`SOCKETS`: the MCP proxy's and the MITM proxy's."""
+
+USER = "agent"
+"""The user's name inside, whatever the account is called outside."""
+
+SESSION_LABEL, HOME_LABEL = "ironcurtain.session", "ironcurtain.home"
+PID_LABEL, PID_START_LABEL, BOOT_ID_LABEL = "ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"
+"""
+The labels that say whose a container is: the session, the home, and the process that owns it, so precisely that no
+later process is taken for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +166,48 @@ def _bind(mount: Mount) -> dict[str, Any]:
         "ReadOnly": mount.read_only,
         "BindOptions": {"Propagation": "rprivate"},
     }
+
+
+def mounts(*, workspace: str, home: str, sockets: str, orientation: str, passwd: str, group: str) -> tuple[Mount, ...]:
+    """
+    All that a session's container sees of this machine.
+
+    :param passwd: a file with the text of :func:`passwd_text`, ``group`` one with that of :func:`group_text`.
+    """
+    return (
+        Mount(workspace, WORKSPACE, read_only=False),
+        Mount(home, HOME, read_only=False),
+        Mount(sockets, SOCKETS),
+        Mount(orientation, ORIENTATION),
+        Mount(passwd, "/etc/passwd"),
+        Mount(group, "/etc/group"),
+    )
+
+
+def passwd_text(uid: int, gid: int) -> str:
+    """:returns: an ``/etc/passwd`` in which the user exists; without it Node, git and ssh fail."""
+    return f"root:x:0:0:root:/:/bin/false\n{USER}:x:{uid}:{gid}:{USER}:{HOME}:/bin/sh\n"
+
+
+def group_text(gid: int) -> str:
+    """:returns: an ``/etc/group`` in which the user's group exists."""
+    return f"{USER}:x:{gid}:\n" if gid == 0 else f"root:x:0:\n{USER}:x:{gid}:\n"
+
+
+def owner_labels(session_id: str, home: str, owner: ProcessIdentity) -> dict[str, str]:
+    """:returns: the labels of a container of a session."""
+    return {
+        SESSION_LABEL: session_id,
+        HOME_LABEL: home,
+        PID_LABEL: str(owner.pid),
+        PID_START_LABEL: str(owner.start_time),
+        BOOT_ID_LABEL: owner.boot_id,
+    }
+
+
+def owner_of(labels: Mapping[str, str]) -> ProcessIdentity | None:
+    """:returns: the process that owns a container; ``None`` if the labels do not say."""
+    pid, start = labels.get(PID_LABEL, ""), labels.get(PID_START_LABEL, "")
+    if not (pid.isascii() and pid.isdigit() and start.isascii() and start.isdigit() and BOOT_ID_LABEL in labels):
+        return None
+    return ProcessIdentity(int(pid), int(start), labels[BOOT_ID_LABEL])

@@ -1,9 +1,17 @@
-"""A connection that the Engine hands over to us: bytes both ways, with back-pressure both ways."""
+"""
+Connections with the Engine on which much comes, or comes late: the terminals and programs of containers, and builds.
+
+The Engine's documentation of "attach" and "exec start" describes the first two: after the head of its answer such a
+connection carries bytes both ways. What a program without a terminal writes comes in frames: one byte that names the
+stream, three zero bytes, four bytes of length, and the content.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IConsumer, IPushProducer, ITCPTransport
 from twisted.internet.protocol import Protocol, connectionDone
@@ -11,39 +19,62 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.container.errors import EngineError, EngineUnavailable
-from ironcurtain.container.wire import Head, HeadReader, error_message
 from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.framing import Framing, UntilClose
+from ironcurtain.http.head import HeadReader, read_response
+
+STDOUT, STDERR = 1, 2
+"""The streams of a program; 0 is its input and 3 an error of the Engine, which both count as STDERR here."""
+
+REFUSAL_LIMIT = 16 * 1024
+"""Most bytes of a refusal that are kept, to say what the Engine says."""
+
+_FRAME_HEAD = 8
 
 Receiver = Callable[[bytes], Deferred[None] | None]
 """Gets bytes as they come. If it returns a Deferred, nothing more is read until that fires."""
 
 
-class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
+class EngineTransport(ITCPTransport, IConsumer, IPushProducer):
     """What Twisted's stream transports are."""
 
 
-class Stream(Protocol):
+class EngineStream(Protocol):
     """
-    One connection that is handed over.
+    One request, and its answer as it comes.
 
-    :param request: sent first; the Engine's answer to it is its last HTTP on this connection.
+    :param target: of the request, a ``POST``.
+    :param upgrade: whether the answer is the last HTTP on this connection, and bytes follow both ways.
+    :param receive: gets the answer's body, or those bytes.
     :param address: of the Engine, for messages.
-    :ivar opened: fires when the connection is ours; fails with :class:`EngineError` if the Engine refuses, and with
+    :ivar opened: fires when the Engine agrees; fails with :class:`EngineError` if it refuses, and with
         :class:`EngineUnavailable` if it goes away. Cancelling it closes the connection.
     :ivar ended: fires when the connection is over, whoever ended it, after the last byte was taken.
+    :ivar whole: whether the end of the body has come, where it has one of its own.
     """
 
     log = Logger()
-    transport: StreamTransport
+    transport: EngineTransport
 
-    def __init__(self, request: bytes, receive: Receiver, address: str) -> None:
-        self._request, self._receive, self._address = request, receive, address
+    def __init__(
+        self, target: str, body: bytes, content_type: str, upgrade: bool, receive: Receiver, address: str
+    ) -> None:
+        connection = "Connection: Upgrade\r\nUpgrade: tcp" if upgrade else "Connection: close"
+        self._request = (
+            f"POST {target} HTTP/1.1\r\nHost: docker\r\n{connection}\r\n"
+            f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        ).encode() + body
+        self._receive, self._address = receive, address
         self._reader = HeadReader()
-        self._refusal: Head | None = None
-        self._body = bytearray()
+        self._framing: Framing | None = None
+        self._refusal, self._refused = bytearray(), 0
         self._untaken = 0
         self.opened: Deferred[None] = Deferred(lambda _: self.abort())
         self.ended: Deferred[None] = Deferred()
+
+    @property
+    def whole(self) -> bool:
+        return self._framing is not None and self._framing.done
 
     def write(self, data: bytes) -> None:
         """Send bytes; only once it is open, since the Engine loses what comes before."""
@@ -71,42 +102,44 @@ class Stream(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         try:
-            if self._refusal is not None:
-                self._refused(data)
-            elif self.opened.called:
-                self._take(data)
-            elif (head := self._reader.feed(data)) is not None:
-                self._answered(head)
+            if self._framing is None:
+                data = self._begin(data)
+            if self._framing is not None:
+                self._take(self._framing, data)
         except ProtocolViolation as e:
             self.log.warn("dropped a connection to {address}: {error}", address=self._address, error=e)
             self._fail(EngineUnavailable(self._address, e.detail))
             self.abort()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self._refused:
+            self._fail(EngineError(self._refused, error_message(bytes(self._refusal))))
         self._fail(EngineUnavailable(self._address, "it closed the connection"))
         self.ended.callback(None)
 
-    def _answered(self, head: Head) -> None:
-        if head.status in (101, 200):
+    def _begin(self, data: bytes) -> bytes:
+        """:returns: what came after the head."""
+        if (found := self._reader.feed(data)) is None:
+            return b""
+        head, rest = found
+        response = read_response(head, "POST")
+        if response.status in (101, 200):
+            self._framing = UntilClose() if response.status == 101 else response.framing
             self.opened.callback(None)
-            if head.rest:
-                self._take(head.rest)
         else:
-            self._refusal = head
-            self._refused(head.rest)
+            self._framing, self._refused = response.framing, response.status
+        return rest
 
-    def _refused(self, data: bytes) -> None:
-        assert self._refusal is not None
-        self._body += data
-        if len(self._body) >= self._refusal.length:
-            self._fail(EngineError(self._refusal.status, error_message(bytes(self._body))))
+    def _take(self, framing: Framing, data: bytes) -> None:
+        payload, _ = framing.feed(data)
+        if self._refused:
+            self._refusal += payload[: REFUSAL_LIMIT - len(self._refusal)]
+        elif payload:
+            self._hand_over(payload)
+        if framing.done:
             self.abort()
 
-    def _fail(self, error: Exception) -> None:
-        if not self.opened.called:
-            self.opened.errback(error)
-
-    def _take(self, data: bytes) -> None:
+    def _hand_over(self, data: bytes) -> None:
         taken = self._receive(data)
         if taken is not None and not taken.called:
             self._untaken += 1
@@ -117,3 +150,55 @@ class Stream(Protocol):
         self._untaken -= 1
         if not self._untaken:
             self.transport.resumeProducing()
+
+    def _fail(self, error: Exception) -> None:
+        if not self.opened.called:
+            self.opened.errback(error)
+
+
+def error_message(body: bytes) -> str:
+    """:returns: what an error's body says, for people."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, str])["message"]
+    except (msgspec.DecodeError, KeyError):
+        return body.decode("utf-8", "replace").strip()
+
+
+@dataclass(slots=True)
+class Demultiplexer:
+    """Take a stream of frames apart, without waiting for whole frames."""
+
+    _head: bytearray = field(default_factory=bytearray)
+    _stream: int = STDOUT
+    _left: int = 0
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """
+        Take bytes in any slicing.
+
+        :returns: pieces in order, each with :data:`STDOUT` or :data:`STDERR`; none of them empty.
+        :raises ProtocolViolation: it is no stream of frames.
+        """
+        pieces = []
+        view, at = memoryview(data), 0
+        while at < len(data):
+            if self._left:
+                piece = bytes(view[at : at + self._left])
+                self._left -= len(piece)
+                at += len(piece)
+                pieces.append((self._stream, piece))
+            else:
+                wanted = _FRAME_HEAD - len(self._head)
+                self._head += view[at : at + wanted]
+                at += wanted
+                self._begin()
+        return pieces
+
+    def _begin(self) -> None:
+        if len(self._head) < _FRAME_HEAD:
+            return
+        if self._head[0] > 3 or any(self._head[1:4]):
+            raise ProtocolViolation("Docker Engine", f"a frame that begins with {bytes(self._head)!r}")
+        self._stream = STDOUT if self._head[0] == STDOUT else STDERR
+        self._left = int.from_bytes(self._head[4:], "big")
+        self._head.clear()

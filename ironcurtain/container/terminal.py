@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 from importlib import resources
 from typing import Protocol
 
@@ -13,8 +14,8 @@ from zope.interface import implementer
 
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable
-from ironcurtain.container.shielding import shielded
-from ironcurtain.container.streams import Stream
+from ironcurtain.container.execution import shielded
+from ironcurtain.container.streams import EngineStream
 from ironcurtain.terminal.model import sane_size
 
 BURST_SIZE = 64 * 1024
@@ -36,7 +37,17 @@ half of the processor time, and other sessions' keys find the reactor free.
 """
 
 
-class Pace:
+MARK = "ironcurtain: the terminal is ready"
+"""What :data:`wait.sh` writes once it waits; what stands before it is no output of the program."""
+
+KEPT = 4096
+"""Most bytes of what comes before the mark that are kept, to say why it did not come."""
+
+DRAIN_SECONDS = 5.0
+"""How long the last output is waited for once the program has ended (it is there at once)."""
+
+
+class OutputPace:
     """Hears of the output of one program, piece by piece."""
 
     def __init__(self) -> None:
@@ -59,23 +70,13 @@ class Pace:
         return True
 
 
-MARK = "ironcurtain: the terminal is ready"
-"""What :data:`wait.sh` writes once it waits; what stands before it is no output of the program."""
-
-KEPT = 4096
-"""Most bytes of what comes before the mark that are kept, to say why it did not come."""
-
-DRAIN_SECONDS = 5.0
-"""How long the last output is waited for once the program has ended (it is there at once)."""
-
-
 def waiting(argv: Sequence[str]) -> tuple[str, ...]:
     """:returns: the command of a container that runs a program only when :meth:`ContainerTerminal.go` lets it."""
     script = resources.files("ironcurtain.container").joinpath("data/wait.sh").read_text()
     return ("/bin/sh", "-c", script, "wait", MARK, *argv)
 
 
-class Owner(Protocol):
+class TerminalOwner(Protocol):
     """Who hears from the terminal: a :class:`~ironcurtain.terminal.hub.Hub`."""
 
     def received(self, data: bytes) -> None:
@@ -83,6 +84,17 @@ class Owner(Protocol):
 
     def input_full(self, full: bool) -> None:
         """Whether the program reads nothing, so that no more should be written."""
+
+
+class TerminalPhase(Enum):
+    """How far a terminal has come; none is left for one above it."""
+
+    WAITING = auto()
+    """The program has not started: it gets the terminal's size when it does."""
+    RUNNING = auto()
+    """The program is told each new size, and waits while its output is not taken."""
+    DRAINING = auto()
+    """The container ends: its output is taken in any case."""
 
 
 @implementer(IPushProducer)
@@ -94,18 +106,18 @@ class ContainerTerminal:
     """
 
     log = Logger()
-    owner: Owner
+    owner: TerminalOwner
 
     def __init__(self, engine: Engine, columns: int, rows: int) -> None:
         self._engine = engine
         self._container = ""
-        self._stream: Stream | None = None
+        self._stream: EngineStream | None = None
         self._taken: Deferred[None] | None = None
-        self._pace = Pace()
+        self._pace = OutputPace()
         self._resting: IDelayedCall | None = None
         self._early = bytearray()
         self._marked: Deferred[bool] = Deferred()
-        self._started = self._resizing = self._flows = False
+        self._phase, self._resizing = TerminalPhase.WAITING, False
         self._told = (0, 0)
         self.size = sane_size(columns, rows)
 
@@ -135,12 +147,13 @@ class ContainerTerminal:
             raise ContainerDied("the container ended before the agent could start")
         assert self._stream is not None
         await self._tell_size()
-        self._started = True
+        if self._phase is TerminalPhase.WAITING:
+            self._phase = TerminalPhase.RUNNING
         self._stream.write(b"go\n")
 
     def flow(self) -> None:
         """Give output from now on in any case: the Engine does not end a container whose output waits to be read."""
-        self._flows = True
+        self._phase = TerminalPhase.DRAINING
         self.resume()
 
     async def drained(self) -> None:
@@ -161,7 +174,7 @@ class ContainerTerminal:
 
     def pause(self) -> None:
         """Give no more output for now."""
-        if not self._flows:
+        if self._phase is not TerminalPhase.DRAINING:
             self._taken = self._taken or Deferred()
 
     def resume(self) -> None:
@@ -173,7 +186,7 @@ class ContainerTerminal:
     def resize(self, columns: int, rows: int) -> None:
         """The terminal has this size now; the program gets SIGWINCH."""
         self.size = sane_size(columns, rows)
-        if self._started and not self._resizing:
+        if self._phase is TerminalPhase.RUNNING and not self._resizing:
             self._resizing = True
             Deferred.fromCoroutine(self._resize())
 
@@ -227,7 +240,7 @@ class ContainerTerminal:
 
     def _rest(self, size: int) -> Deferred[None] | None:
         rests = self._pace.rest_after(size, self._engine.clock.seconds())
-        if not rests or self._flows or self._resting is not None:
+        if not rests or self._phase is TerminalPhase.DRAINING or self._resting is not None:
             return None
         rested: Deferred[None] = Deferred()
         self._resting = self._engine.clock.callLater(REST_SECONDS, self._rested, rested)

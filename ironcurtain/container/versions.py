@@ -55,7 +55,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ImageProgram:
     """
     One program and the release of it that goes into images.
 
@@ -100,7 +100,7 @@ class Release:
     integrity: Mapping[str, str]
 
 
-def read_versions(source: str, text: str, shipped: Mapping[str, Program] | None = None) -> dict[str, Program]:
+def read_versions(source: str, text: str, shipped: Mapping[str, ImageProgram] | None = None) -> dict[str, ImageProgram]:
     """
     Read a file of versions.
 
@@ -114,21 +114,21 @@ def read_versions(source: str, text: str, shipped: Mapping[str, Program] | None 
     parsed.pop("version", None)
     entries: dict[str, _Entry] = convert(source, parsed, dict[str, _Entry], text)
     if shipped is None:
-        return {name: Program(name, e.version, e.follows, e.packages, e.integrity) for name, e in entries.items()}
+        return {name: ImageProgram(name, e.version, e.follows, e.packages, e.integrity) for name, e in entries.items()}
     releases = (Release(name, entry.version, entry.integrity) for name, entry in entries.items())
     return moved(shipped, releases)
 
 
-def moved(programs: Mapping[str, Program], releases: Iterable[Release]) -> dict[str, Program]:
+def moved(programs: Mapping[str, ImageProgram], releases: Iterable[Release]) -> dict[str, ImageProgram]:
     """:returns: the programs, with these releases in place of theirs; releases of unknown programs have no effect."""
     result = dict(programs)
     for release in releases:
         if old := programs.get(release.name):
-            result[release.name] = Program(old.name, release.version, old.follows, old.packages, release.integrity)
+            result[release.name] = ImageProgram(old.name, release.version, old.follows, old.packages, release.integrity)
     return result
 
 
-def write_versions(programs: Iterable[Program]) -> str:
+def write_versions(programs: Iterable[ImageProgram]) -> str:
     """:returns: the text of a home's file that chooses the releases of these programs."""
     lines = ["# Written by: ironcurtain images update", f"version = {FORMAT_VERSION}"]
     for program in programs:
@@ -137,7 +137,7 @@ def write_versions(programs: Iterable[Program]) -> str:
     return "\n".join([*lines, ""])
 
 
-def question(program: Program) -> str:
+def question(program: ImageProgram) -> str:
     """:returns: the words that ask the downloader for the newest release of a program."""
     return " ".join([program.name, program.follows, *(f"{place}={p}" for place, p in program.packages.items())])
 

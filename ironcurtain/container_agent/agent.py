@@ -11,14 +11,13 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import Adapter, Facts, TurnFailed, TurnOutcome
-from ironcurtain.container.container import Container, Ended, out_of_sight
+from ironcurtain.container.container import Container, ProgramEnded, out_of_sight
 from ironcurtain.container.errors import ContainerDied, EngineUnavailable
-from ironcurtain.container.findings import Finding
+from ironcurtain.container.inside import ProbeFinding
 from ironcurtain.container_agent.leftovers import removed
-from ironcurtain.container_agent.output import ANSWER_LIMIT, ERRORS_LIMIT, Lines, Tail
-from ironcurtain.container_agent.tools import Proxies
-from ironcurtain.container_agent.traffic import Traffic
+from ironcurtain.container_agent.proxies import Proxies, Traffic
 from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.jsonrpc.framing import Framer, TooLong
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
@@ -29,6 +28,19 @@ TAIL_SHOWN = 600
 
 BUDGET_SECONDS = 1.0
 """How often the budget of time is looked at while a message is worked on."""
+
+
+ANSWER_LIMIT = 4 * 1024 * 1024
+"""Most bytes of a program's output that are kept, the last ones (an answer with all its events)."""
+
+ERRORS_LIMIT = 64 * 1024
+"""Most bytes of its error output that are kept, the last ones."""
+
+LINE_LIMIT = 2000
+"""Most characters of a line of error output that are told."""
+
+LINES_A_SECOND = 50
+"""How many lines of error output are told each second; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ class ContainerAgent:
         self._dead: Container | None = None
         self._removing: Deferred[None] | None = None
         self._oriented = False
-        self._running: Deferred[Ended] | None = None
+        self._running: Deferred[ProgramEnded] | None = None
         self._abort: IronCurtainError | None = None
         self._clock: Any = core.services.clock
         self._looking = LoopingCall(traffic.look)
@@ -183,7 +195,7 @@ class ContainerAgent:
         message: str,
         stdout: Callable[[bytes], None],
         stderr: Callable[[bytes], None],
-    ) -> Ended:
+    ) -> ProgramEnded:
         limit = self._core.services.settings.agents.turn_seconds
         late = SessionError(
             "MESSAGE_FAILED",
@@ -266,5 +278,69 @@ def _without_container(why: ContainerDied) -> SessionError:
     return SessionError("MESSAGE_FAILED", f"{why}. The next message starts a new container")
 
 
-def _words(findings: tuple[Finding, ...]) -> list[str]:
+def _words(findings: tuple[ProbeFinding, ...]) -> list[str]:
     return [finding.what for finding in findings]
+
+
+class Tail:
+    """
+    The end of what is fed.
+
+    :param limit: in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._data = limit, bytearray()
+        self.size = 0
+        """How many bytes there were in all."""
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come."""
+        self.size += len(data)
+        self._data += data
+        if len(self._data) > 2 * self._limit:  # seldom, so that not each piece moves all of them
+            del self._data[: -self._limit]
+
+    @property
+    def kept(self) -> bytes:
+        """The last bytes."""
+        return bytes(self._data[-self._limit :])
+
+
+class Lines:
+    """
+    Error output, cut into lines, bounded in length and number.
+
+    :param tell: hears each line.
+    :param seconds: a clock that never goes back.
+    """
+
+    def __init__(self, tell: Callable[[str], None], seconds: Callable[[], float]) -> None:
+        self._tell, self._seconds = tell, seconds
+        self._framer = Framer(4 * LINE_LIMIT)
+        self._second, self._count = 0, 0
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come."""
+        for line in self._framer.feed(data):
+            self._line("(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace"))
+
+    def end(self) -> None:
+        """There will be no more: the last line may have no end."""
+        self.feed(b"\n")
+        self._left_out()
+
+    def _line(self, line: str) -> None:
+        if not line.strip():
+            return
+        if (second := int(self._seconds())) != self._second:
+            self._left_out()
+            self._second, self._count = second, 0
+        self._count += 1
+        if self._count <= LINES_A_SECOND:
+            self._tell(line.rstrip()[:LINE_LIMIT])
+
+    def _left_out(self) -> None:
+        if self._count > LINES_A_SECOND:
+            self._tell(f"({self._count - LINES_A_SECOND} more lines were left out)")
+        self._count = 0

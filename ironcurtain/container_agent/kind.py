@@ -10,39 +10,37 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.accounts import SEARCH, WRITE, Account
-from ironcurtain.agents import surroundings
+from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Adapter, Facts
 from ironcurtain.agents.orientation import orientation
 from ironcurtain.audit.chain import read_record
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.layout import group_text, passwd_text
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import ContainerSpec, group_text, passwd_text
 from ironcurtain.container_agent.agent import ContainerAgent, Making
-from ironcurtain.container_agent.description import (
+from ironcurtain.container_agent.leftovers import clear
+from ironcurtain.container_agent.provision import (
     COMMAND,
+    Placer,
     describe,
     empty_directory,
     empty_file,
     group_file,
     passwd_file,
 )
-from ironcurtain.container_agent.leftovers import clear
-from ironcurtain.container_agent.placing import Placer
+from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_prices, spent_before
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
-from ironcurtain.container_agent.tools import Proxies
-from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
 from ironcurtain.home.settings import Provider, Settings
-from ironcurtain.identity import identify
 from ironcurtain.mitm_proxy.authority import Authority
-from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
-from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
-from ironcurtain.secrets.credentials import DEFAULT_VARIABLES, real_key
+from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
+from ironcurtain.process.accounts import SEARCH, WRITE, Account
+from ironcurtain.process.identity import identify
+from ironcurtain.providers.keys import DEFAULT_VARIABLES, real_key
+from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
@@ -50,13 +48,13 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected
 from ironcurtain.session.workspace import protected_inside
-from ironcurtain.terminal.screen import open_screen
+from ironcurtain.terminal.screen import Screens
 
 SERVERS_SECONDS = 10.0
 """How long the first message waits for MCP servers that start slowly, before it goes on without them."""
 
 CA_NAME = "ca.pem"
-"""The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.surroundings.CA_FILE`."""
+"""The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
 
 EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
 """Gives a reference to an agent's image, which it builds if it has to, telling its progress."""
@@ -69,6 +67,7 @@ class ContainerKind:
     :param engine: finds the Docker Engine.
     :param ensure_image: gives the image.
     :param environ: our environment, for keys.
+    :param screens: of agents with a screen of their own; the same for all kinds.
     """
 
     def __init__(
@@ -79,9 +78,10 @@ class ContainerKind:
         services: Services,
         reactor: Any,
         environ: Mapping[str, str],
+        screens: Screens,
     ) -> None:
         self._adapter, self._engine, self._ensure_image = adapter, engine, ensure_image
-        self._services, self._reactor, self._environ = services, reactor, environ
+        self._services, self._reactor, self._environ, self._screens = services, reactor, environ, screens
 
     @property
     def no_terminal(self) -> str:
@@ -116,8 +116,8 @@ class ContainerKind:
         answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
         place, orient = partial(self._place, core), partial(self._told, core, proxies)
         if (size := core.request.terminal) is not None:
-            spec, screen = partial(self._spec, core, proxies), partial(open_screen, reactor=self._reactor)
-            screening = ScreenMaking(self._engine(), spec, place, orient, screen)
+            spec = partial(self._spec, core, proxies)
+            screening = ScreenMaking(self._engine(), spec, place, orient, self._screens.open)
             first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
         making = Making(partial(self._container, core, proxies), place, orient)
@@ -149,7 +149,9 @@ class ContainerKind:
             authority=authority,
             audit=core.audit,
             redactor=core.services.redactor,
-            surroundings=Surroundings(self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex),
+            surroundings=MitmSurroundings(
+                self._reactor, self._reactor.nameResolver, os.urandom, lambda: uuid.uuid4().hex
+            ),
             events=traffic.heard,
             exhausted=traffic.refusal,
             down=down,

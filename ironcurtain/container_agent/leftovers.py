@@ -3,15 +3,74 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
 
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
-from ironcurtain.container.errors import EngineUnavailable
-from ironcurtain.container.sweep import sweep
+from ironcurtain.container.errors import EngineError, EngineUnavailable
+from ironcurtain.container.spec import HOME_LABEL, SESSION_LABEL, owner_of
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
+
+_log = Logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """
+    A container whose owner is dead.
+
+    :param pid: of the dead owner.
+    """
+
+    id: str
+    name: str
+    session: str
+    pid: int
+
+
+async def leftovers(engine: Engine, home: Path) -> list[Leftover]:
+    """
+    Look for what is left behind; change nothing.
+
+    :param home: of ours; containers of other homes are not looked at.
+    :returns: by name. What cannot be told to be a dead process's is not among it.
+    """
+    found = []
+    for container in await engine.list_containers({HOME_LABEL: str(home)}):
+        labels = container.get("Labels") or {}
+        owner = owner_of(labels)
+        if owner is not None and not owner.alive:
+            name = (container.get("Names") or [container["Id"][:12]])[0].lstrip("/")
+            found.append(Leftover(container["Id"], name, labels.get(SESSION_LABEL, ""), owner.pid))
+    return sorted(found, key=lambda leftover: leftover.name)
+
+
+async def sweep(engine: Engine, home: Path) -> list[Leftover]:
+    """
+    Remove what is left behind, and only that.
+
+    :returns: what was removed. What another process removed first is not among it.
+    """
+    removed = []
+    for leftover in await leftovers(engine, home):
+        try:
+            await engine.remove(leftover.id)
+        except EngineError as e:
+            if e.status not in (404, 409):  # it is gone, or going
+                raise
+            continue
+        _log.info("removed {name}, which process {pid} had left", name=leftover.name, pid=leftover.pid)
+        removed.append(leftover)
+    return removed
 
 
 async def removed(container: Container, core: Core) -> None:
@@ -32,6 +91,22 @@ async def clear(engine: Engine, home: Home) -> list[str]:
     removed = await sweep(engine, home.path)
     clear_sockets(home)
     return [f"removed the container {found.name}, which process {found.pid} left behind" for found in removed]
+
+
+async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -> None:
+    """Remove what dead processes left, without a word where no Engine answers: it is needed for containers only."""
+    clear_sockets(home)
+    try:
+        engine = Engine.find(reactor, environ)
+        if engine.is_there:
+            await sweep(engine, home.path)
+            engine.close()
+    except CancelledError:
+        raise
+    except EngineUnavailable:
+        return
+    except Exception:
+        _log.failure("not all containers that dead processes left could be removed")
 
 
 def clear_sockets(home: Home) -> list[str]:

@@ -19,8 +19,8 @@ from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import Registry
-from ironcurtain.identity import identify
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.process.identity import identify
 from ironcurtain.session.model import SessionInfo
 
 T = TypeVar("T")

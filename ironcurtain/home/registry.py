@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ironcurtain.files.atomic import publish_once
-from ironcurtain.identity import ProcessIdentity, started_at
+from ironcurtain.process.identity import ProcessIdentity, started_at
 from ironcurtain.text.display import shorten
 
 FILE_LIMIT = 64 * 1024

@@ -178,7 +178,7 @@ class Ssh(_Section, frozen=True):
     Where the daemon listens for SSH.
 
     :param port: 0 for nowhere.
-    :param listen: addresses; one that this machine does not have is left out.
+    :param listen: IP addresses, of which one that this machine does not have is left out; and sockets of systemd's.
     """
 
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 2222
@@ -202,7 +202,7 @@ class Settings(_Section, frozen=True):
     All settings.
 
     :param default_agent: which agent ``start`` runs unless told; empty: the built-in one.
-    :param run_as: user name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.accounts` chooses.
+    :param run_as: name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.process.accounts` chooses.
     """
 
     version: int = FORMAT_VERSION

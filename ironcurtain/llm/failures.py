@@ -1,30 +1,148 @@
-"""Words for failed model requests that all providers share."""
+"""Failed requests to a provider: why, in words for people, and when to try again."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
 
-CONTEXT_FULL = "the conversation no longer fits into the model's context; start a new session. It said: {detail}"
-"""Sentence for a conversation that has grown too long."""
+from OpenSSL import SSL
+from service_identity import CertificateError, VerificationError
+from twisted.internet.defer import CancelledError
+from twisted.internet.error import (
+    ConnectError,
+    ConnectingCancelledError,
+    ConnectionClosed,
+    ConnectionRefusedError,
+    DNSLookupError,
+    NoRouteError,
+    TCPTimedOutError,
+)
+from twisted.internet.error import TimeoutError as ConnectTimeout
+from twisted.web.client import RequestGenerationFailed, RequestTransmissionFailed, ResponseFailed
 
-DETAIL_LIMIT = 400
-"""Most characters of a provider's own words in one of our messages."""
+from ironcurtain.errors import ProtocolViolation
+from ironcurtain.http.trust import InvalidCertificate
+from ironcurtain.llm.model import ModelError
+
+_WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (DNSLookupError, "the address of {host} cannot be found; check the network and base_url"),
+    (ConnectTimeout, "{host} cannot be reached: no answer in time"),
+    (TCPTimedOutError, "{host} cannot be reached: no answer in time"),
+    (ConnectionRefusedError, "{host} cannot be reached: nothing listens there"),
+    (NoRouteError, "{host} cannot be reached: there is no way to it from here"),
+    (ConnectError, "{host} cannot be reached: check the network and base_url"),
+    (SSL.Error, "no TLS connection with {host}: it may speak another protocol there, or only an old version of TLS"),
+    (ConnectionClosed, "{host} closed the connection before its answer was whole"),
+)
+_WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
+_NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
 
 
-class ErrorWords(msgspec.Struct):
-    """The ``error`` object that Anthropic and OpenAI send."""
+def network_error(error: Exception, host: str) -> Exception:
+    """
+    Turn what Twisted raises into what the caller of a provider is to see.
 
-    type: str = ""
-    message: str = ""
+    :param host: whom we talked to.
+    :returns: a :class:`ModelError`; a ``CancelledError`` if the request was cancelled; anything that has nothing to do
+        with the network as it came.
+    """
+    causes = list(_causes(error))
+    if any(isinstance(cause, (CancelledError, ConnectingCancelledError)) for cause in causes):
+        return CancelledError()
+    if isinstance(error, ProtocolViolation):
+        return ModelError("network", f"the answer of {host} could not be understood: {error.detail}")
+    if any(isinstance(cause, (VerificationError, CertificateError)) for cause in causes):
+        return _untrusted(host, "it is for another name")
+    for cause in causes:
+        if isinstance(cause, InvalidCertificate):
+            return _untrusted(host, cause.reason)
+    if not isinstance(error, _NETWORK):
+        return error
+    return ModelError("network", _words(causes, host), retryable=True)
 
 
-class ErrorBody(msgspec.Struct):
-    """The body around it."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    if isinstance(error, _WRAPPERS):
+        for reason in error.reasons:
+            yield from _causes(reason.value)
 
-    error: ErrorWords = msgspec.field(default_factory=ErrorWords)
+
+def _untrusted(host: str, why: str) -> ModelError:
+    return ModelError(
+        "network",
+        f"the certificate of {host} is not valid: {why}. Nothing was sent. If your network replaces certificates, name "
+        "the file of its certificate authority as ca_file in the provider's settings.",
+    )
 
 
-def plain(text: str) -> str:
-    """:returns: the text on one line, safe to print on a terminal, cut at :data:`DETAIL_LIMIT`."""
-    shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * DETAIL_LIMIT]).split())
-    return shown if len(shown) <= DETAIL_LIMIT else shown[:DETAIL_LIMIT] + "..."
+def _words(causes: Sequence[BaseException], host: str) -> str:
+    """:returns: our own words for what is known; those of libraries mean nothing to a person."""
+    for kind, words in _WORDS:
+        if any(isinstance(cause, kind) for cause in causes):
+            return words.format(host=host)
+    return f"the answer of {host} could not be understood"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """
+    Limits of patience.
+
+    :ivar attempts: tries in all, the first included.
+    :ivar first_delay: seconds before the second try; each further wait is twice as long.
+    :ivar longest_delay: most seconds of a wait that we choose ourselves.
+    :ivar longest_asked: most seconds of a wait that the server asks for; where it asks for more, we give up at once.
+    """
+
+    attempts: int = 5
+    first_delay: float = 1.0
+    longest_delay: float = 30.0
+    longest_asked: float = 120.0
+
+    def delay(self, failed: int, asked: float | None, random: Callable[[], float]) -> float | None:
+        """
+        Choose the wait before the next try.
+
+        :param failed: how many tries have failed, at least 1.
+        :param asked: seconds that the server asked for, if it did.
+        :param random: gives numbers from 0 to 1; spreads our own waits over the upper half of their length, so that
+            many clients do not come back at the same moment.
+        :returns: seconds, or ``None`` to give up.
+        """
+        if failed >= self.attempts:
+            return None
+        if asked is not None:
+            return asked if asked <= self.longest_asked else None
+        longest = min(self.first_delay * 2.0 ** (failed - 1), self.longest_delay)
+        return longest * (1 + random()) / 2
+
+
+def asked_delay(retry_after: str | None, date: str | None) -> float | None:
+    """
+    Read a Retry-After header (RFC 9110 section 10.2.3).
+
+    A date in it is compared with the response's own Date header, so that our clock may be wrong.
+
+    :param retry_after: the header's value: seconds, or a date.
+    :param date: the Date header's value.
+    :returns: seconds, at least 0; ``None`` when nothing usable was said.
+    """
+    if retry_after is None:
+        return None
+    value = retry_after.strip()
+    if value.isascii() and value.replace(".", "", 1).isdigit():
+        return float(value)
+    until, now = _moment(value), _moment(date or "")
+    return None if until is None or now is None else max(0.0, (until - now).total_seconds())
+
+
+def _moment(value: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -19,18 +19,17 @@ from twisted.web.iweb import IPolicyForHTTPS, IResponse
 
 from ironcurtain.http.connections import RequestConnectionPool
 from ironcurtain.http.sse import EventParser, ServerEvent
+from ironcurtain.http.streaming import Watch, deliver
+from ironcurtain.llm.failures import RetryPolicy, asked_delay, network_error
 from ironcurtain.llm.model import (
     ModelError,
     ModelEvent,
     ModelReply,
     ModelRequest,
     Retrying,
-    Usage,
+    TokenUsage,
     UsageSeen,
 )
-from ironcurtain.llm.network_errors import network_error
-from ironcurtain.llm.retry import RetryPolicy, asked_delay
-from ironcurtain.llm.streaming import Watch, deliver
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 STALL_SECONDS: Final = 120.0
@@ -43,10 +42,10 @@ ERROR_LIMIT: Final = 64 * 1024
 """Most bytes read of a response that is no answer."""
 
 
-class Reply(Protocol):
+class ReplyInProgress(Protocol):
     """One answer in the making; pure, one class a provider."""
 
-    usage: Usage
+    usage: TokenUsage
     shown: bool
     reply: ModelReply | None
 
@@ -68,14 +67,14 @@ class Dialect(Protocol):
     def body(self, request: ModelRequest) -> bytes:
         """The request as JSON."""
 
-    def reply(self) -> Reply:
+    def reply(self) -> ReplyInProgress:
         """What puts one answer together."""
 
     def failure(self, status: int, body: bytes) -> ModelError:
         """What a response other than 200 means."""
 
 
-class HttpProvider:
+class HttpModelClient:
     """
     Speak one dialect over verified HTTPS, or with a gateway at a loopback address.
 
@@ -112,8 +111,8 @@ class HttpProvider:
         self._redactor = Redactor([key])
 
     async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
-        """See :meth:`ironcurtain.llm.model.Provider.converse`."""
-        spent, failed = Usage(), 0
+        """See :meth:`ironcurtain.llm.model.ModelClient.converse`."""
+        spent, failed = TokenUsage(), 0
         while True:
             reply = self._dialect.reply()
             try:
@@ -132,12 +131,14 @@ class HttpProvider:
             notify(Retrying(delay, reason))
             await deferLater(self._clock, delay)
 
-    def _delay(self, error: ModelError, reply: Reply, failed: int) -> float | None:
+    def _delay(self, error: ModelError, reply: ReplyInProgress, failed: int) -> float | None:
         if not error.retryable or reply.shown:
             return None
         return self._retries.delay(failed, error.retry_after, self._random)
 
-    async def _attempt(self, request: ModelRequest, reply: Reply, notify: Callable[[ModelEvent], None]) -> ModelReply:
+    async def _attempt(
+        self, request: ModelRequest, reply: ReplyInProgress, notify: Callable[[ModelEvent], None]
+    ) -> ModelReply:
         watch, connections = Watch(self._clock, self._stall), RequestConnectionPool(self._reactor)
         try:
             response = await watch.over(self._send(connections, request))
@@ -177,14 +178,16 @@ class HttpProvider:
         own = self._dialect.headers(self._key.reveal())
         return Headers({name: [value] for name, value in (common | own).items()})
 
-    def _reader(self, reply: Reply, notify: Callable[[ModelEvent], None], watch: Watch) -> Callable[[bytes], bool]:
+    def _reader(
+        self, reply: ReplyInProgress, notify: Callable[[ModelEvent], None], watch: Watch
+    ) -> Callable[[bytes], bool]:
         parser = EventParser()
 
         def take(data: bytes) -> bool:
             watch.alive()
-            for event in parser.feed(data):
-                for told in reply.feed(event):
-                    notify(told)
+            for received in parser.feed(data):
+                for event in reply.feed(received):
+                    notify(event)
                 # A listener may cancel the request, and then wants to hear no more.
                 if watch.stopped or reply.reply is not None:
                     return True
@@ -231,11 +234,11 @@ def _sendable(key: Secret) -> bool:
     return bool(value) and value.isascii() and value.isprintable() and " " not in value
 
 
-def _adding(spent: Usage, notify: Callable[[ModelEvent], None]) -> Callable[[ModelEvent], None]:
-    def told(event: ModelEvent) -> None:
+def _adding(spent: TokenUsage, notify: Callable[[ModelEvent], None]) -> Callable[[ModelEvent], None]:
+    def with_spent(event: ModelEvent) -> None:
         notify(UsageSeen(spent + event.usage) if isinstance(event, UsageSeen) else event)
 
-    return told
+    return with_spent
 
 
 def _header(response: IResponse, name: str) -> str | None:

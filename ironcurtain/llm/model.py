@@ -69,7 +69,7 @@ Block = TextBlock | ToolUse | ToolResult | ProviderBlock
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One turn of the conversation."""
 
     role: Literal["user", "assistant"]
@@ -90,13 +90,13 @@ class ModelRequest:
     """The whole conversation so far and the wish for its next turn. ``max_tokens`` bounds the answer."""
 
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...]
     model: str
     max_tokens: int
 
 
-class Usage(msgspec.Struct, frozen=True):
+class TokenUsage(msgspec.Struct, frozen=True):
     """Tokens that were paid for. The three kinds of input do not overlap; their sum is the length of the prompt."""
 
     input_tokens: int = 0
@@ -104,8 +104,8 @@ class Usage(msgspec.Struct, frozen=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
@@ -131,7 +131,7 @@ class ModelReply:
 
     content: tuple[Block, ...]
     stop_reason: str
-    usage: Usage
+    usage: TokenUsage
     model: str
 
 
@@ -161,14 +161,14 @@ class Retrying:
 class UsageSeen:
     """What this request has cost so far, failed attempts included. Replaces the one before."""
 
-    usage: Usage
+    usage: TokenUsage
 
 
 ModelEvent = TextDelta | ToolStarted | Retrying | UsageSeen
 """What is told while an answer arrives."""
 
 
-class Provider(Protocol):
+class ModelClient(Protocol):
     """A way to reach language models."""
 
     @property
@@ -207,7 +207,7 @@ class ModelError(IronCurtainError):
         detail: str,
         *,
         retryable: bool = False,
-        usage: Usage | None = None,
+        usage: TokenUsage | None = None,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(detail)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 PRICES_KNOWN_ON = "2026-11-10"
 """
@@ -18,7 +18,7 @@ _DATED = re.compile(r"-\d{8}$")
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class TokenPrice:
     """
     List price of one model, in US dollars for a million tokens.
 
@@ -30,9 +30,9 @@ class Price:
     cache_read: float
     cache_write: float
     above: int | None = None
-    long: Price | None = None
+    long: TokenPrice | None = None
 
-    def cost(self, usage: Usage) -> float:
+    def cost(self, usage: TokenUsage) -> float:
         """:returns: US dollars for one request."""
         if self.above is not None and self.long is not None and usage.prompt_tokens > self.above:
             return self.long.cost(usage)
@@ -45,28 +45,28 @@ class Price:
         return millionths / 1_000_000
 
 
-_OPUS = Price(5, 25, 0.5, 6.25)
+_OPUS = TokenPrice(5, 25, 0.5, 6.25)
 
-PRICES: Mapping[str, Price] = {
-    "claude-fable-5-1": Price(10, 50, 0.25, 12.5),
-    "claude-fable-5": Price(10, 50, 1, 12.5),
-    "claude-opus-5-5": Price(4, 20, 0.2, 5),
+PRICES: Mapping[str, TokenPrice] = {
+    "claude-fable-5-1": TokenPrice(10, 50, 0.25, 12.5),
+    "claude-fable-5": TokenPrice(10, 50, 1, 12.5),
+    "claude-opus-5-5": TokenPrice(4, 20, 0.2, 5),
     "claude-opus-5": _OPUS,
     "claude-opus-4-8": _OPUS,
     "claude-opus-4-7": _OPUS,
     "claude-opus-4-6": _OPUS,
     "claude-opus-4-5": _OPUS,
-    "claude-sonnet-5-5": Price(2, 10, 0.1, 2.5),
-    "claude-sonnet-5": Price(2, 10, 0.2, 2.5),
-    "claude-sonnet-4-6": Price(3, 15, 0.3, 3.75),
-    "claude-sonnet-4-5": Price(3, 15, 0.3, 3.75),
-    "claude-haiku-5-5": Price(0.1, 0.5, 0.01, 0.125, above=100_000, long=Price(0.5, 2.5, 0.05, 0.625)),
-    "claude-haiku-4-5": Price(1, 5, 0.1, 1.25),
+    "claude-sonnet-5-5": TokenPrice(2, 10, 0.1, 2.5),
+    "claude-sonnet-5": TokenPrice(2, 10, 0.2, 2.5),
+    "claude-sonnet-4-6": TokenPrice(3, 15, 0.3, 3.75),
+    "claude-sonnet-4-5": TokenPrice(3, 15, 0.3, 3.75),
+    "claude-haiku-5-5": TokenPrice(0.1, 0.5, 0.01, 0.125, above=100_000, long=TokenPrice(0.5, 2.5, 0.05, 0.625)),
+    "claude-haiku-4-5": TokenPrice(1, 5, 0.1, 1.25),
 }
 """Price by model, as known on :data:`PRICES_KNOWN_ON`."""
 
 
-def cost(model: str, usage: Usage, overrides: Mapping[str, Price] | None = None) -> float | None:
+def cost(model: str, usage: TokenUsage, overrides: Mapping[str, TokenPrice] | None = None) -> float | None:
     """
     Say what one request cost.
 

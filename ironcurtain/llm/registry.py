@@ -12,8 +12,8 @@ from twisted.internet.interfaces import IReactorTime
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.settings import BASE_URL, is_base_url
 from ironcurtain.llm.anthropic import AnthropicDialect
-from ironcurtain.llm.model import Provider
-from ironcurtain.llm.script import ScriptedProvider, load_script
+from ironcurtain.llm.model import ModelClient
+from ironcurtain.llm.script import ScriptedModelClient, load_script
 from ironcurtain.secrets.redaction import Secret
 
 _HTTP = {"anthropic": AnthropicDialect}
@@ -45,7 +45,7 @@ class ProviderTable(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ModelSurroundings:
     """
     What providers need from outside.
 
@@ -68,7 +68,7 @@ class Surroundings:
 class Chosen:
     """A provider, and the model to ask it for."""
 
-    provider: Provider
+    provider: ModelClient
     model: str
 
 
@@ -82,7 +82,7 @@ def provider_for(
     backend: str | None,
     model: str | None,
     tables: Mapping[str, Mapping[str, Any]],
-    surroundings: Surroundings,
+    surroundings: ModelSurroundings,
     *,
     source: str = "config.toml",
 ) -> Chosen:
@@ -104,10 +104,10 @@ def provider_for(
         raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     # TLS and HTTP are slow to import (0.3 s), and a scripted session does without.
     from ironcurtain.http.trust import VerifyingPolicy
-    from ironcurtain.llm.http_provider import HttpProvider
+    from ironcurtain.llm.http_provider import HttpModelClient
 
     dialect = _HTTP[name]()
-    provider = HttpProvider(
+    provider = HttpModelClient(
         dialect,
         base_url=_base_url(table, dialect.default_url, source, name),
         key=surroundings.key_for(name),
@@ -132,10 +132,10 @@ def _table(name: str, table: Mapping[str, Any], source: str) -> ProviderTable:
         raise ConfigurationError(source, str(e), field=f"providers.{name}") from None
 
 
-def _scripted(path: str, surroundings: Surroundings) -> ScriptedProvider:
+def _scripted(path: str, surroundings: ModelSurroundings) -> ScriptedModelClient:
     if not path:
         raise UsageError("the scripted backend needs a file: --backend scripted:FILE")
-    return ScriptedProvider(load_script(path), surroundings.clock)
+    return ScriptedModelClient(load_script(path), surroundings.clock)
 
 
 def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:

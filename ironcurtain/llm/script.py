@@ -44,10 +44,10 @@ from ironcurtain.llm.model import (
     ModelRequest,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolStarted,
     ToolUse,
-    Usage,
     UsageSeen,
 )
 
@@ -76,7 +76,7 @@ class TurnUsage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     output_tokens: int = 0
 
 
-class Turn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One answer."""
 
     text: str = ""
@@ -92,7 +92,7 @@ class Turn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     version: int
-    turns: tuple[Turn, ...]
+    turns: tuple[ScriptedTurn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Script:
     """
 
     source: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ScriptedTurn, ...]
 
-    def answer(self, request: ModelRequest) -> tuple[Turn, ModelReply]:
+    def answer(self, request: ModelRequest) -> tuple[ScriptedTurn, ModelReply]:
         """
         Find the turn that is due.
 
@@ -120,7 +120,7 @@ class Script:
         content: list[Block] = [TextBlock(turn.text)] if turn.text else []
         if turn.code:
             content.append(ToolUse(f"scripted_{number + 1}", CODE_TOOL, {"code": turn.code}))
-        usage = Usage(turn.usage.input_tokens, turn.usage.output_tokens)
+        usage = TokenUsage(turn.usage.input_tokens, turn.usage.output_tokens)
         return turn, ModelReply(tuple(content), "tool_use" if turn.code else "end_turn", usage, request.model)
 
     def _check(self, place: str, expect: Expectation, request: ModelRequest) -> None:
@@ -160,7 +160,7 @@ def parse_script(text: str, source: str) -> Script:
     return Script(source, turns)
 
 
-def _check_turn(turn: Turn, source: str, field: str) -> None:
+def _check_turn(turn: ScriptedTurn, source: str, field: str) -> None:
     if not turn.text.strip() and not turn.code.strip():
         raise ConfigurationError(source, "needs text or code", field=field)
     if not 0 <= turn.delay <= 60:
@@ -184,7 +184,7 @@ def load_script(path: str) -> Script:
         raise ConfigurationError(path, "is not UTF-8 text") from None
 
 
-class ScriptedProvider:
+class ScriptedModelClient:
     """
     Answer from a script, in natural time.
 
@@ -197,7 +197,7 @@ class ScriptedProvider:
         self._script, self._clock = script, clock
 
     async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
-        """See :meth:`ironcurtain.llm.model.Provider.converse`; errors are of kind ``script``."""
+        """See :meth:`ironcurtain.llm.model.ModelClient.converse`; errors are of kind ``script``."""
         turn, reply = self._script.answer(request)
         for word in turn.words():
             if turn.delay:

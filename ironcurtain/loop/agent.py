@@ -15,6 +15,7 @@ from ironcurtain.loop.backend import IterationTask, LoopBackend, OutputHandler, 
 from ironcurtain.loop.checkpoint import Checkpoints
 from ironcurtain.loop.config import LoopSettings
 from ironcurtain.loop.echo import LoopEvent, Promise
+from ironcurtain.loop.interrupts import Action, Interrupts
 from ironcurtain.loop.iteration import IterationMonitor
 from ironcurtain.loop.model import (
     EXIT_STATUS,
@@ -34,8 +35,7 @@ from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.interrupts import Action, Interrupts
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import NoPty
 
 T = TypeVar("T")
@@ -260,7 +260,7 @@ class LoopAgent:
 
     async def _work(
         self, stage: TerminalStage | StreamStage, prompt: str, number: int
-    ) -> tuple[IterationMonitor, ScanProcess, Ended]:
+    ) -> tuple[IterationMonitor, ScanProcess, ProgramExit]:
         try:
             return await self._try(stage, prompt, number, self._mode)
         except NoPty as e:
@@ -270,16 +270,14 @@ class LoopAgent:
 
     async def _try(
         self, stage: TerminalStage | StreamStage, prompt: str, number: int, mode: IterationMode
-    ) -> tuple[IterationMonitor, ScanProcess, Ended]:
+    ) -> tuple[IterationMonitor, ScanProcess, ProgramExit]:
         piped = mode is IterationMode.HEADLESS
         stream = stage.stream
         reader, self._reader = self._reader or self._make_reader(stage), None
         reader.begin(ScanBegin(sendable(self._promise.text), sendable(prompt), None if piped else stage.size))
         left = None if self._limits.seconds is None else max(0.0, self._limits.seconds - self.state.seconds)
         show = stage.piped if piped else stage.output
-        watch = IterationMonitor(
-            self._clock, reader, show, stage.in_order, self._idle_seconds, left, lambda: self._active(stage)
-        )
+        watch = IterationMonitor(self._clock, reader, show, self._idle_seconds, left, lambda: self._active(stage))
         stream.listens = mode is IterationMode.INTERACTIVE
 
         owner = OutputHandler(watch.received, stage.complained, stage.input_full)
@@ -293,7 +291,7 @@ class LoopAgent:
                 raise
             if self._interrupted:
                 watch.end(RunOutcome.INTERRUPTED, self._interrupted)
-            return watch, reader, Ended(None if self._interrupted else 1, str(e))
+            return watch, reader, ProgramExit(None if self._interrupted else 1, str(e))
         except BaseException:
             reader.lost("is not needed")
             raise
@@ -302,7 +300,6 @@ class LoopAgent:
         stage.reader, self._watch = reader, watch
         watch.begin(running)
         ended = await running.done
-        stage.settle()
         return watch, reader, ended
 
     def _make_reader(self, stage: TerminalStage | StreamStage) -> ScanProcess:

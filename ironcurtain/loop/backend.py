@@ -9,7 +9,7 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.terminal.model import Ended, Stream
+from ironcurtain.terminal.model import ProgramExit, ProgramStream
 
 
 class PausableOutput(Protocol):
@@ -36,7 +36,7 @@ class LoopStream:
         self._typed, self._resized = typed, resized
         self._source: PausableOutput | None = None
         self._full = self._behind = False
-        self.program: Stream | None = None
+        self.program: ProgramStream | None = None
         self.listens = True
 
     @property
@@ -44,7 +44,7 @@ class LoopStream:
         """Whether no more output is to come for now."""
         return self._full or self._behind
 
-    def begin(self, source: PausableOutput, program: Stream | None = None) -> None:
+    def begin(self, source: PausableOutput, program: ProgramStream | None = None) -> None:
         """One runs."""
         self._source, self.program = source, program
         if self.paused:
@@ -94,7 +94,7 @@ class RunningProgram(Protocol):
     """A program that runs."""
 
     @property
-    def done(self) -> Deferred[Ended]:
+    def done(self) -> Deferred[ProgramExit]:
         """Fires when it has ended, and all that it wrote was given away."""
 
     def stop(self) -> None:
@@ -121,7 +121,7 @@ class OutputHandler:
     ) -> None:
         self.received, self.complained, self.input_full = received, complained, input_full
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: ProgramExit) -> None:
         """A terminal says so; :attr:`RunningProgram.done` does as well."""
 
 

@@ -14,11 +14,11 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.files.removal import remove
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.session.parts import Agent, Core, Kind
-from ironcurtain.session.slots import Slot
+from ironcurtain.session.manager import Slot
+from ironcurtain.session.parts import Core, SessionAgent, SessionKind
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.model import Ended
 from ironcurtain.terminal.model import Mode as ViewerMode
+from ironcurtain.terminal.model import ProgramExit
 
 
 class ContainerBackend:
@@ -30,7 +30,7 @@ class ContainerBackend:
 
     where = "in a container: what it does is judged and recorded"
 
-    def __init__(self, core: Core, name: str, kind: Kind[Any], tools: Any) -> None:
+    def __init__(self, core: Core, name: str, kind: SessionKind[Any], tools: Any) -> None:
         self._core, self._kind, self._tools = core, kind, tools
         self._slot = Slot(core.services.home.slots, core.id)
         self._running: _InContainer | None = None
@@ -65,7 +65,7 @@ class ContainerBackend:
     def _answering(self, task: IterationTask, owner: OutputHandler) -> _InContainer:
         return _Answering(self._agent(task), task, owner)
 
-    def _agent(self, task: IterationTask) -> Agent:
+    def _agent(self, task: IterationTask) -> SessionAgent:
         services = self._core.services
         # The loop's own terminal is recorded already.
         silent = msgspec.structs.replace(services.settings.terminal, record=False)
@@ -90,9 +90,9 @@ class _InContainer:
 
     log = Logger()
 
-    def __init__(self, agent: Agent, task: IterationTask, owner: OutputHandler) -> None:
+    def __init__(self, agent: SessionAgent, task: IterationTask, owner: OutputHandler) -> None:
         self._agent, self._task, self._owner = agent, task, owner
-        self.done: Deferred[Ended] = Deferred()
+        self.done: Deferred[ProgramExit] = Deferred()
         self._over = False
         self.cost: float | None = None
 
@@ -108,12 +108,12 @@ class _InContainer:
         """Likewise: a container's end has a limit of its own."""
         self.stop()
 
-    def _ended(self, ended: Ended) -> None:
+    def _ended(self, ended: ProgramExit) -> None:
         if not self._over:
             self._over = True
             Deferred.fromCoroutine(self._finish(ended)).addErrback(self._unclean)
 
-    async def _finish(self, ended: Ended) -> None:
+    async def _finish(self, ended: ProgramExit) -> None:
         self.cost = self._agent.usage().cost
         try:
             await self._agent.stop()
@@ -144,14 +144,14 @@ class _Answering(_InContainer):
 
     def _answered(self, result: Any) -> None:
         if not isinstance(result, Failure):
-            self._ended(Ended(0))
+            self._ended(ProgramExit(0))
         elif result.check(CancelledError):
-            self._ended(Ended(None, "it was cancelled"))
+            self._ended(ProgramExit(None, "it was cancelled"))
         elif result.check(IronCurtainError):
-            self._ended(Ended(1, str(result.value)))
+            self._ended(ProgramExit(1, str(result.value)))
         else:
             self._unclean(result)
-            self._ended(Ended(1, f"internal error: {type(result.value).__name__}"))
+            self._ended(ProgramExit(1, f"internal error: {type(result.value).__name__}"))
 
 
 class _OnScreen(_InContainer):
@@ -195,4 +195,4 @@ class _OnScreen(_InContainer):
 
     def ended(self, reason: str, status: int | None) -> None:
         self._attachment = None
-        self._ended(Ended(status, reason))
+        self._ended(ProgramExit(status, reason))

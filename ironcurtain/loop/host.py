@@ -15,8 +15,8 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.terminal.ending import Ending
-from ironcurtain.terminal.model import Ended
+from ironcurtain.process.termination import Termination
+from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty, find_program, how
 
 PROMPT = "{prompt}"
@@ -174,9 +174,9 @@ class PipedCommand:
     def __init__(self, reactor: IReactorProcess, clock: IReactorTime) -> None:
         self._reactor, self._clock = reactor, clock
         self._process: Any = None
-        self._ending = Ending(clock)
+        self._ending = Termination(clock)
         self.pid = 0
-        self.done: Deferred[Ended] = Deferred()
+        self.done: Deferred[ProgramExit] = Deferred()
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, stdin: bytes) -> None:
         """
@@ -209,7 +209,7 @@ class PipedCommand:
         self._process.resumeProducing()
 
     def stop(self) -> None:
-        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        """SIGTERM; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
         self._ending.stop()
 
     def kill(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 from twisted.internet.defer import Deferred
@@ -11,7 +10,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.loop.model import RunOutcome
 from ironcurtain.loop.scan_wire import ScanResult
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 
 INTERRUPTED_SECONDS = 2.0
 """How long the end of the output is waited for once somebody has interrupted it."""
@@ -65,7 +64,6 @@ class IterationMonitor:
     What is kept of one iteration, and when it has to end.
 
     :param show: gets the output.
-    :param in_order: does something once it is the turn of what was shown last.
     :param idle_seconds: after how long without activity it is ended; 0: never.
     :param limit_seconds: how long it may take; ``None``: as long as it likes.
     :ivar text: the last of what it wrote, once it has ended.
@@ -77,13 +75,12 @@ class IterationMonitor:
         clock: IReactorTime,
         reader: OutputReader,
         show: Callable[[bytes], None],
-        in_order: Callable[[Callable[[], None]], None],
         idle_seconds: float,
         limit_seconds: float | None,
         active: Callable[[], tuple[float, bool]],
     ) -> None:
         self._clock, self._show, self._last_active = clock, show, active
-        self._reader, self._in_order = reader, in_order
+        self._reader = reader
         self.began = clock.seconds()
         self._idle = IdleTimer(idle_seconds, self.began)
         self._idle_seconds, self._limit_seconds = idle_seconds, limit_seconds
@@ -108,7 +105,7 @@ class IterationMonitor:
     def shown(self, data: bytes) -> None:
         """It wrote something, which is shown already."""
         self._idle.active(self._clock.seconds())
-        self._in_order(partial(self._reader.feed, data))
+        self._reader.feed(data)
 
     def end(self, outcome: RunOutcome, reason: str, *, at_once: bool = False) -> None:
         """
@@ -122,7 +119,7 @@ class IterationMonitor:
         elif self._reading:
             self._reader.lost("was not waited for")
 
-    async def ended(self, ended: Ended) -> tuple[RunOutcome, str]:
+    async def ended(self, ended: ProgramExit) -> tuple[RunOutcome, str]:
         """:returns: what became of it, once all that it wrote is read."""
         for timer in self._timers.values():
             timer.cancel()

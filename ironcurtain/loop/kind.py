@@ -16,9 +16,9 @@ from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured
 from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
-from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.parts import Core, Kind, Project, Tools
+from ironcurtain.session.parts import Core, Project, SessionKind, Tools
+from ironcurtain.session.workspace import git_identity
 
 NAME = "loop"
 
@@ -64,12 +64,14 @@ class LoopKind:
     :param kinds: all kinds of sessions, of which those with containers can be run in loops.
     """
 
-    def __init__(self, reactor: Any, environ: Mapping[str, str], kinds: Mapping[str, Kind[Any]]) -> None:
+    def __init__(self, reactor: Any, environ: Mapping[str, str], kinds: Mapping[str, SessionKind[Any]]) -> None:
         self._reactor, self._environ, self._kinds = reactor, environ, kinds
 
-    def kind(self, make_project: Callable[[Core], Project]) -> Kind[Tools]:
+    def kind(self, make_project: Callable[[Core], Project]) -> SessionKind[Tools]:
         """:returns: it, for the table of kinds."""
-        return Kind(NAME, self._make_tools, self._make_agent, make_project, self._check, _check_remote, no_terminal="")
+        return SessionKind(
+            NAME, self._make_tools, self._make_agent, make_project, self._check, _check_remote, no_terminal=""
+        )
 
     async def _check(self, request: SessionRequest) -> None:
         if "loop" not in request.options:
@@ -87,7 +89,7 @@ class LoopKind:
             raise UsageError(f"{agent} cannot run in a terminal: {kind.no_terminal}")
         await kind.check(request)
 
-    def _contained(self, agent: str) -> Kind[Any]:
+    def _contained(self, agent: str) -> SessionKind[Any]:
         kind = self._kinds.get(agent)
         if kind is None or not kind.in_container:
             names = [name for name in self._kinds if self._kinds[name].in_container]

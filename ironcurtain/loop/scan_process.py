@@ -26,8 +26,8 @@ from ironcurtain.loop.scan_wire import (
     ScanTyped,
     reply_reader,
 )
-from ironcurtain.terminal.frames import packed
-from ironcurtain.terminal.worker import Worker, WorkerReactor
+from ironcurtain.process.frames import packed
+from ironcurtain.process.worker import Worker, WorkerReactor
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.loop.scan_worker")
 

@@ -1,5 +1,5 @@
 """
-What passes between us and the process that reads a program's output, as :mod:`~ironcurtain.terminal.frames`.
+What passes between us and the process that reads a program's output, as :mod:`~ironcurtain.process.frames`.
 
 It reads what nobody trusts, so that what it says is bounded, and counts for no more than the program's own words.
 """
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ironcurtain.terminal.frames import MessageReader
+from ironcurtain.process.frames import MessageReader
 
 KEPT = 256 * 1024
 """Most characters of output that are kept as text: a long conversation."""

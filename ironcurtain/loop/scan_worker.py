@@ -26,7 +26,7 @@ from ironcurtain.loop.scan_wire import (
     ScanTyped,
     order_reader,
 )
-from ironcurtain.terminal.confined import carry_out, run
+from ironcurtain.process.confined import carry_out, run
 
 PIECE = 4 * 1024
 """After how many bytes it says that they are read."""

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from ironcurtain.loop.backend import LoopStream
 from ironcurtain.loop.scan_process import ScanProcess
 from ironcurtain.session.parts import Core
-from ironcurtain.session.recording import open_recording
+from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, sane_size
-from ironcurtain.terminal.restore import RESTORE
-from ironcurtain.terminal.screen import open_screen
+from ironcurtain.terminal.model import ProgramExit, sane_size
+from ironcurtain.terminal.screen import Screens
+from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.text.display import one_line
 
 SENTENCE = b"\r\x1b[K\x1b[2m[loop] %b\x1b[0m\r\n"
@@ -57,13 +57,6 @@ class StreamStage:
     def input_full(self, full: bool) -> None:
         """Nobody types."""
 
-    def in_order(self, work: Callable[[], None]) -> None:
-        """Nothing is put off."""
-        work()
-
-    def settle(self) -> None:
-        """Nothing is put off."""
-
     def active(self) -> tuple[float, bool]:
         """:returns: when somebody typed the last time: never; and whether output is held up."""
         return 0.0, self.stream.paused
@@ -92,10 +85,9 @@ class TerminalStage:
         self.reader: ScanProcess | None = None
         services = core.services
         recording = open_recording(core.paths, services, size, label, self._echoes)
-        screen = open_screen(*size, reactor)
+        screen = Screens(reactor).open(*size)
         self.hub: Hub = Hub(self.stream, services.clock, screen, size, recording=recording)
         self.output, self.input_full, self.mark = self.hub.received, self.hub.input_full, self.hub.mark
-        self.in_order, self.settle = self.hub.in_order, self.hub.settle
 
     @property
     def size(self) -> tuple[int, int]:
@@ -125,15 +117,15 @@ class TerminalStage:
 
     def close(self, status: int, reason: str) -> None:
         """The loop ended."""
-        self.hub.ended(Ended(status, reason))
+        self.hub.ended(ProgramExit(status, reason))
 
     def _typed(self, data: bytes) -> None:
-        if (reader := self.reader) is not None:
-            self.hub.in_order(lambda: reader.typed(data))
+        if self.reader is not None:
+            self.reader.typed(data)
 
     def _resized(self, columns: int, rows: int) -> None:
-        if (reader := self.reader) is not None:
-            self.hub.in_order(lambda: reader.resize(columns, rows))
+        if self.reader is not None:
+            self.reader.resize(columns, rows)
 
     def _echoes(self) -> bool:
         return bool(getattr(self.stream.program, "echoes", False))

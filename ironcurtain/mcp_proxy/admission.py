@@ -56,7 +56,7 @@ PATH_LIMIT, ASKED_LIMIT = 1000, 200
 """Most characters of where a link leads, and of what was asked for (where it leads is what counts)."""
 
 
-class Refused(IronCurtainError):
+class CallRefused(IronCurtainError):
     """
     The call is not made.
 
@@ -92,7 +92,7 @@ class _Over(NamedTuple):
     duration: float
 
 
-class Admission:
+class CallAdmission:
     """
     :param new_id: gives ids that are unique in the audit log.
     :param policy_version: the version that judges now.
@@ -152,9 +152,9 @@ class Admission:
         self._tell(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
         if decision is Decision.DENY:
             if rule in WITHHELD:
-                raise Refused("denied", WITHHELD_CODE, f"TOOL WITHHELD: {reason} (rule {rule})", rule)
+                raise CallRefused("denied", WITHHELD_CODE, f"TOOL WITHHELD: {reason} (rule {rule})", rule)
             why = BREAKER_RULE if rule == BREAKER_RULE else "denied-by-rule"
-            raise Refused("denied", why, f"DENIED: {reason} (rule {rule})", rule)
+            raise CallRefused("denied", why, f"DENIED: {reason} (rule {rule})", rule)
         return sequence
 
     async def ask(
@@ -196,12 +196,12 @@ class Admission:
         if answer.outcome is not Outcome.APPROVED or answer.grant is None:
             why, text = _REFUSALS[answer.outcome]
             status = "withdrawn" if answer.outcome is Outcome.WITHDRAWN else "denied"
-            raise Refused(status, why, f"{text} ({verdict.reason})", verdict.rule)
+            raise CallRefused(status, why, f"{text} ({verdict.reason})", verdict.rule)
         await self._audit.durable(sequence)
         try:
             answer.grant.spend(Binding(self._session_id, digest, self._policy_version()), self._clock.seconds())
         except NotAllowed as e:
-            raise Refused("denied", "expired", f"ESCALATION EXPIRED: {e}", verdict.rule) from None
+            raise CallRefused("denied", "expired", f"ESCALATION EXPIRED: {e}", verdict.rule) from None
 
     def durable(self, sequence: int) -> Deferred[None]:
         """:returns: fires once a record is on disk."""

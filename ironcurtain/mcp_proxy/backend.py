@@ -1,8 +1,8 @@
 """
 An MCP server behind the proxy: what the proxy needs of it, and the client's side of the protocol.
 
-:class:`Conversation` keeps the ids, the open requests and the progress tokens of one connection to a server; whoever
-owns it moves the lines.
+:class:`ServerConversation` keeps the ids, the open requests and the progress tokens of one connection to a server;
+whoever owns it moves the lines.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class BackendOwner(Protocol):
     def went_down(self, backend: Backend, why: str) -> None:
         """It is down, or did not come up; it is tried again later."""
 
-    def told(self, backend: Backend, method: str, params: bytes | None) -> None:
+    def notified(self, backend: Backend, method: str, params: bytes | None) -> None:
         """It sent a notification, other than progress."""
 
     async def asked(self, backend: Backend, method: str, params: bytes | None) -> bytes:
@@ -122,7 +122,7 @@ class BackendOwner(Protocol):
         """
 
 
-class Answer(msgspec.Struct, Generic[W], frozen=True):
+class ServerAnswer(msgspec.Struct, Generic[W], frozen=True):
     """The server answered: whoever waited, and the raw result or the raw error."""
 
     waiter: W
@@ -131,7 +131,7 @@ class Answer(msgspec.Struct, Generic[W], frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ServerProgress:
     """The server reports progress of a request."""
 
     notify: OnProgress
@@ -139,7 +139,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ServerQuestion:
     """The server asks us something."""
 
     id: codec.Id
@@ -148,14 +148,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class QuestionWithdrawn:
     """The server takes a question back."""
 
     id: codec.Id
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ServerNotice:
     """The server tells us something."""
 
     method: str
@@ -169,7 +169,7 @@ class Garbage:
     detail: str
 
 
-Event = Answer[W] | Progress | Question | Withdrawn | Notice | Garbage
+Event = ServerAnswer[W] | ServerProgress | ServerQuestion | QuestionWithdrawn | ServerNotice | Garbage
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ class _Open(Generic[W]):
 
 
 @dataclass(slots=True)
-class Conversation(Generic[W]):
+class ServerConversation(Generic[W]):
     """One connection to a server: our ids, our open requests, our progress tokens."""
 
     _open: dict[int, _Open[W]] = field(default_factory=dict)
@@ -230,18 +230,18 @@ class Conversation(Generic[W]):
         if isinstance(message, codec.Response):
             return self._answer(message)
         if isinstance(message, codec.Request):
-            return Question(message.id, message.method, message.params)
+            return ServerQuestion(message.id, message.method, message.params)
         return self._notice(message)
 
-    def _answer(self, response: codec.Response) -> Answer[W] | Garbage:
+    def _answer(self, response: codec.Response) -> ServerAnswer[W] | Garbage:
         request = self._open.pop(response.id, None) if isinstance(response.id, int) else None
         if request is None:
             return Garbage("an answer to no open request")
-        return Answer(request.waiter, response.result, response.error)
+        return ServerAnswer(request.waiter, response.result, response.error)
 
-    def _notice(self, notification: codec.Notification) -> Progress | Withdrawn | Notice | Garbage:
+    def _notice(self, notification: codec.Notification) -> ServerProgress | QuestionWithdrawn | ServerNotice | Garbage:
         if notification.method not in ("notifications/progress", "notifications/cancelled"):
-            return Notice(notification.method, notification.params)
+            return ServerNotice(notification.method, notification.params)
         try:
             params = codec.decode(notification.params or b"")
         except codec.InvalidMessage as e:
@@ -251,14 +251,14 @@ class Conversation(Generic[W]):
         if notification.method == "notifications/progress":
             return self._progress(params)
         identifier = codec.as_id(params.get("requestId"))
-        return Withdrawn(identifier) if identifier is not None else Garbage("cancelled nothing")
+        return QuestionWithdrawn(identifier) if identifier is not None else Garbage("cancelled nothing")
 
-    def _progress(self, params: dict[str, Any]) -> Progress | Garbage:
+    def _progress(self, params: dict[str, Any]) -> ServerProgress | Garbage:
         token = codec.as_id(params.get("progressToken"))
         request = self._open.get(token) if isinstance(token, int) else None
         if request is None or request.on_progress is None:
             return Garbage("progress that nobody asked for")
-        return Progress(request.on_progress, params)
+        return ServerProgress(request.on_progress, params)
 
 
 def _parse(line: bytes) -> codec.Message:

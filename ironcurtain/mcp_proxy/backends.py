@@ -15,10 +15,9 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
-from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, Kind, Sighting, ToolDefinition, fetch_all
-from ironcurtain.mcp_proxy.outward import Outward
-from ironcurtain.mcp_proxy.pin_files import SessionPins
-from ironcurtain.mcp_proxy.pins import told_of_withheld
+from ironcurtain.mcp_proxy.calls import PathRewriter
+from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, CatalogueKind, Sighting, ToolDefinition, fetch_all
+from ironcurtain.mcp_proxy.pins import SessionPins, told_of_withheld
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
 
@@ -34,7 +33,7 @@ ABOVE_ERROR = ("critical", "alert", "emergency")
 UPDATED = "notifications/resources/updated"
 
 
-class Agent(AgentLink, Protocol):
+class ConnectedAgent(AgentLink, Protocol):
     """One agent's connection, as its backends see it."""
 
     subscriptions: dict[str, tuple[str, str]]
@@ -66,18 +65,18 @@ class Backends:
         questions: Questions,
         *,
         audit: AuditLog,
-        outward: Outward,
+        rewriter: PathRewriter,
         clock: IReactorTime,
         pins: SessionPins,
         tell: Callable[[str], None],
         failed: Callable[[str, str], str],
     ) -> None:
-        self.catalogue = Catalogue([backend.name for backend in backends], outward.text, pins.see)
-        self.agents: list[Agent] = []
+        self.catalogue = Catalogue([backend.name for backend in backends], rewriter.text, pins.see)
+        self.agents: list[ConnectedAgent] = []
         self.level: str | None = None
         """The least severity of log messages that an agent asked for."""
         self._backends = {backend.name: backend for backend in backends}
-        self._questions, self._audit, self._outward, self._clock = questions, audit, outward, clock
+        self._questions, self._audit, self._rewriter, self._clock = questions, audit, rewriter, clock
         self._pins, self._tell_person, self._report = pins, tell, failed
         self.failures: dict[str, str] = {}
         """Why servers are down, by their names; without those that were never tried yet."""
@@ -91,7 +90,7 @@ class Backends:
         self._waiting: list[Deferred[None]] = []
         self._agent_capabilities: Mapping[str, Any] | None = None
         self._agent_waiting: list[Deferred[None]] = []
-        self._callers: dict[str, Agent] = {}
+        self._callers: dict[str, ConnectedAgent] = {}
         self._refreshing: dict[tuple[str, str], bool] = {}
         self._refreshes: set[Deferred[None]] = set()
 
@@ -167,7 +166,7 @@ class Backends:
 
     # Agents
 
-    def join(self, agent: Agent) -> None:
+    def join(self, agent: ConnectedAgent) -> None:
         """An agent began its handshake."""
         if agent not in self.agents:
             self.agents.append(agent)
@@ -177,7 +176,7 @@ class Backends:
             for known in waiting:
                 known.callback(None)
 
-    def leave(self, agent: Agent) -> None:
+    def leave(self, agent: ConnectedAgent) -> None:
         """An agent's connection ended."""
         if agent in self.agents:
             self.agents.remove(agent)
@@ -185,7 +184,7 @@ class Backends:
         for server, uri in agent.subscriptions.values():
             self.unsubscribe(server, uri)
 
-    def calling(self, server: str, agent: Agent) -> None:
+    def calling(self, server: str, agent: ConnectedAgent) -> None:
         """An agent is about to call a server: what the server asks from now on is for this agent."""
         self._callers[server] = agent
 
@@ -240,16 +239,16 @@ class Backends:
             self.failures[backend.name] = self._shown[backend.name]
         self._settle(backend)
 
-    def tell_failures(self, agent: Agent) -> None:
+    def tell_failures(self, agent: ConnectedAgent) -> None:
         """Tell an agent, as messages of the log, which servers are down and why."""
         if self.level in ABOVE_ERROR:
             return
         for server, why in self.failures.items():
             text = f"The MCP server {server} {why}. Its tools cannot be called until it is up."
             said = codec.encode({"level": "error", "logger": "ironcurtain", "data": text})
-            agent.tell("notifications/message", self._outward.raw(said))
+            agent.tell("notifications/message", self._rewriter.raw(said))
 
-    def told(self, backend: Backend, method: str, params: bytes | None) -> None:
+    def notified(self, backend: Backend, method: str, params: bytes | None) -> None:
         """A backend sent a notification: agents get it, but for changed lists, which are fetched first."""
         kinds = [kind for kind in KINDS if kind.changed == method]
         if kinds:
@@ -270,7 +269,7 @@ class Backends:
         ordered = [caller, *self.agents] if caller is not None else self.agents
         return next((agent for agent in ordered if isinstance(agent.capabilities.get(kind), dict)), None)
 
-    async def _refresh(self, backend: Backend, kinds: Sequence[Kind]) -> None:
+    async def _refresh(self, backend: Backend, kinds: Sequence[CatalogueKind]) -> None:
         key = (backend.name, kinds[0].method)
         if key in self._refreshing:
             self._refreshing[key] = True
@@ -288,7 +287,7 @@ class Backends:
         finally:
             del self._refreshing[key]
 
-    async def _load(self, backend: Backend, kind: Kind) -> None:
+    async def _load(self, backend: Backend, kind: CatalogueKind) -> None:
         self._record(backend.name, self.catalogue.take(backend.name, kind, await fetch_all(backend, kind)))
         if kind is TOOLS and self.catalogue.withholding() and not self._watch.running:
             self._watch.start(WATCH_SECONDS, now=False)
@@ -297,11 +296,11 @@ class Backends:
         if not sightings:
             return
         seen = [
-            {"tool": s.tool, "digest": s.digest, "held": s.held, **({"acceptedBy": s.by} if s.by else {})}
+            {"tool": s.tool, "digest": s.digest, "held": s.withheld, **({"acceptedBy": s.by} if s.by else {})}
             for s in sightings
         ]
         self._audit.append("tools", server=server, tools=seen)
-        if held := [s.tool for s in sightings if s.held is not None]:
+        if held := [s.tool for s in sightings if s.withheld is not None]:
             self._tell_person(told_of_withheld(server, held))
 
     def _stop_watching(self) -> None:
@@ -319,8 +318,8 @@ class Backends:
     def _tell_all(self, method: str, params: bytes | None) -> None:
         self._tell(self.agents, method, params)
 
-    def _tell(self, agents: Iterable[Agent], method: str, params: bytes | None) -> None:
-        mapped = None if params is None else self._outward.raw(params)
+    def _tell(self, agents: Iterable[ConnectedAgent], method: str, params: bytes | None) -> None:
+        mapped = None if params is None else self._rewriter.raw(params)
         for agent in list(agents):
             agent.tell(method, mapped)
 
@@ -337,5 +336,5 @@ class Backends:
         return Deferred.fromCoroutine(ask())
 
 
-def _hears(agent: Agent, server: str) -> bool:
+def _hears(agent: ConnectedAgent, server: str) -> bool:
     return any(name == server for name, _ in agent.subscriptions.values())

@@ -14,8 +14,8 @@ from typing import Any
 
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed, RpcError
-from ironcurtain.mcp_proxy.names import public_name
 from ironcurtain.mcp_proxy.pins import Pin, Reason, digest, has_hidden, visible, withheld
+from ironcurtain.mcp_proxy.servers_config import public_name
 
 Definition = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ _EXPRESSION = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CatalogueKind:
     """
     A kind of list that servers have.
 
@@ -41,10 +41,12 @@ class Kind:
     identity: str
 
 
-TOOLS = Kind("tools/list", "tools", "tools", "notifications/tools/list_changed", "name")
-PROMPTS = Kind("prompts/list", "prompts", "prompts", "notifications/prompts/list_changed", "name")
-RESOURCES = Kind("resources/list", "resources", "resources", "notifications/resources/list_changed", "uri")
-TEMPLATES = Kind("resources/templates/list", "resourceTemplates", "resources", RESOURCES.changed, "uriTemplate")
+TOOLS = CatalogueKind("tools/list", "tools", "tools", "notifications/tools/list_changed", "name")
+PROMPTS = CatalogueKind("prompts/list", "prompts", "prompts", "notifications/prompts/list_changed", "name")
+RESOURCES = CatalogueKind("resources/list", "resources", "resources", "notifications/resources/list_changed", "uri")
+TEMPLATES = CatalogueKind(
+    "resources/templates/list", "resourceTemplates", "resources", RESOURCES.changed, "uriTemplate"
+)
 KINDS = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
 
 
@@ -66,7 +68,7 @@ class ToolDefinition:
     public_name: str
     definition: Definition
     digest: str = ""
-    held: Reason | None = None
+    withheld: Reason | None = None
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -76,7 +78,7 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """
     A prompt, a resource or a template.
 
@@ -100,7 +102,7 @@ class Sighting:
 
     tool: str
     digest: str
-    held: Reason | None
+    withheld: Reason | None
     by: str
 
 
@@ -125,18 +127,18 @@ class Catalogue:
     """By public name, those that are withheld among them."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict)
     """By public name, those that agents may use."""
-    prompts: dict[str, Entry] = field(default_factory=dict)
+    prompts: dict[str, CatalogueEntry] = field(default_factory=dict)
     """By public name."""
-    resources: dict[str, Entry] = field(default_factory=dict)
+    resources: dict[str, CatalogueEntry] = field(default_factory=dict)
     """By URI, as agents see it."""
-    templates: dict[str, Entry] = field(default_factory=dict)
+    templates: dict[str, CatalogueEntry] = field(default_factory=dict)
     """By URI template, as agents see it."""
     _sightings: dict[str, dict[str, Sighting]] = field(default_factory=dict)
     _recorded: dict[tuple[str, str], Sighting] = field(default_factory=dict)
     _tools_by_server: dict[tuple[str, str], ToolDefinition] = field(default_factory=dict)
     _lists: dict[tuple[str, str], Sequence[Definition]] = field(default_factory=dict)
 
-    def take(self, server: str, kind: Kind, definitions: Iterable[Any]) -> list[Sighting]:
+    def take(self, server: str, kind: CatalogueKind, definitions: Iterable[Any]) -> list[Sighting]:
         """
         Replace one list of one server.
 
@@ -173,7 +175,7 @@ class Catalogue:
 
     def withholding(self) -> list[str]:
         """:returns: the servers of which tools are withheld."""
-        return list(dict.fromkeys(tool.server for tool in self.tools.values() if tool.held is not None))
+        return list(dict.fromkeys(tool.server for tool in self.tools.values() if tool.withheld is not None))
 
     def owner_of(self, uri: str) -> str | None:
         """:returns: the server that lists a resource, or whose template fits its URI."""
@@ -181,9 +183,9 @@ class Catalogue:
             return entry.server
         return next((entry.server for template, entry in self.templates.items() if fits(template, uri)), None)
 
-    def _rebuild(self, kind: Kind) -> None:
+    def _rebuild(self, kind: CatalogueKind) -> None:
         entries = [
-            Entry(server, definition[kind.identity], definition)
+            CatalogueEntry(server, definition[kind.identity], definition)
             for server in self.servers
             for definition in self._lists.get((server, kind.method), ())
         ]
@@ -196,15 +198,15 @@ class Catalogue:
         else:
             self.templates = _first((self.shown(e.identity), e) for e in entries)
 
-    def _rebuild_tools(self, entries: Iterable[Entry]) -> None:
+    def _rebuild_tools(self, entries: Iterable[CatalogueEntry]) -> None:
         self.tools = {}
         for entry in entries:
             name, found = public_name(entry.server, entry.identity), entry.definition
             sighting = self._sightings[entry.server].get(entry.identity) or _sighting(None, found)
             shown = visible(found) if has_hidden(found) else found
-            tool = ToolDefinition(entry.server, entry.identity, name, shown, sighting.digest, sighting.held)
+            tool = ToolDefinition(entry.server, entry.identity, name, shown, sighting.digest, sighting.withheld)
             self.tools.setdefault(name, tool)
-        self.offered = {name: tool for name, tool in self.tools.items() if tool.held is None}
+        self.offered = {name: tool for name, tool in self.tools.items() if tool.withheld is None}
         self._tools_by_server = {(tool.server, tool.name): tool for tool in self.tools.values()}
 
 
@@ -230,12 +232,14 @@ def fits(template: str, uri: str) -> bool:
 
 
 def _sighting(pin: Pin | None, definition: Definition) -> Sighting:
-    held = withheld(pin, definition)
-    return Sighting(definition["name"], digest(definition), held, pin.by if pin is not None and held is None else "")
+    reason = withheld(pin, definition)
+    return Sighting(
+        definition["name"], digest(definition), reason, pin.by if pin is not None and reason is None else ""
+    )
 
 
-def _first(entries: Iterable[tuple[str, Entry]]) -> dict[str, Entry]:
-    merged: dict[str, Entry] = {}
+def _first(entries: Iterable[tuple[str, CatalogueEntry]]) -> dict[str, CatalogueEntry]:
+    merged: dict[str, CatalogueEntry] = {}
     for name, entry in entries:
         merged.setdefault(name, entry)
     return merged
@@ -248,7 +252,7 @@ ENTRIES = 20_000
 """Most entries of one list that are taken."""
 
 
-async def fetch_all(backend: Backend, kind: Kind) -> list[Any]:
+async def fetch_all(backend: Backend, kind: CatalogueKind) -> list[Any]:
     """
     :returns: the entries as they came; none if the server does not have such a list.
     :raises BackendFailed: the server does not answer, or its list does not end.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -17,9 +18,9 @@ from zope.interface import implementer
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
+from ironcurtain.mcp_proxy.channel import MessageSender, MessageTransport
 from ironcurtain.mcp_proxy.router import Router
-from ironcurtain.mcp_proxy.sending import Sender, StreamTransport
-from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, Send, Start
+from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, SendLine, Start
 
 STEP = 1e-6
 """How much our own reports grow each time."""
@@ -94,6 +95,14 @@ class Peers(typing.Protocol):
         """Whether another agent reads what it is sent."""
 
 
+class _State(Enum):
+    OPEN = auto()
+    INPUT_ENDED = auto()
+    """The agent sends no more, and gets the answers to what it asked."""
+    CLOSED = auto()
+    """It hears no more."""
+
+
 @implementer(IHalfCloseableProtocol)
 class AgentConnection(Protocol):
     """
@@ -102,8 +111,8 @@ class AgentConnection(Protocol):
     """
 
     log = Logger()
-    transport: StreamTransport
-    _sender: Sender
+    transport: MessageTransport
+    _sender: MessageSender
 
     def __init__(
         self, router: Router, peers: Peers, clock: IReactorTime, gone: Callable[[AgentConnection], bool]
@@ -113,9 +122,9 @@ class AgentConnection(Protocol):
         self._running: dict[int, Deferred[bytes]] = {}
         self._asked: dict[int, Deferred[bytes]] = {}
         self._waiting: set[int] = set()
-        self._held: dict[str, bytes | None] = {}
+        self._postponed: dict[str, bytes | None] = {}
         self._timer: IDelayedCall | None = None
-        self._ended, self._closed = False, False
+        self._state = _State.OPEN
         self.ended: Deferred[None] = Deferred()
         """Fires when the connection has ended."""
         self.subscriptions: dict[str, tuple[str, str]] = {}
@@ -144,7 +153,7 @@ class AgentConnection(Protocol):
 
     def connectionMade(self) -> None:
         """The agent is there."""
-        self._sender = Sender(self.transport, self._blocked, self._drained)
+        self._sender = MessageSender(self.transport, self._blocked, self._drained)
         self._peers.add(self)
 
     def dataReceived(self, data: bytes) -> None:
@@ -154,7 +163,7 @@ class AgentConnection(Protocol):
             self._cut_off("sends a line without an end")
             return
         for line in lines:
-            if self._closed:
+            if self._state is _State.CLOSED:
                 return
             command = self._session.receive(line)
             if self._session.junk > JUNK_LINES:
@@ -162,15 +171,15 @@ class AgentConnection(Protocol):
                 return
             if isinstance(command, Start):
                 self._start(command)
-            elif isinstance(command, Send):
+            elif isinstance(command, SendLine):
                 self._write(command.line)
             elif isinstance(command, Cancel):
                 self._cancel(command.key)
             elif isinstance(command, Answered):
                 self._answered(command)
             elif isinstance(command, Initialized):
-                held, self._held = self._held, {}
-                for method, params in held.items():
+                postponed, self._postponed = self._postponed, {}
+                for method, params in postponed.items():
                     self.tell(method, params)
 
     def readConnectionLost(self) -> None:
@@ -178,7 +187,9 @@ class AgentConnection(Protocol):
         if self._gone(self):
             self._abort()
             return
-        self._ended = True
+        if self._state is _State.CLOSED:
+            return
+        self._state = _State.INPUT_ENDED
         self._timer = self._clock.callLater(LAST_SECONDS, self.close)
         for key in list(self._waiting):
             self._cancel(key)
@@ -190,7 +201,7 @@ class AgentConnection(Protocol):
 
     def connectionLost(self, reason: Failure | None = None) -> None:
         """The agent is gone: that cancels all that it asked for."""
-        self._closed = True
+        self._state = _State.CLOSED
         self._stop_timer()
         for key in list(self._running):
             self._cancel(key)
@@ -202,9 +213,9 @@ class AgentConnection(Protocol):
 
     def close(self) -> None:
         """End the connection, once what was written is out, but soon."""
-        if self._closed:
+        if self._state is _State.CLOSED:
             return
-        self._closed = True
+        self._state = _State.CLOSED
         for key in list(self._running):
             self._cancel(key)
         self._stop_timer()
@@ -217,7 +228,7 @@ class AgentConnection(Protocol):
         if self._session.initialized:
             self._write(codec.notification(method, params))
         elif method.endswith(CHANGED) and self._session.answered:
-            self._held[method] = params
+            self._postponed[method] = params
 
     def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
         """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it takes the question back."""
@@ -240,8 +251,8 @@ class AgentConnection(Protocol):
             question.callback(answered.result or b"{}")
 
     def _start(self, start: Start) -> None:
-        hearer = _Hearer(self, start.key, self._session.progress_token(start.key))
-        running = Deferred.fromCoroutine(self._router.handle(self, start.method, start.params, hearer))
+        sink = _RequestProgress(self, start.key, self._session.progress_token(start.key))
+        running = Deferred.fromCoroutine(self._router.handle(self, start.method, start.params, sink))
         if not running.called:
             self._running[start.key] = running
         running.addCallbacks(self._succeeded, self._failed, callbackArgs=(start.key,), errbackArgs=(start.key,))
@@ -263,7 +274,7 @@ class AgentConnection(Protocol):
         self._waiting.discard(key)
         if answer is not None:
             self._write(answer)
-        if self._ended:
+        if self._state is _State.INPUT_ENDED:
             self._close_if_done()
 
     def _cancel(self, key: int) -> None:
@@ -277,13 +288,13 @@ class AgentConnection(Protocol):
             self.close()
 
     def waits_for_person(self, key: int) -> None:
-        """For the hearer: this request is before a person. If its agent cannot cancel it any more, it is void."""
+        """For the sink: this request is before a person. If its agent cannot cancel it any more, it is void."""
         self._waiting.add(key)
-        if self._ended:
+        if self._state is not _State.OPEN:
             self._clock.callLater(0, self._cancel, key)
 
     def progress(self, key: int, params: bytes) -> None:
-        """For the hearer: report, unless the request is answered or cancelled."""
+        """For the sink: report, unless the request is answered or cancelled."""
         if self._session.progress_token(key) is not None:
             self._write(codec.notification("notifications/progress", params))
 
@@ -293,12 +304,12 @@ class AgentConnection(Protocol):
         self._peers.changed()
 
     def _drained(self) -> None:
-        if not self._ended and not self._closed:
+        if self._state is _State.OPEN:
             self.transport.resumeProducing()
         self._peers.changed()
 
     def _write(self, line: bytes) -> None:
-        if self._closed:
+        if self._state is _State.CLOSED:
             return
         self._sender.send(line)
         if self._sender.waiting > UNREAD_LIMIT and self._peers.others_read(self):
@@ -306,7 +317,7 @@ class AgentConnection(Protocol):
 
     def _cut_off(self, why: str) -> None:
         self.log.warn("an agent that {why} is cut off", why=why)
-        self._closed = True
+        self._state = _State.CLOSED
         self._abort()
 
     def _stop_timer(self) -> None:
@@ -318,7 +329,7 @@ class AgentConnection(Protocol):
         self.transport.abortConnection()
 
 
-class _Hearer:
+class _RequestProgress:
     """Where the progress of one request is heard: by the agent if it gave a token, else by nobody."""
 
     __slots__ = ("_connection", "_key", "_line")

@@ -24,11 +24,11 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from twisted.python.failure import Failure
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
 from ironcurtain.mcp_proxy.servers_config import CommandServer
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox

@@ -8,8 +8,9 @@ afresh; what comes back passes as it is.
 from __future__ import annotations
 
 import shlex
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,16 +24,51 @@ from ironcurtain.escalation import arguments_digest
 from ironcurtain.home.settings import REPEATED_CALLS
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
-from ironcurtain.mcp_proxy.admission import BREAKER_RULE, WITHHELD_CODE, Admission, OpenCall, Refused
+from ironcurtain.mcp_proxy.admission import BREAKER_RULE, WITHHELD_CODE, CallAdmission, CallRefused, OpenCall
 from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
-from ironcurtain.mcp_proxy.breaker import WINDOW, CircuitBreaker
-from ironcurtain.mcp_proxy.calls import CallResult, refusal
+from ironcurtain.mcp_proxy.calls import ERROR_TEXT, CallResult, PathRewriter, clean, failure_text, refusal
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
-from ironcurtain.mcp_proxy.inspection import ERROR_TEXT, clean, failure_text
-from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+
+WINDOW = 60.0
+"""Seconds."""
+
+REMEMBERED = 4096
+"""How many different calls are watched at a time."""
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """
+    Counts calls by their digest.
+
+    :param repeats: how often the same call may be made within the window.
+    :param window: in seconds.
+    """
+
+    repeats: int = REPEATED_CALLS
+    window: float = WINDOW
+    _seen: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+
+    def trips(self, digest: str, now: float) -> bool:
+        """
+        Count one more call.
+
+        :param now: in seconds, on any clock that does not go back.
+        :returns: whether it is one too many. Refused calls are not counted.
+        """
+        earlier = self._seen.pop(digest, None)
+        times = [] if earlier is None else [time for time in earlier if now - time < self.window]
+        self._seen[digest] = times
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        if len(times) >= self.repeats:
+            return True
+        times.append(now)
+        return False
+
 
 REFUSED = -32001
 """Error code of requests other than tool calls that were refused (in the range left to servers)."""
@@ -43,11 +79,11 @@ GIT_DIRECTORY = {"git_set_working_dir": ("path",), "git_clone": ("localPath", "t
 Progress = Callable[[str], None]
 """Takes a sentence for the caller whenever a call still waits."""
 
-__all__ = ["CallResult", "Gate", "Limits", "ToolDefinition"]
+__all__ = ["CallResult", "Gate", "GateLimits", "ToolDefinition"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GateLimits:
     """
     :param repeats: how often one client may make the same call within ``window`` seconds.
     :param result_bytes: most bytes of a result that an agent is given.
@@ -69,13 +105,13 @@ class Gate:
         self,
         *,
         engine: PolicyEngine,
-        admission: Admission,
+        admission: CallAdmission,
         backends: Backends,
-        outward: Outward,
+        rewriter: PathRewriter,
         clock: IReactorTime,
-        limits: Limits,
+        limits: GateLimits,
     ) -> None:
-        self._engine, self._admission, self._backends, self._outward = engine, admission, backends, outward
+        self._engine, self._admission, self._backends, self._rewriter = engine, admission, backends, rewriter
         self._clock, self._limits = clock, limits
         self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
         self._git_directories: dict[str, str] = {}
@@ -187,7 +223,7 @@ class Gate:
         if self._breakers.setdefault(client, CircuitBreaker(repeats, window)).trips(digest, self._clock.seconds()):
             repeated = f"this client made the same call more than {repeats} times within {window:.0f} s"
             return replace(verdict, decision=Decision.DENY, rule=BREAKER_RULE, reason=repeated)
-        return verdict if tool.held is None else _withheld(verdict, tool, tool.held)
+        return verdict if tool.withheld is None else _withheld(verdict, tool, tool.withheld)
 
     def _evaluate(self, server: str, tool: str, arguments: dict[str, Any], known: ToolDefinition | None) -> Verdict:
         return self._engine.evaluate(
@@ -201,7 +237,7 @@ class Gate:
         same = (now.arguments, now.resources) == (shown.arguments, shown.resources)
         if not same or now.decision is Decision.DENY:
             text = "ESCALATION DENIED: what this call would touch was changed while a person decided; nothing was done"
-            raise Refused("denied", "changed-meanwhile", f"{text}: call again", shown.rule)
+            raise CallRefused("denied", "changed-meanwhile", f"{text}: call again", shown.rule)
 
     def _judge_request(self, server: str, method: str, params: dict[str, Any]) -> Verdict:
         if method not in ("resources/read", "resources/subscribe"):
@@ -218,9 +254,9 @@ class Gate:
 
     def _still(self, tool: ToolDefinition | None) -> None:
         now = None if tool is None else self._backends.catalogue.tool(tool.server, tool.name)
-        if tool is None or now is None or now.digest != tool.digest or now.held is not None:
+        if tool is None or now is None or now.digest != tool.digest or now.withheld is not None:
             text = "TOOL WITHHELD: the tool's definition changed while a person decided; nothing was done"
-            raise Refused("denied", WITHHELD_CODE, text, "changed-definition")
+            raise CallRefused("denied", WITHHELD_CODE, text, "changed-definition")
 
     def _finished(self, call: OpenCall, raw: bytes, verdict: Verdict) -> CallResult:
         error, mapped = failure_text(raw), self._mapped(raw)
@@ -235,7 +271,7 @@ class Gate:
             self._git_directories[server] = directory
 
     def _mapped(self, raw: bytes) -> bytes | None:
-        return self._outward.raw(raw) if len(raw) <= self._limits.result_bytes else None
+        return self._rewriter.raw(raw) if len(raw) <= self._limits.result_bytes else None
 
     def _too_large(self, raw: bytes) -> CallResult:
         text = f"RESULT TOO LARGE: the call was made, but of its {len(raw)} bytes at most {self._limits.result_bytes}"
@@ -253,15 +289,15 @@ class Gate:
         if isinstance(error, CancelledError):
             self._admission.close(call, "cancelled")
             raise error
-        if isinstance(error, Refused):
+        if isinstance(error, CallRefused):
             self._admission.close(call, error.status, error=error.why)
-            return refusal(self._outward.text(str(error)), error.why, error.rule)
+            return refusal(self._rewriter.text(str(error)), error.why, error.rule)
         self._admission.close(call, "failed" if not isinstance(error, RpcError) else "error", error=_words(error))
         if isinstance(error, RpcError):
-            result = refusal(self._outward.text(_words(error)), "backend-error")
-            return replace(result, error=self._outward.raw(error.raw))
+            result = refusal(self._rewriter.text(_words(error)), "backend-error")
+            return replace(result, error=self._rewriter.raw(error.raw))
         if isinstance(error, (BackendFailed, codec.InvalidMessage)):
-            return refusal(f"FAILED: {self._outward.text(_words(error))}", "backend-failed")
+            return refusal(f"FAILED: {self._rewriter.text(_words(error))}", "backend-failed")
         self.log.failure("a call to {server} {tool} failed", server=call.server, tool=call.tool)
         why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""  # and no file of ours
         return refusal(f"FAILED: IronCurtain itself could not do this{why}; its log says more", "backend-failed")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from ironcurtain.accounts import SEARCH, WRITE, Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import is_system
 from ironcurtain.sandbox.installation import Installation
@@ -247,7 +247,7 @@ class Missing:
         self._server, self._sandbox = server, sandbox
         self._told: set[str] = set()
 
-    def told(self, line: str) -> str | None:
+    def hint(self, line: str) -> str | None:
         """:returns: what to write in ``mcp-servers.json`` for a file that a line names, once for each."""
         for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
             if path in self._told or is_system(path) or self._sandbox.reaches(path):

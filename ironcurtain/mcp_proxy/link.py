@@ -13,16 +13,16 @@ from twisted.python.failure import Failure
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
 from ironcurtain.mcp_proxy.backend import (
-    Answer,
     BackendFailed,
-    Conversation,
     Garbage,
-    Notice,
     OnProgress,
-    Progress,
-    Question,
+    QuestionWithdrawn,
     RpcError,
-    Withdrawn,
+    ServerAnswer,
+    ServerConversation,
+    ServerNotice,
+    ServerProgress,
+    ServerQuestion,
 )
 from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.services.rate_limit import Pace
@@ -46,7 +46,7 @@ OPEN_QUESTIONS = 64
 class LinkOwner(Protocol):
     """Who hears from a link."""
 
-    def told(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None) -> None:
         """The server sent a notification, other than progress."""
 
     def asked(self, method: str, params: bytes | None) -> Awaitable[bytes]:
@@ -73,7 +73,7 @@ class Link:
 
     def __init__(self, name: str, clock: IReactorTime, make_channel: MakeChannel, owner: LinkOwner) -> None:
         self.name, self._clock, self._owner = name, clock, owner
-        self._conversation: Conversation[_Waiter] = Conversation()
+        self._conversation: ServerConversation[_Waiter] = ServerConversation()
         self._questions: dict[codec.Id, Deferred[None]] = {}
         self._sweeper: IDelayedCall | None = None
         self._pace, self._junk = Pace(LINES_A_SECOND, clock.seconds), 0
@@ -129,18 +129,18 @@ class Link:
             return
         event = self._conversation.receive(line)
         self._junk = self._junk + 1 if isinstance(event, Garbage) else 0
-        if isinstance(event, Answer):
+        if isinstance(event, ServerAnswer):
             if event.result is not None:
                 event.waiter.answer.callback(event.result)
             else:
                 event.waiter.answer.errback(Failure(RpcError(event.error or b"{}")))
-        elif isinstance(event, Progress):
+        elif isinstance(event, ServerProgress):
             event.notify(event.params)
-        elif isinstance(event, Notice):
-            self._owner.told(event.method, event.params)
-        elif isinstance(event, Question):
+        elif isinstance(event, ServerNotice):
+            self._owner.notified(event.method, event.params)
+        elif isinstance(event, ServerQuestion):
             self._take_question(event)
-        elif isinstance(event, Withdrawn):
+        elif isinstance(event, QuestionWithdrawn):
             self._withdrawn(event.id)
         else:
             self.error_line(f"(not understood: {event.detail[:200]})")
@@ -196,7 +196,7 @@ class Link:
         if self._conversation.waiting() and not self._over:
             self._sweeper = self._clock.callLater(SWEEP_SECONDS, self._sweep)
 
-    def _take_question(self, question: Question) -> None:
+    def _take_question(self, question: ServerQuestion) -> None:
         if self._channel.choked:
             self.gone("does not read what it is sent")
             return
@@ -207,7 +207,7 @@ class Link:
         if not answering.called:
             self._questions[question.id] = answering
 
-    async def _answer(self, question: Question) -> None:
+    async def _answer(self, question: ServerQuestion) -> None:
         try:
             line = codec.result(question.id, await self._owner.asked(question.method, question.params))
         except RpcError as e:

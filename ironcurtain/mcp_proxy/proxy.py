@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,33 +10,141 @@ from pathlib import Path
 from urllib.parse import quote
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorFromThreads
+from twisted.internet.error import ConnectionAborted
+from twisted.internet.interfaces import IAddress, IReactorFDSet, IReactorFromThreads, IReactorTime
+from twisted.internet.protocol import ServerFactory
+from twisted.internet.stdio import StandardIO
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import EscalationQueue
-from ironcurtain.mcp_proxy.admission import Admission
+from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.backends import Backends
-from ironcurtain.mcp_proxy.calls import CallEvent
-from ironcurtain.mcp_proxy.channel import MakeChannel
-from ironcurtain.mcp_proxy.child import Child, ChildReactor
+from ironcurtain.mcp_proxy.calls import CallEvent, PathRewriter
+from ironcurtain.mcp_proxy.channel import Child, ChildReactor, MakeChannel, way_to
 from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
-from ironcurtain.mcp_proxy.gate import Gate, Limits
+from ironcurtain.mcp_proxy.gate import Gate, GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, Missing, is_own, prepare
-from ironcurtain.mcp_proxy.listeners import Connections, ListenerReactor, listen_unix, serve_stdio
-from ironcurtain.mcp_proxy.outward import Outward
-from ironcurtain.mcp_proxy.pin_files import PinFiles, SessionPins
+from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
-from ironcurtain.mcp_proxy.remote import way_to
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.policy import PolicyEngine
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret
-from ironcurtain.services.unix_socket import UnixListener
+from ironcurtain.services.unix_socket import UnixListener, listen
 from ironcurtain.text.display import one_line
+
+
+class AgentConnections:
+    """
+    The connections of one session, and whether any of them reads.
+
+    :param pause: stops reading from all servers, or goes on.
+    :param left: told of each connection that ended.
+    """
+
+    def __init__(self, pause: Callable[[bool], None], left: Callable[[AgentConnection], None]) -> None:
+        self._pause, self._left = pause, left
+        self._all: list[AgentConnection] = []
+        self._paused = False
+        self._empty: Deferred[None] | None = None
+
+    def add(self, connection: AgentConnection) -> None:
+        """A connection was made."""
+        self._all.append(connection)
+
+    def remove(self, connection: AgentConnection) -> None:
+        """A connection ended."""
+        if connection in self._all:
+            self._all.remove(connection)
+            self._left(connection)
+            self.changed()
+        if not self._all and self._empty is not None:
+            empty, self._empty = self._empty, None
+            empty.callback(None)
+
+    def others_read(self, connection: AgentConnection) -> bool:
+        """Whether another agent reads what it is sent."""
+        return any(not c.choked for c in self._all if c is not connection and c.introduced)
+
+    def changed(self) -> None:
+        """A connection is choked, reads again, or ended: the servers wait while no agent reads."""
+        introduced = [connection for connection in self._all if connection.introduced]
+        paused = bool(introduced) and all(connection.choked for connection in introduced)
+        if paused != self._paused:
+            self._paused = paused
+            self._pause(paused)
+
+    async def close(self) -> None:
+        """End all connections, and wait until they are gone."""
+        for connection in list(self._all):
+            connection.close()
+        if self._all:
+            self._empty = Deferred()
+            await self._empty
+
+
+POLL_RDHUP = getattr(select, "POLLRDHUP", 0)
+
+Build = Callable[[Callable[[AgentConnection], bool]], AgentConnection]
+"""Makes a connection; takes how to find out whether its peer has left altogether."""
+
+
+class ListenerReactor(IReactorTime, IReactorFDSet):
+    """The parts of a reactor that the listeners need."""
+
+
+async def listen_unix(path: Path, build: Build, owner: tuple[int, int] | None = None) -> UnixListener:
+    """
+    Listen on a UNIX socket that only one uid may use.
+
+    :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
+    :param owner: uid and gid of who may use it, if not we.
+    :raises ConfigurationError: the path is too long.
+    :raises Unavailable: others could replace the socket, or something else is in the way.
+    """
+    return await listen(path, _Connections(build, _hung_up), owner)
+
+
+def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: int = 1) -> Deferred[None]:
+    """
+    Serve the one agent that is at our standard input and output.
+
+    :returns: fires when it has gone. The descriptors stay open: the process is expected to end.
+    """
+    connection = build(lambda _: False)
+    _StandardStreams(connection, stdin, stdout, reactor)  # type: ignore[call-arg]  # mypy takes the one for Windows
+    return connection.ended
+
+
+class _StandardStreams(StandardIO):
+    def abortConnection(self) -> None:
+        """End at once, which Twisted's has no way for: it waits for ever to close an output that is closed already."""
+        if not self.disconnected:
+            self.connectionLost(Failure(ConnectionAborted()))  # type: ignore[attr-defined]  # as above
+
+
+class _Connections(ServerFactory):
+    noisy = False
+
+    def __init__(self, build: Build, gone: Callable[[AgentConnection], bool]) -> None:
+        self._build, self._gone = build, gone
+
+    def buildProtocol(self, addr: IAddress | None) -> AgentConnection:
+        return self._build(self._gone)
+
+
+def _hung_up(connection: AgentConnection) -> bool:
+    """Whether the peer closed its socket, and not only its sending half (poll(2): POLLHUP)."""
+    descriptor: int = connection.transport.fileno()  # type: ignore[attr-defined]
+    poll = select.poll()
+    poll.register(descriptor, POLL_RDHUP)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
+
 
 REASON_LIMIT = 500
 """Most characters of why a server is down."""
@@ -47,12 +156,12 @@ def _download(server: CommandServer, ground: Ground) -> Download | None:
     return download_of(server) if confined else None
 
 
-class ProxyReactor(ChildReactor, ListenerReactor, IReactorFromThreads):
+class McpReactor(ChildReactor, ListenerReactor, IReactorFromThreads):
     """The parts of a reactor that the proxy needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class McpSurroundings:
     """
     What of the process and the machine a proxy uses.
 
@@ -65,7 +174,7 @@ class Surroundings:
     :param log_line: takes each line of a server's error output, with the server's name.
     """
 
-    reactor: ProxyReactor
+    reactor: McpReactor
     ground: Ground
     secret_command: Callable[[str], Awaitable[Secret]]
     new_id: Callable[[], str]
@@ -97,9 +206,9 @@ class McpProxy:
         escalations: EscalationQueue,
         paths: PathMap,
         redactor: Redactor,
-        surroundings: Surroundings,
+        surroundings: McpSurroundings,
         events: Callable[[CallEvent], None],
-        limits: Limits | None = None,
+        limits: GateLimits | None = None,
         elicit: Elicit | None = None,
     ) -> None:
         self._around, self._paths, self._redactor = surroundings, paths, redactor
@@ -107,26 +216,26 @@ class McpProxy:
         commands = (server for server in servers if isinstance(server, CommandServer))
         self.unsandboxed = tuple(server.name for server in commands if server.sandbox is None)
         """Names of the servers that run outside any sandbox."""
-        reactor, outward = surroundings.reactor, Outward(paths)
+        reactor, rewriter = surroundings.reactor, PathRewriter(paths)
         questions = Questions(
             root=f"file://{quote(paths.host)}",
             allowed={server.name: server.agent_requests for server in servers},
             elicit=elicit,
             audit=audit,
-            outward=outward,
+            rewriter=rewriter,
         )
         own = frozenset(server.name for server in servers if isinstance(server, CommandServer) and is_own(server))
         self._backends = Backends(
             [self._backend(server) for server in servers],
             questions,
             audit=audit,
-            outward=outward,
+            rewriter=rewriter,
             clock=reactor,
             pins=SessionPins(surroundings.pins, own, surroundings.tell),
             tell=surroundings.tell,
             failed=self._failed,
         )
-        self._admission = Admission(
+        self._admission = CallAdmission(
             session_id=session_id,
             audit=audit,
             escalations=escalations,
@@ -141,13 +250,13 @@ class McpProxy:
             engine=engine,
             admission=self._admission,
             backends=self._backends,
-            outward=outward,
+            rewriter=rewriter,
             clock=reactor,
-            limits=limits or Limits(),
+            limits=limits or GateLimits(),
         )
         """What judges and makes every call; code mode calls it too."""
-        self._router = Router(self.gate, self._backends, outward)
-        self._connections = Connections(self._backends.pause, self._backends.leave)
+        self._router = Router(self.gate, self._backends, rewriter)
+        self._connections = AgentConnections(self._backends.pause, self._backends.leave)
         self._listeners: list[UnixListener] = []
 
     @property
@@ -232,5 +341,5 @@ class McpProxy:
     def _log_line(self, server: str, line: str) -> None:
         self._around.log_line(server, self._redactor.text(line))
         missing = self._missing.get(server)
-        if missing is not None and (hint := missing.told(line)) is not None:
+        if missing is not None and (hint := missing.hint(line)) is not None:
             self._around.log_line(server, hint)

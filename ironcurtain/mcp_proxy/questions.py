@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.audit import AuditLog
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import RpcError
-from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.calls import PathRewriter
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
 
 Elicit = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
@@ -56,10 +56,10 @@ class Questions:
         allowed: Mapping[str, frozenset[AgentRequest]],
         elicit: Elicit | None,
         audit: AuditLog,
-        outward: Outward,
+        rewriter: PathRewriter,
     ) -> None:
         self._root, self._allowed, self._elicit = root, allowed, elicit
-        self._audit, self._outward = audit, outward
+        self._audit, self._rewriter = audit, rewriter
 
     def capabilities(self, server: str, agent: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -92,7 +92,7 @@ class Questions:
         agent = agent_for(server, kind) if kind in self._allowed.get(server, ()) else None
         if agent is not None:
             self._audit.append("question", server=server, method=method, answeredBy="agent")
-            answer = await agent.ask(method, None if params is None else self._outward.raw(_without_token(params)))
+            answer = await agent.ask(method, None if params is None else self._rewriter.raw(_without_token(params)))
             return codec.encode(codec.decode(answer))
         if kind == "elicitation":
             return await self._ask_person(server, params)

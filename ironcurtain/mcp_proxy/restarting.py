@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -35,6 +36,15 @@ LogLine = Callable[[str, str], None]
 """Takes a server's name and a line of its error output."""
 
 
+class _State(Enum):
+    RUNNING = auto()
+    """A run of the server is under way, or the next one waits."""
+    ENDING = auto()
+    """A run is being ended, which must not be cancelled."""
+    STOPPED = auto()
+    """No run begins any more."""
+
+
 class RestartingBackend:
     """
     :param prepare: says how to reach the next run of the server; asked before each.
@@ -57,7 +67,7 @@ class RestartingBackend:
         self._link: Link | None = None
         self._ended: Deferred[str] = Deferred()
         self._running: Deferred[None] | None = None
-        self._paused, self._stopped, self._ending = False, False, False
+        self._state, self._paused = _State.RUNNING, False
 
     async def start(self, owner: BackendOwner) -> None:
         """Bring it up in the background, and again whenever it goes down."""
@@ -66,11 +76,11 @@ class RestartingBackend:
 
     async def stop(self) -> None:
         """Bring it down for good; nothing of it runs afterwards."""
-        self._stopped = True
+        ending, self._state = self._state is _State.ENDING, _State.STOPPED
         running, self._running = self._running, None
         if running is not None:
             running.addErrback(lambda failure: failure.trap(CancelledError) and None)
-            if not self._ending:  # a run that is being ended ends, and no other begins
+            if not ending:  # a run that is being ended ends, and no other begins
                 running.cancel()
             await running
 
@@ -105,10 +115,10 @@ class RestartingBackend:
         if self._link is not None:
             self._link.resume()
 
-    def told(self, method: str, params: bytes | None) -> None:
+    def notified(self, method: str, params: bytes | None) -> None:
         """For the link: a notification from the server."""
         if self._owner is not None and self.introduction is not None:
-            self._owner.told(self, method, params)
+            self._owner.notified(self, method, params)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
         """For the link: a question from the server."""
@@ -127,10 +137,10 @@ class RestartingBackend:
 
     async def _run(self, owner: BackendOwner) -> None:
         delay = FIRST_DELAY
-        while not self._stopped:
+        while not self._is_stopped:
             started = self._clock.seconds()
             why = await self._one_run(owner)
-            if self._stopped:
+            if self._is_stopped:
                 break
             if self._clock.seconds() - started >= STEADY_SECONDS:
                 delay = FIRST_DELAY
@@ -150,7 +160,7 @@ class RestartingBackend:
             await Deferred.fromCoroutine(self._introduce(link, capabilities, owner)).addTimeout(
                 HANDSHAKE_SECONDS, self._clock
             )
-            if not self._stopped:  # in the middle of a handshake's last step, it cannot be cancelled
+            if not self._is_stopped:  # in the middle of a handshake's last step, it cannot be cancelled
                 why = await self._ended
         except CancelledError:
             raise
@@ -164,12 +174,17 @@ class RestartingBackend:
             self.log.failure("MCP server {name} could not be started", name=self.name)
             why = "did not start: see the log"
         finally:
-            self._link, self.introduction, self._ending = None, None, True
+            self._link, self.introduction = None, None
+            self._state = _State.STOPPED if self._is_stopped else _State.ENDING
             owner.went_down(self, why)
             if link is not None:
                 await link.stop()
-            self._ending = False
+            self._state = _State.STOPPED if self._is_stopped else _State.RUNNING
         return why
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._state is _State.STOPPED
 
     async def _introduce(self, link: Link, capabilities: Mapping[str, Any], owner: BackendOwner) -> None:
         hello = {

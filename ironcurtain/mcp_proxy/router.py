@@ -14,11 +14,10 @@ from twisted.internet.defer import DeferredList
 from ironcurtain import __version__
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
-from ironcurtain.mcp_proxy.backends import Agent, Backends
-from ironcurtain.mcp_proxy.calls import CallResult
-from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Kind
+from ironcurtain.mcp_proxy.backends import Backends, ConnectedAgent
+from ironcurtain.mcp_proxy.calls import CallResult, PathRewriter
+from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, CatalogueKind
 from ironcurtain.mcp_proxy.gate import Gate
-from ironcurtain.mcp_proxy.outward import Outward
 from ironcurtain.text.display import paragraphs
 
 START_SECONDS = 5.0
@@ -37,10 +36,10 @@ RESOURCE_NOT_FOUND = -32002
 """Error code of the protocol (revision 2025-11-25, resources)."""
 
 Params = dict[str, Any]
-Handler = Callable[["Agent", "Params", "Hearer"], Coroutine[Any, Any, bytes]]
+Handler = Callable[["ConnectedAgent", "Params", "ProgressSink"], Coroutine[Any, Any, bytes]]
 
 
-class Hearer(Protocol):
+class ProgressSink(Protocol):
     """Where a request's progress is heard."""
 
     def waiting(self, message: str) -> None:
@@ -54,8 +53,8 @@ class Hearer(Protocol):
 class Router:
     """One for all agents of a session."""
 
-    def __init__(self, gate: Gate, backends: Backends, outward: Outward) -> None:
-        self._gate, self._backends, self._outward = gate, backends, outward
+    def __init__(self, gate: Gate, backends: Backends, rewriter: PathRewriter) -> None:
+        self._gate, self._backends, self._rewriter = gate, backends, rewriter
         self._pages: dict[str, _Pages] = {}
         self._table: Mapping[str, Handler] = {
             "initialize": self._initialize,
@@ -74,15 +73,17 @@ class Router:
         self.methods = frozenset(self._table)
         """The requests that are handled here."""
 
-    def handle(self, agent: Agent, method: str, params: Params, hearer: Hearer) -> Coroutine[Any, Any, bytes]:
+    def handle(
+        self, agent: ConnectedAgent, method: str, params: Params, sink: ProgressSink
+    ) -> Coroutine[Any, Any, bytes]:
         """
         :param method: one of :attr:`methods`.
         :returns: gives the raw JSON result.
         :raises RpcError: the answer is an error.
         """
-        return self._table[method](agent, params, hearer)
+        return self._table[method](agent, params, sink)
 
-    async def _initialize(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _initialize(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         self._backends.join(agent)
         await self._backends.settled(START_SECONDS)
         result = {
@@ -92,7 +93,7 @@ class Router:
         }
         if instructions := self._instructions():
             result["instructions"] = instructions
-        return self._outward.raw(codec.encode(result))
+        return self._rewriter.raw(codec.encode(result))
 
     def _capabilities(self) -> dict[str, Any]:
         having, unknown = self._backends.having, not self._backends.complete
@@ -113,35 +114,35 @@ class Router:
         )
         return "\n\n".join(texts)
 
-    async def _list_tools(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _list_tools(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         self._backends.look_again()
         self._backends.tell_failures(agent)
         tools = self._backends.catalogue.offered
         return self._list(TOOLS, tools, lambda: ({**t.definition, "name": name} for name, t in tools.items()), params)
 
-    async def _list_prompts(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _list_prompts(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         found = self._backends.catalogue.prompts
         return self._list(PROMPTS, found, lambda: ({**p.definition, "name": name} for name, p in found.items()), params)
 
-    async def _list_resources(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _list_resources(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         found = self._backends.catalogue.resources
         return self._list(RESOURCES, found, lambda: (entry.definition for entry in found.values()), params)
 
-    async def _list_templates(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _list_templates(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         found = self._backends.catalogue.templates
         return self._list(TEMPLATES, found, lambda: (entry.definition for entry in found.values()), params)
 
     def _list(
-        self, kind: Kind, source: object, entries: Callable[[], Iterable[Mapping[str, Any]]], params: Params
+        self, kind: CatalogueKind, source: object, entries: Callable[[], Iterable[Mapping[str, Any]]], params: Params
     ) -> bytes:
         pages = self._pages.get(kind.method)
         if pages is None or pages.source is not source:
             generation = 0 if pages is None else pages.generation + 1
-            pages = _Pages(source, generation, kind.member, list(entries()), self._outward)
+            pages = _Pages(source, generation, kind.member, list(entries()), self._rewriter)
             self._pages[kind.method] = pages
         return pages.get(params.get("cursor"))
 
-    async def _call(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _call(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         name, arguments = params.get("name"), params.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
             _refuse(codec.INVALID_PARAMS, "tools/call needs a name, and arguments that are an object")
@@ -153,36 +154,36 @@ class Router:
             own_name,
             arguments,
             extra=params,
-            progress=hearer.waiting,
-            on_progress=hearer.relay,
+            progress=sink.waiting,
+            on_progress=sink.relay,
             client=agent,
         )
         if tool is None:
             _refuse(codec.INVALID_PARAMS, f"Unknown tool: {name[:200]}")
         return _result_or_error(result)
 
-    async def _read(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _read(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         server = self._resource_owner(params)
         self._backends.calling(server, agent)
         raw, _ = await self._gate.request(
-            server, "resources/read", params, progress=hearer.waiting, on_progress=hearer.relay
+            server, "resources/read", params, progress=sink.waiting, on_progress=sink.relay
         )
         return raw
 
-    async def _subscribe(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _subscribe(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         server = self._resource_owner(params)
-        raw, sent = await self._gate.request(server, "resources/subscribe", params, progress=hearer.waiting)
+        raw, sent = await self._gate.request(server, "resources/subscribe", params, progress=sink.waiting)
         agent.subscriptions[params["uri"]] = (server, sent["uri"])
         return raw
 
-    async def _unsubscribe(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _unsubscribe(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         uri = params.get("uri")
         subscribed = agent.subscriptions.pop(uri, None) if isinstance(uri, str) else None
         if subscribed is not None:
             await self._backends.unsubscribe(*subscribed)
         return b"{}"
 
-    async def _prompt(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _prompt(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         name = params.get("name")
         prompt = self._backends.catalogue.prompts.get(name) if isinstance(name, str) else None
         if prompt is None:
@@ -192,12 +193,12 @@ class Router:
             prompt.server,
             "prompts/get",
             {**params, "name": prompt.identity},
-            progress=hearer.waiting,
-            on_progress=hearer.relay,
+            progress=sink.waiting,
+            on_progress=sink.relay,
         )
         return raw
 
-    async def _complete(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _complete(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         catalogue, reference = self._backends.catalogue, params.get("ref")
         reference = reference if isinstance(reference, dict) else {}
         member, found = ("name", catalogue.prompts) if "name" in reference else ("uri", catalogue.templates)
@@ -209,7 +210,7 @@ class Router:
         raw, _ = await self._gate.request(entry.server, "completion/complete", {**params, "ref": reference})
         return raw
 
-    async def _set_level(self, agent: Agent, params: Params, hearer: Hearer) -> bytes:
+    async def _set_level(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         level = params.get("level")
         if not isinstance(level, str):
             _refuse(codec.INVALID_PARAMS, "level must be a string")
@@ -231,7 +232,7 @@ class _Pages:
     """One list, encoded once: in one piece, or in several with cursors of ours."""
 
     def __init__(
-        self, source: object, generation: int, member: str, entries: list[Mapping[str, Any]], outward: Outward
+        self, source: object, generation: int, member: str, entries: list[Mapping[str, Any]], rewriter: PathRewriter
     ) -> None:
         self.source, self.generation = source, generation
         self._encoded: dict[str, bytes] = {}
@@ -239,7 +240,7 @@ class _Pages:
             page: dict[str, Any] = {member: entries[start : start + PAGE]}
             if start + PAGE < len(entries):
                 page["nextCursor"] = self._cursor(start + PAGE)
-            self._encoded[self._cursor(start)] = outward.raw(codec.encode(page))
+            self._encoded[self._cursor(start)] = rewriter.raw(codec.encode(page))
 
     def get(self, cursor: Any) -> bytes:
         page = self._encoded.get(self._cursor(0) if cursor is None else str(cursor))

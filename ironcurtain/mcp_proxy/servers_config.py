@@ -12,6 +12,7 @@ Read ``mcp-servers.json``: the field's usual shape, with our additions.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,8 +24,40 @@ import msgspec
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import keeps_secrets
 from ironcurtain.home.structured import check_version, convert, parse_json, wrong
-from ironcurtain.mcp_proxy.names import BACKEND_NAME
 from ironcurtain.secrets.redaction import Secret
+
+SEPARATOR = "__"
+
+NAME_LIMIT = 46
+"""
+Most characters of a public name: model APIs allow 64, of which agents take 18 for their own prefix
+(``mcp__ironcurtain__``).
+"""
+
+DIGEST_LENGTH = 8
+"""Hexadecimal characters that tell shortened names apart: 32 bits, among a few thousand names."""
+
+BACKEND_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]|_(?=[a-zA-Z0-9-])){0,31}\Z")
+"""What a backend may be called: no two underscores together and none at the end, so that the separator is found."""
+
+_ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}\Z")
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
+_LOOKS_SHORTENED = re.compile(rf"_[0-9a-f]{{{DIGEST_LENGTH}}}\Z")
+
+
+def public_name(backend: str, name: str) -> str:
+    """
+    :param backend: the backend's name.
+    :param name: what the backend calls its tool or prompt.
+    :returns: the name that agents see. Where the plain one is too long, has characters that agents do not take, or
+        could be read in two ways, it is cut and ends in a digest of both names.
+    """
+    plain = f"{backend}{SEPARATOR}{name}"
+    if _ALLOWED.match(plain) and BACKEND_NAME.match(backend) and not _LOOKS_SHORTENED.search(plain):
+        return plain
+    digest = hashlib.sha256(f"{backend}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
+    return f"{_ODD.sub('_', plain)[: NAME_LIMIT - DIGEST_LENGTH - 1]}_{digest}"
+
 
 FORMAT_VERSION = 1
 """The newest version of the file's format that we read; a file without one is of this version."""

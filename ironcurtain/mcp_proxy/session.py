@@ -32,7 +32,7 @@ INITIALIZE = "initialize"
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendLine:
     """Write this line to the agent."""
 
     line: bytes
@@ -75,7 +75,7 @@ class Answered:
     error: bytes | None
 
 
-Command = Send | Start | Cancel | Initialized | Answered
+Command = SendLine | Start | Cancel | Initialized | Answered
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -173,7 +173,7 @@ class AgentSession:
         if request.id in self._ids:
             return _refuse(request.id, codec.INVALID_REQUEST, "a request with this id is open already")
         if request.method == "ping":
-            return Send(codec.result(request.id, b"{}"))
+            return SendLine(codec.result(request.id, b"{}"))
         if request.method not in self.methods:
             return _refuse(request.id, codec.METHOD_NOT_FOUND, "unknown method")
         if problem := self._untimely(request.method):
@@ -246,5 +246,5 @@ def _progress_token(params: Mapping[str, Any]) -> codec.Id | None:
     return codec.as_id(meta.get("progressToken")) if isinstance(meta, dict) else None
 
 
-def _refuse(identifier: codec.Id | None, code: int, message: str) -> Send:
-    return Send(codec.error(identifier, code, message))
+def _refuse(identifier: codec.Id | None, code: int, message: str) -> SendLine:
+    return SendLine(codec.error(identifier, code, message))

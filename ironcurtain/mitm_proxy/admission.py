@@ -1,25 +1,59 @@
-"""Whether a request inside a tunnel may pass, with the record of it, before anything is sent."""
+"""Whether a request inside a tunnel may pass, recorded before anything is sent, and what is answered if not."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.http.head import Request, read_request
-from ironcurtain.mitm_proxy.answer import Answer
-from ironcurtain.mitm_proxy.exchange import Client, Exchange, Outgoing
-from ironcurtain.mitm_proxy.judgement import Forward, judge
-from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.answer import AnswerRelay
+from ironcurtain.mitm_proxy.exchange import Exchange, ExchangeClient, Outgoing
+from ironcurtain.mitm_proxy.judgement import ForwardedRequest, judge
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.mitm_proxy.shared import Destination, Shared
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.providers.provider import ModelProvider, RequestRefusal
+from ironcurtain.providers.usage import UsageReader
 
-UNRECORDED = Refusal(503, "audit-unavailable", "the audit log cannot be written: no request is made any more")
+UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be written: no request is made any more")
 """What is answered to every request once nothing can be recorded."""
 
 
 _WITHOUT_BODY = frozenset(("GET", "HEAD"))
 
 
-class Admission:
+REASON_LIMIT: Final = 500
+"""Most characters of a reason; paths and names in it come from the agent."""
+
+
+def response(refusal: RequestRefusal, provider: ModelProvider, *, close: bool = False) -> bytes:
+    """
+    What an agent gets whose request is not passed on: the reason, in the shape of the provider's own errors.
+
+    Agents show the message of such an error to the person, so it says who refused and why.
+
+    :param close: whether the connection ends after it.
+    :returns: the whole answer, head and body.
+    """
+    body = msgspec.json.encode(provider.error(refusal, f"IronCurtain: {refusal.reason[:REASON_LIMIT]}"))
+    connection = (["upgrade"] if refusal.status == HTTPStatus.UPGRADE_REQUIRED else []) + (["close"] if close else [])
+    head = [
+        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+    ]
+    if refusal.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        head.append("x-should-retry: false")  # heeded by the SDKs of Anthropic and OpenAI
+    if refusal.status == HTTPStatus.UPGRADE_REQUIRED:
+        head.append("upgrade: HTTP/1.1")  # a 426 has to name a protocol (RFC 9110 section 15.5.22)
+    if connection:
+        head.append(f"connection: {', '.join(connection)}")
+    return "\r\n".join([*head, "", ""]).encode("ascii") + body
+
+
+class RequestAdmission:
     """
     :param destination: the provider whose host the tunnel was asked for.
     :param name: the host that the client named in its TLS handshake.
@@ -29,7 +63,7 @@ class Admission:
         self._shared, self._destination, self._name = shared, destination, name
         self._scrubber = Scrubber(destination.key_forms)
 
-    def take(self, head: bytes) -> tuple[Request, Forward | Refusal]:
+    def take(self, head: bytes) -> tuple[Request, ForwardedRequest | RequestRefusal]:
         """
         Read a request's head, and decide on it. The hosts named on the three layers must be one.
 
@@ -39,12 +73,12 @@ class Admission:
         request, judged = self._judge(head)
         if self._name != rule.host or request.host not in (rule.host, f"{rule.host}:{rule.port}"):
             why = "the CONNECT request, the TLS handshake and the Host header name different hosts"
-            return request, Refusal(403, "host-mismatch", why)
+            return request, RequestRefusal(403, "host-mismatch", why)
         if why := self._shared.exhausted():
-            return request, Refusal(403, "budget-exhausted", why)
+            return request, RequestRefusal(403, "budget-exhausted", why)
         return request, judged
 
-    def denied(self, request: Request | None, refusal: Refusal) -> Refusal:
+    def denied(self, request: Request | None, refusal: RequestRefusal) -> RequestRefusal:
         """
         Record a refusal.
 
@@ -69,7 +103,9 @@ class Admission:
             return UNRECORDED
         return refusal
 
-    def start(self, client: Client, request: Request, forward: Forward, length: int | None) -> Exchange | Refusal:
+    def start(
+        self, client: ExchangeClient, request: Request, forward: ForwardedRequest, length: int | None
+    ) -> Exchange | RequestRefusal:
         """
         Record a request that may pass; from here on it is the exchange's.
 
@@ -89,10 +125,10 @@ class Admission:
         except AuditUnavailable:
             return UNRECORDED
         outgoing = Outgoing(request_id, forward.lines + _end(head.method, length), length is None)
-        answer = Answer(head.method, self._scrubber, UsageReader(rule.dialect), request.last)
-        return Exchange(client, outgoing, answer, self._destination.pool, self._shared.recorder, rule)
+        answer = AnswerRelay(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
+        return Exchange(client, outgoing, answer, self._destination, self._shared.recorder)
 
-    def _judge(self, head: bytes) -> tuple[Request, Forward | Refusal]:
+    def _judge(self, head: bytes) -> tuple[Request, ForwardedRequest | RequestRefusal]:
         request = read_request(head)
         return request, judge(request.head, self._destination.credentials)
 

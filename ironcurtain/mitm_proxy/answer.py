@@ -9,9 +9,9 @@ from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.fields import words
 from ironcurtain.http.framing import Counted
 from ironcurtain.http.head import HeadReader, Response, read_response
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.mitm_proxy.scrub import Scrubber
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.providers.usage import UsageReader
 
 _DROPPED = frozenset(
     (
@@ -40,7 +40,7 @@ _PLAIN: Final = frozenset(("identity",))
 _NONE: Final[list[str]] = []
 
 
-class Answer:
+class AnswerRelay:
     """
     :param method: of the request.
     :param scrubber: knows the real key, which the agent must not see, wherever the provider puts it.
@@ -66,17 +66,17 @@ class Answer:
         """Which model answered, as the provider names it; empty if it did not say."""
         return self._usage.model
 
-    def usage(self, request_size: int) -> tuple[Usage | None, bool]:
+    def usage(self, request_size: int) -> tuple[TokenUsage | None, bool]:
         """
         :param request_size: bytes of the request's body.
         :returns: the tokens used, ``None`` if nothing is known of them; and whether they are estimated, because the
             answer broke off, or is a stream that does not tell.
         """
-        told = self._usage.usage
+        counted = self._usage.usage
         if self.status != _OK or (self.done and not self._is_stream):
-            return told, False
+            return counted, False
         used = self._usage.estimate(request_size)
-        return used, used != told
+        return used, used != counted
 
     @property
     def reusable(self) -> bool:

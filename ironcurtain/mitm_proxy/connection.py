@@ -1,7 +1,9 @@
-"""An agent's connection before it is a tunnel: one CONNECT request, and what becomes of it."""
+"""An agent's connection before it is a tunnel: one CONNECT request (RFC 9110, section 9.3.6)."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
 from twisted.internet.interfaces import IAddress
@@ -9,16 +11,86 @@ from twisted.internet.protocol import Protocol, ServerFactory, connectionDone
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import AuditUnavailable, ProtocolViolation
-from ironcurtain.mitm_proxy.admission import UNRECORDED
-from ironcurtain.mitm_proxy.connect import ConnectReader, ConnectRequest, OtherMethod
-from ironcurtain.mitm_proxy.refusals import Refusal, response
+from ironcurtain.http.fields import read_fields
+from ironcurtain.mitm_proxy.admission import UNRECORDED, response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tunnel import Tunnel
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.registry import OTHER
+
+CONNECT_LIMIT = 8192
+"""Most bytes of a CONNECT request (clients send a few hundred)."""
+
+_REQUEST = re.compile(rb"([!-~]{1,32}) ([!-~]+) HTTP/1\.[01]")
+_AUTHORITY = re.compile(r"([A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9]+)?\]):([1-9][0-9]{0,4})")
+
+
+class OtherMethod(ProtocolViolation):
+    """A well-formed request that is no CONNECT: one for a plain-HTTP proxy, say. Answer it with 403."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """
+    Where a client wants to go.
+
+    :param host: in lower case; an IPv6 address stands in its brackets.
+    :param named: the value of its Host header in lower case, empty if it has none.
+    :param rest: bytes that came after the head: the beginning of TLS.
+    """
+
+    host: str
+    port: int
+    named: str
+    rest: bytes
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the Host header names the same host."""
+        return self.named in ("", self.host, f"{self.host}:{self.port}")
+
+
+@dataclass(slots=True)
+class ConnectReader:
+    """Collect bytes until one CONNECT head is whole."""
+
+    _buffer: bytearray = field(default_factory=bytearray)
+
+    def feed(self, data: bytes) -> ConnectRequest | None:
+        """
+        Take bytes as they come, in any slicing.
+
+        :returns: the request once its head is whole, ``None`` before.
+        :raises OtherMethod: a request for something else than a tunnel.
+        :raises ProtocolViolation: anything that is no such request, or is too long.
+        """
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end > CONNECT_LIMIT or (end < 0 and len(self._buffer) > CONNECT_LIMIT):
+            raise ProtocolViolation("connect", f"a head of more than {CONNECT_LIMIT} bytes")
+        return _parse(bytes(self._buffer[:end]), bytes(self._buffer[end + 4 :])) if end >= 0 else None
+
+
+def _parse(head: bytes, rest: bytes) -> ConnectRequest:
+    line, _, lines = head.partition(b"\r\n")
+    if (request := _REQUEST.fullmatch(line)) is None:
+        raise ProtocolViolation("connect", "the first line is no HTTP request")
+    headers = read_fields(lines)
+    if request[1] != b"CONNECT":
+        raise OtherMethod("connect", "only CONNECT is served")
+    authority = _AUTHORITY.fullmatch(request[2].decode("ascii"))
+    if authority is None or int(authority[2]) > 65535:
+        raise ProtocolViolation("connect", "the target is no host and port")
+    names = [value for name, value in headers if name == "host"]
+    if len(names) > 1 or any(name in ("content-length", "transfer-encoding") for name, _ in headers):
+        raise ProtocolViolation("connect", "more than one Host, or a body")
+    return ConnectRequest(authority[1].lower(), int(authority[2]), names[0].lower() if names else "", rest)
+
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
-class AgentConnection(Protocol):
+class ConnectProtocol(Protocol):
     """:param shared: what all connections of the session share."""
 
     transport: Any
@@ -34,7 +106,9 @@ class AgentConnection(Protocol):
         connections, limits = self._shared.connections, self._shared.limits
         connections.add(self)
         if len(connections) > limits.connections:
-            self._refuse(Refusal(503, "too-many-connections", f"at most {limits.connections} connections at a time"))
+            self._refuse(
+                RequestRefusal(503, "too-many-connections", f"at most {limits.connections} connections at a time")
+            )
 
     def dataReceived(self, data: bytes) -> None:
         if self._tls is not None:
@@ -45,9 +119,9 @@ class AgentConnection(Protocol):
         try:
             asked = self._reader.feed(data)
         except OtherMethod as e:
-            self._deny("", Refusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
+            self._deny("", RequestRefusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
         except ProtocolViolation as e:
-            self._deny("", Refusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
+            self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
         else:
             if asked is not None:
                 self._decide(asked)
@@ -59,27 +133,34 @@ class AgentConnection(Protocol):
             self._shared.connections.remove(self)
 
     def check(self, now: float) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         if now < self._until:
             return
         if self._refused:
             self.abort()
         else:
-            self._deny("", Refusal(408, "too-slow", "the CONNECT request did not come in time"))
+            self._deny("", RequestRefusal(408, "too-slow", "the CONNECT request did not come in time"))
 
     def abort(self) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         self.transport.abortConnection()
 
     def _decide(self, asked: ConnectRequest) -> None:
         where = f"{asked.host}:{asked.port}"
         destination = self._shared.destinations.get((asked.host, asked.port))
         if not asked.consistent:
-            refusal = Refusal(403, "host-mismatch", "the CONNECT request and its Host header name different hosts")
+            refusal = RequestRefusal(
+                403, "host-mismatch", "the CONNECT request and its Host header name different hosts"
+            )
             self._deny(where, refusal, hostHeader=asked.named)
         elif destination is None:
-            allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations) or "none"
-            self._deny(where, Refusal(403, "host-not-allowed", f"{where} may not be reached; allowed here: {allowed}"))
+            allowed = ", ".join(f"{host}:{port}" for host, port in self._shared.destinations)
+            self._deny(
+                where,
+                RequestRefusal(
+                    403, "host-not-allowed", f"only {allowed} may be reached" if allowed else "nothing may be reached"
+                ),
+            )
         else:
             self._open(destination, asked.rest)
 
@@ -94,7 +175,7 @@ class AgentConnection(Protocol):
         if rest:
             tls.dataReceived(rest)
 
-    def _deny(self, where: str, refusal: Refusal, **more: str) -> None:
+    def _deny(self, where: str, refusal: RequestRefusal, **more: str) -> None:
         host, _, _ = where.rpartition(":")
         try:
             self._shared.recorder.request(
@@ -111,10 +192,10 @@ class AgentConnection(Protocol):
             refusal = UNRECORDED
         self._refuse(refusal)
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RequestRefusal) -> None:
         self._refused = True
         self._until = self._shared.recorder.now() + self._shared.limits.linger_seconds
-        self.transport.write(response(refusal, "other", close=True))
+        self.transport.write(response(refusal, OTHER, close=True))
         self.transport.loseConnection()
 
 
@@ -127,4 +208,4 @@ class ConnectionFactory(ServerFactory):
         self._shared = shared
 
     def buildProtocol(self, addr: IAddress | None) -> Protocol:
-        return AgentConnection(self._shared)
+        return ConnectProtocol(self._shared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from typing import Any
 
@@ -20,14 +21,63 @@ from twisted.internet.protocol import Protocol
 from zope.interface import implementer
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.llm.failures import network_error
 from ironcurtain.llm.model import ModelError
-from ironcurtain.llm.network_errors import network_error
-from ironcurtain.mitm_proxy.addresses import is_public
-from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.providers import ProviderRule
+from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.tls import Side
-from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner
+from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.services.stream import adopt
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "168.63.129.16/32",  # Azure's own services, on an address that looks public
+            "192.88.99.0/24",  # 6to4 relays (RFC 7526)
+            "64:ff9b:1::/48",  # local NAT64 (RFC 8215)
+            "fec0::/10",  # site-local (RFC 3879)
+        ),
+    )
+)
+"""What :mod:`ipaddress` takes for public and is not."""
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+"""The prefix under which a network without IPv4 reaches IPv4 addresses (RFC 6052): those decide."""
+
+
+def is_public(text: str) -> bool:
+    """
+    :param text: an IPv4 or IPv6 address, without a zone.
+    :returns: whether it is one of the public internet. Loopback, private, link-local (where clouds keep credentials),
+        multicast and reserved ones are not, nor an IPv6 address with such an IPv4 address inside.
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if address in _NAT64:
+        return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return all(map(_is_public, (address, *_inside(address))))
+
+
+def _is_public(address: Address) -> bool:
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not address.is_reserved
+        and not any(address in network for network in _NOT_PUBLIC)
+    )
+
+
+def _inside(address: Address) -> list[ipaddress.IPv4Address]:
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    found = (address.ipv4_mapped, address.sixtofour, *(address.teredo or ()))
+    return [inner for inner in found if inner is not None]
+
 
 ATTEMPTS = 3
 """How many of a provider's addresses are tried for one connection."""
@@ -53,12 +103,12 @@ class Dialer:
         resolver: IHostnameResolver,
         rule: ProviderRule,
         side: Side,
-        limits: Limits,
+        limits: MitmLimits,
     ) -> None:
         self._reactor, self._resolver, self._rule = reactor, resolver, rule
         self._side, self._limits = side, limits
 
-    async def dial(self, keeper: Keeper) -> Upstream:
+    async def dial(self, keeper: UpstreamOwner) -> Upstream:
         """
         :returns: a verified connection.
         :raises AddressRefused: the provider has no address that may be dialled.
@@ -87,7 +137,7 @@ class Dialer:
         self._resolver.resolveHostName(addresses, host)
         return addresses.found.addTimeout(self._limits.connect_seconds, self._reactor)
 
-    async def _connect(self, address: str, keeper: Keeper) -> Upstream:
+    async def _connect(self, address: str, keeper: UpstreamOwner) -> Upstream:
         endpoint = (TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint)(
             self._reactor, address, self._rule.upstream_port, self._limits.connect_seconds
         )

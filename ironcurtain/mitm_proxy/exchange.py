@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import typing
+from enum import Enum, auto
+from http import HTTPStatus
 from typing import NamedTuple
 
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.dialling import explain
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.providers import ProviderRule
-from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
-from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder
+from ironcurtain.mitm_proxy.shared import Destination
 from ironcurtain.mitm_proxy.upstream import Upstream
+from ironcurtain.providers.provider import RequestRefusal
 
 
-class Client(typing.Protocol):
+class ExchangeClient(typing.Protocol):
     """The agent's side, as an exchange sees it."""
 
     choked: bool
@@ -27,13 +28,13 @@ class Client(typing.Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes of the answer."""
 
-    def hold(self, held: bool) -> None:
+    def pause(self, paused: bool) -> None:
         """Stop reading the body of the request, or go on."""
 
     def over(self) -> None:
         """The whole answer has been written."""
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RequestRefusal) -> None:
         """There is no answer, and none has begun."""
 
     def broken(self) -> None:
@@ -56,17 +57,33 @@ class Outgoing(NamedTuple):
         return f"Outgoing({self.request_id!r}, ..., {self.chunked})"
 
 
+class _State(Enum):
+    """What has become of the connection to the provider."""
+
+    NEW = auto()
+    WAITING = auto()
+    """A connection was asked for."""
+    CONNECTED = auto()
+    OVER = auto()
+    """The answer is whole, or will never be."""
+
+
 class Exchange:
     """Get a connection, send the request, pass the answer on."""
 
     def __init__(
-        self, client: Client, outgoing: Outgoing, answer: Answer, pool: Pool, recorder: Recorder, rule: ProviderRule
+        self,
+        client: ExchangeClient,
+        outgoing: Outgoing,
+        answer: AnswerRelay,
+        destination: Destination,
+        recorder: Recorder,
     ) -> None:
-        self._client, self._outgoing, self._answer, self._pool = client, outgoing, answer, pool
-        self._recorder, self._rule = recorder, rule
+        self._client, self._outgoing, self._answer, self._recorder = client, outgoing, answer, recorder
+        self._rule, self._pool, self._troubles = destination.credentials.rule, destination.pool, destination.troubles
         self._upstream: Upstream | None = None
         self._unsent: list[bytes] = [outgoing.head]
-        self._asked = self._sent_all = self._over = False
+        self._state, self._sent_all = _State.NEW, False
         self._began, self._size = recorder.now(), 0
         self.active = True
         """Set whenever something comes from the provider or goes to it; whoever watches for silence clears it."""
@@ -91,27 +108,27 @@ class Exchange:
         self._sent_all = last
         if self._upstream is not None:
             self._flush(self._upstream)
-        elif not self._asked:
-            self._asked = True
+        elif self._state is _State.NEW:
+            self._state = _State.WAITING
             if not last:
-                self._client.hold(True)
+                self._client.pause(True)
             self._pool.take(self)
 
     def connected(self, upstream: Upstream) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.pool.Waiter`."""
-        self._upstream, upstream.user = upstream, self
+        """See :class:`~ironcurtain.mitm_proxy.upstream.Waiter`."""
+        self._state, self._upstream, upstream.user = _State.CONNECTED, upstream, self
         if self._client.choked:
             upstream.pause(True)
         self._flush(upstream)
         if not self._sent_all:
-            self._client.hold(False)
+            self._client.pause(False)
 
     def unreachable(self, reason: Failure) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.pool.Waiter`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.Waiter`."""
         self._failed(502, "provider-unreachable", explain(reason.value, self._rule.upstream_host))
 
     def upstream_data(self, data: bytes) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
         self.active = True
         try:
             out = self._answer.feed(data)
@@ -125,12 +142,12 @@ class Exchange:
             self._finish()
 
     def upstream_full(self, full: bool) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
         self.active = True
-        self._client.hold(full)
+        self._client.pause(full)
 
     def upstream_lost(self, reason: Failure) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.upstream.User`."""
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamUser`."""
         self._upstream = None
         rest = self._answer.ended(reason.check(ConnectionDone) is not None)
         if rest is None:
@@ -148,13 +165,13 @@ class Exchange:
         """The provider has taken too long."""
         self._failed(504, "provider-silent", f"{self._rule.upstream_host} did not answer in time")
 
-    def fail(self, refusal: Refusal) -> None:
+    def fail(self, refusal: RequestRefusal) -> None:
         """The rest of the request cannot be had."""
         self._failed(refusal.status, refusal.code, refusal.reason)
 
     def cancel(self) -> None:
         """The agent has gone. The provider hears of it by its connection being closed, and stops working."""
-        if not self._over:
+        if self._state is not _State.OVER:
             self._end("the agent closed its connection")
 
     def _flush(self, upstream: Upstream) -> None:
@@ -166,20 +183,23 @@ class Exchange:
         self._client.over()
 
     def _failed(self, status: int, code: str, why: str) -> None:
-        if self._over:
+        if self._state is _State.OVER:
             return
         begun = self._answer.status != 0
-        self._end(why)
+        self._end(why, why if status >= HTTPStatus.BAD_GATEWAY else "")
         if begun:
             self._client.broken()
         else:
-            self._client.refuse(Refusal(status, code, why))
+            self._client.refuse(RequestRefusal(status, code, why))
 
-    def _end(self, error: str) -> None:
-        self._over = True
+    def _end(self, error: str, fault: str = "") -> None:
+        """:param fault: the error, if it is the provider's."""
+        self._state = _State.OVER
         answer, upstream, self._upstream = self._answer, self._upstream, None
         self._pool.forget(self)
         self._record(error)
+        if text := self._troubles.after(answer.status, fault):
+            self._recorder.trouble(self._rule.name, text)
         if upstream is None:
             return
         upstream.user = None
@@ -194,7 +214,7 @@ class Exchange:
         answer, duration = self._answer, self._recorder.now() - self._began
         usage, estimated = answer.usage(self._size)
         self._recorder.response(
-            ModelResponse(
+            ProxiedResponse(
                 self._outgoing.request_id,
                 self._rule.name,
                 answer.status,

@@ -19,32 +19,26 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from ironcurtain.http.head import RequestHead
-from ironcurtain.mitm_proxy import bodies
-from ironcurtain.mitm_proxy.endpoints import BadPath, Endpoint, canonical, find
-from ironcurtain.mitm_proxy.headers import Role, names_credential, role
-from ironcurtain.mitm_proxy.providers import ProviderRule
-from ironcurtain.mitm_proxy.refusals import Dialect, Refusal
+from ironcurtain.providers import bodies
+from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find
+from ironcurtain.providers.headers import HeaderRole, names_credential, role
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.registry import is_inspected
+from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Secret
-
-_QUERIES: Final[Mapping[Dialect, Mapping[str, re.Pattern[str]]]] = {
-    "anthropic": {"beta": re.compile("true|false")},
-    "openai": {"api-version": re.compile(r"[0-9A-Za-z-]{1,32}")},
-    "google": {"alt": re.compile("sse|json")},
-}
-"""Those that clients send, with their values; each may stand once."""
 
 _METHOD_NAME: Final = re.compile(r"[^a-z]*(?:x-)?(?:http)?[^a-z]*method(?:[^a-z]*override)?")
 """Names of query parameters that some servers take the method from."""
 
 
-def unwanted(query: str, dialect: Dialect) -> str | None:
+def unwanted(query: str, known: Mapping[str, re.Pattern[str]] | None) -> str | None:
     """
     :param query: as it was sent, without the question mark.
+    :param known: the parameters of the provider, as in :class:`~ironcurtain.providers.provider.ModelProvider`.
     :returns: the name of a parameter that is not allowed, or ``None``.
     """
     if not query:
         return None
-    known = _QUERIES.get(dialect)
     seen: set[str] = set()
     for parameter in query.split("&"):
         name, _, value = parameter.partition("=")
@@ -67,7 +61,7 @@ HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
 """Left out of the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
-_KEEP: Final = Role.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
+_KEEP: Final = HeaderRole.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
 
 _SHOWN = 100
 """Most characters of an agent's path in a reason."""
@@ -88,7 +82,7 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class Forward:
+class ForwardedRequest:
     """
     What to send to the provider.
 
@@ -118,10 +112,10 @@ class Forward:
 
 class _Refused(Exception):
     def __init__(self, status: int, code: str, reason: str) -> None:
-        self.refusal = Refusal(status, code, reason)
+        self.refusal = RequestRefusal(status, code, reason)
 
 
-def judge(head: RequestHead, credentials: Credentials) -> Forward | Refusal:
+def judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest | RequestRefusal:
     """
     Decide on one request; every request of a connection is judged anew.
 
@@ -133,7 +127,7 @@ def judge(head: RequestHead, credentials: Credentials) -> Forward | Refusal:
         return refused.refusal
 
 
-def _judge(head: RequestHead, credentials: Credentials) -> Forward:
+def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
     rule = credentials.rule
     path = _path(head)
     found = _sort(head.headers, rule.key_header)
@@ -142,14 +136,16 @@ def _judge(head: RequestHead, credentials: Credentials) -> Forward:
     if endpoint is None:
         request = f"{head.method} {path[:_SHOWN]}"
         raise _Refused(403, "endpoint-not-allowed", f"{request} is not among the requests allowed to {rule.name}")
-    if (name := unwanted(head.query, rule.dialect)) is not None:
+    if (name := unwanted(head.query, rule.provider.query)) is not None:
         raise _Refused(403, "query-not-allowed", f"the query parameter {name[:_SHOWN]!r} is not allowed")
     _check_key(found, credentials)
-    inspected = bodies.is_inspected(rule.dialect, path, found.content_types[0] if found.content_types else "")
+    inspected = is_inspected(rule.provider, path, found.content_types[0] if found.content_types else "")
     if inspected:
         _check_content(found)
     query = f"?{head.query}" if head.query else ""
-    return Forward(endpoint, f"{rule.upstream_path}{path}{query}", _outgoing(found, rule, credentials.real), inspected)
+    return ForwardedRequest(
+        endpoint, f"{rule.upstream_path}{path}{query}", _outgoing(found, rule, credentials.real), inspected
+    )
 
 
 def _path(head: RequestHead) -> str:
@@ -180,21 +176,21 @@ def _sort(headers: tuple[tuple[str, str], ...], key_header: str) -> _Found:
             found.keys.append(value)
         elif (what := role(name)) is _KEEP:
             found.kept.append(header)
-        elif what is Role.CONTENT_TYPE:
+        elif what is HeaderRole.CONTENT_TYPE:
             found.content_types.append(value)
             found.kept.append(header)
-        elif what is Role.CONTENT_ENCODING:
+        elif what is HeaderRole.CONTENT_ENCODING:
             found.codings.append(value)
             found.kept.append(header)
-        elif what is Role.HOST:
+        elif what is HeaderRole.HOST:
             found.hosts.append(value)
-        elif what is Role.CREDENTIAL:
+        elif what is HeaderRole.CREDENTIAL:
             found.other_credential = name
-        elif what is Role.OVERRIDE:
+        elif what is HeaderRole.OVERRIDE:
             raise _Refused(400, "method-override", f"the header {name} makes a request mean another one: leave it out")
-        elif what is Role.CONNECTION:
+        elif what is HeaderRole.CONNECTION:
             connection += (word.strip().lower() for word in value.split(","))
-        elif what is Role.UPGRADE:
+        elif what is HeaderRole.UPGRADE:
             raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
     if "upgrade" in connection:
         raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")

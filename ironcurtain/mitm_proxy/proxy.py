@@ -19,16 +19,14 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.connection import ConnectionFactory
 from ironcurtain.mitm_proxy.dialling import Dialer, DiallingReactor
-from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
-from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.providers import ProviderRule
-from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder
+from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
+from ironcurtain.mitm_proxy.recording import ModelTraffic, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tls import ClientSide, PlainSide, ServerSide
-from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
+from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.unix_socket import UnixListener, listen
 
@@ -51,12 +49,12 @@ SWEEP_SECONDS = 0.5
 """How often time limits are looked at, and whether the socket is still there."""
 
 
-class ProxyReactor(DiallingReactor, IReactorUNIX):
+class MitmReactor(DiallingReactor, IReactorUNIX):
     """The parts of a reactor that the proxy needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class MitmSurroundings:
     """
     What of the process and the machine a proxy uses.
 
@@ -65,7 +63,7 @@ class Surroundings:
     :param new_id: gives ids, unique in the session's audit log; one is asked for.
     """
 
-    reactor: ProxyReactor
+    reactor: MitmReactor
     resolver: IHostnameResolver
     random_bytes: Callable[[int], bytes]
     new_id: Callable[[], str]
@@ -95,15 +93,15 @@ class MitmProxy:
         authority: Authority,
         audit: AuditLog,
         redactor: Redactor,
-        surroundings: Surroundings,
+        surroundings: MitmSurroundings,
         events: Callable[[ModelTraffic], None],
         down: Callable[[str], None],
         exhausted: Callable[[], str] = lambda: "",
-        limits: Limits | None = None,
+        limits: MitmLimits | None = None,
     ) -> None:
         self._session_id, self._rules, self._real_key = session_id, rules, real_key
         self._authority, self._redactor, self._around, self._down = authority, redactor, surroundings, down
-        self._limits, self._exhausted = limits or Limits(), exhausted
+        self._limits, self._exhausted = limits or MitmLimits(), exhausted
         self._recorder = Recorder(audit, events, surroundings.new_id, surroundings.reactor)
         self.fake_keys: Mapping[str, Secret] = {
             rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules
@@ -124,8 +122,8 @@ class MitmProxy:
         :raises ConfigurationError: there is no key for a provider, or its ``ca_file`` cannot be used.
         """
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self._rules}
-        kept = Kept(self._limits.kept_bytes)
-        self._shared = Shared(destinations, self._limits, self._recorder, kept, self._exhausted)
+        buffered = BufferedBytes(self._limits.buffered_bytes)
+        self._shared = Shared(destinations, self._limits, self._recorder, buffered, self._exhausted)
         self._sweeping.start(SWEEP_SECONDS, now=False).addErrback(self._broken)
 
     async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
@@ -159,10 +157,11 @@ class MitmProxy:
         reactor, resolver = self._around.reactor, self._around.resolver
         side = ClientSide(rule.upstream_host, rule.ca_file) if rule.tls else PlainSide()
         dialer = Dialer(reactor, resolver, rule, side, self._limits)
-        pool = Pool(partial(_dial, dialer), reactor, self._limits)
+        pool = UpstreamPool(partial(_dial, dialer), reactor, self._limits)
         credentials = Credentials(rule, self.fake_keys[rule.name], real)
         serving = ServerSide(partial(self._authority.leaf, rule.host))
-        return Destination(credentials, serving, pool, KeyForms(real))
+        troubles = Troubles(rule.upstream_host, real.origin or "settings")
+        return Destination(credentials, serving, pool, KeyForms(real), troubles)
 
     def _sweep(self) -> None:
         shared = self._shared
@@ -186,5 +185,5 @@ class MitmProxy:
         self._report("it failed")
 
 
-def _dial(dialer: Dialer, keeper: Keeper) -> Deferred[Upstream]:
+def _dial(dialer: Dialer, keeper: UpstreamOwner) -> Deferred[Upstream]:
     return Deferred.fromCoroutine(dialer.dial(keeper))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from twisted.internet.interfaces import IReactorTime
@@ -11,12 +12,12 @@ from twisted.logger import Logger
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 
 # These two are made for each request, and a frozen dataclass takes six times as long to make as a named tuple.
 
 
-class ModelRequest(NamedTuple):
+class ProxiedRequest(NamedTuple):
     """
     A request was judged and recorded.
 
@@ -37,7 +38,7 @@ class ModelRequest(NamedTuple):
     reason: str
 
 
-class ModelResponse(NamedTuple):
+class ProxiedResponse(NamedTuple):
     """
     A request that was allowed is over.
 
@@ -55,19 +56,74 @@ class ModelResponse(NamedTuple):
     status: int
     duration: float
     size: int
-    usage: Usage | None
+    usage: TokenUsage | None
     estimated: bool
     model: str
     error: str
 
 
+class ProviderTrouble(NamedTuple):
+    """
+    A provider refuses the key or the requests, or fails; agents try again for minutes without a word.
+
+    :param provider: its name in the settings.
+    :param text: what is wrong and what to do, for people.
+    """
+
+    provider: str
+    text: str
+
+
+class Troubles:
+    """
+    Puts into words how one provider fails: each status once, until it answers a request.
+
+    :param host: of the provider.
+    :param key: where its key came from, in words for people.
+    """
+
+    def __init__(self, host: str, key: str) -> None:
+        self._host, self._key = host, key
+        self._told: set[int] = set()
+
+    def after(self, status: int, fault: str) -> str:
+        """
+        A request is over.
+
+        :param status: of the answer, zero if none came.
+        :param fault: why the provider gave no whole answer; empty if it did, or if the agent was the reason.
+        :returns: what to tell the person; empty if that is nothing, or nothing new.
+        """
+        text = fault or self._words(status)
+        if not text:
+            if HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST:
+                self._told.clear()
+            return ""
+        kind = 0 if fault else status
+        if kind in self._told:
+            return ""
+        self._told.add(kind)
+        return text
+
+    def _words(self, status: int) -> str:
+        if status == HTTPStatus.UNAUTHORIZED:
+            return f"{self._host} refuses the API key (401): put a valid one into the {self._key}, and start again"
+        if status == HTTPStatus.FORBIDDEN:
+            return f"{self._host} refuses a request (403): the API key from the {self._key} may not do this"
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            return f"{self._host} takes no more requests now (429): a limit of the account is reached"
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return f"{self._host} fails (HTTP {status}): it is overloaded or out of order; the agent may try again"
+        return ""
+
+
 USAGE_MEMBERS = ("input", "output", "cacheRead", "cacheWrite")
 """
 The members of ``usage`` in a record of kind ``model-response``, in the order of the fields of
-:class:`~ironcurtain.llm.model.Usage`. The redactor looks closely, and slowly, at whatever has the word token in it.
+:class:`~ironcurtain.llm.model.TokenUsage`. The redactor looks closely, and slowly, at names with the word token.
 """
 
-ModelTraffic = ModelRequest | ModelResponse
+ModelTraffic = ProxiedRequest | ProxiedResponse | ProviderTrouble
 
 
 class Recorder:
@@ -107,7 +163,9 @@ class Recorder:
         :returns: its id.
         :raises AuditUnavailable: it could not be recorded: then it must not happen.
         """
-        request = ModelRequest(f"{self._id}-{next(self._count)}", provider, host, method, path, decision, rule, reason)
+        request = ProxiedRequest(
+            f"{self._id}-{next(self._count)}", provider, host, method, path, decision, rule, reason
+        )
         self._audit.append(
             "model-request",
             requestId=request.request_id,
@@ -123,7 +181,7 @@ class Recorder:
         self._events(request)
         return request.request_id
 
-    def response(self, response: ModelResponse) -> None:
+    def response(self, response: ProxiedResponse) -> None:
         """Record what came of a request. If that fails, the audit log says so, and no further request is made."""
         try:
             self._audit.append("model-response", **_fields(response))
@@ -131,12 +189,16 @@ class Recorder:
             self.log.error("{error}", error=e)
         self._events(response)
 
+    def trouble(self, provider: str, text: str) -> None:
+        """Tell of a provider that fails; ``model-response`` has the record of it."""
+        self._events(ProviderTrouble(provider, text))
+
     def now(self) -> float:
         """:returns: seconds of the clock."""
         return self._clock.seconds()
 
 
-def _fields(response: ModelResponse) -> dict[str, Any]:
+def _fields(response: ProxiedResponse) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "requestId": response.request_id,
         "status": response.status,

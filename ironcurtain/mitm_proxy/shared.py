@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 
 from twisted.internet.defer import Deferred, succeed
 
-from ironcurtain.mitm_proxy.held import Kept
 from ironcurtain.mitm_proxy.judgement import Credentials
-from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.recording import Recorder
+from ironcurtain.mitm_proxy.limits import BufferedBytes, MitmLimits
+from ironcurtain.mitm_proxy.recording import Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms
 from ironcurtain.mitm_proxy.tls import ServerSide
+from ironcurtain.mitm_proxy.upstream import UpstreamPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +24,17 @@ class Destination:
     :param side: our side of TLS, with the certificate for the provider's host.
     :param pool: the session's connections to it.
     :param key_forms: of the real key, which is kept out of answers.
+    :param troubles: says how it fails.
     """
 
     credentials: Credentials
     side: ServerSide
-    pool: Pool
+    pool: UpstreamPool
     key_forms: KeyForms
+    troubles: Troubles
 
 
-class Connection(typing.Protocol):
+class ProxyConnection(typing.Protocol):
     """One of the agent's connections."""
 
     def check(self, now: float) -> None:
@@ -43,26 +44,26 @@ class Connection(typing.Protocol):
         """Close at once."""
 
 
-class Connections:
+class ProxyConnections:
     """The agent's connections that are open."""
 
     def __init__(self) -> None:
-        self._open: set[Connection] = set()
+        self._open: set[ProxyConnection] = set()
         self._empty: Deferred[None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: ProxyConnection) -> None:
         """It has begun."""
         self._open.add(connection)
 
-    def replace(self, old: Connection, new: Connection) -> None:
+    def replace(self, old: ProxyConnection, new: ProxyConnection) -> None:
         """The same connection is in other hands."""
         self._open.discard(old)
         self._open.add(new)
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: ProxyConnection) -> None:
         """It has ended."""
         self._open.discard(connection)
         if not self._open and self._empty is not None:
@@ -89,13 +90,13 @@ class Connections:
 class Shared:
     """
     :param destinations: by host in lower case, and port.
-    :param kept: counts the bodies that are held back, of all connections together.
+    :param buffered: counts the bodies that are buffered, of all connections together.
     :param exhausted: says why no further request may be made; empty if one may.
     """
 
     destinations: Mapping[tuple[str, int], Destination]
-    limits: Limits
+    limits: MitmLimits
     recorder: Recorder
-    kept: Kept
+    buffered: BufferedBytes
     exhausted: Callable[[], str]
-    connections: Connections = field(default_factory=Connections)
+    connections: ProxyConnections = field(default_factory=ProxyConnections)

@@ -19,14 +19,14 @@ from zope.interface import implementer
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.framing import Counted, Framing
 from ironcurtain.http.head import HeadReader, Request
-from ironcurtain.mitm_proxy import bodies
-from ironcurtain.mitm_proxy.admission import Admission
+from ironcurtain.mitm_proxy.admission import RequestAdmission, response
 from ironcurtain.mitm_proxy.exchange import Exchange
-from ironcurtain.mitm_proxy.flow import FlowSignal
-from ironcurtain.mitm_proxy.held import HeldBody
-from ironcurtain.mitm_proxy.judgement import Forward
-from ironcurtain.mitm_proxy.refusals import Refusal, response
+from ironcurtain.mitm_proxy.judgement import ForwardedRequest
+from ironcurtain.mitm_proxy.limits import BufferedBody
 from ironcurtain.mitm_proxy.shared import Destination, Shared
+from ironcurtain.mitm_proxy.upstream import FlowSignal
+from ironcurtain.providers import bodies
+from ironcurtain.providers.provider import RequestRefusal
 
 DRAIN_LIMIT = 1024 * 1024
 """
@@ -65,18 +65,19 @@ class Tunnel(Protocol):
 
     def __init__(self, shared: Shared, destination: Destination) -> None:
         self._shared, self._destination, self._limits = shared, destination, shared.limits
-        self._admission: Admission
+        self._admission: RequestAdmission
         self._state, self._busy, self._paused = _HANDSHAKE, False, False
         self._reader, self._ahead = HeadReader(), b""
         self._request: Request | None = None
         self._framing: Framing = Counted(0)
-        self._held: HeldBody | None = None
+        self._body: BufferedBody | None = None
+        self._forward: ForwardedRequest | None = None
         self._exchange: Exchange | None = None
         self._within(self._limits.head_seconds)
         self.choked = False
 
     def handshakeCompleted(self) -> None:
-        self._admission = Admission(self._shared, self._destination, self._server_name())
+        self._admission = RequestAdmission(self._shared, self._destination, self._server_name())
         self.transport.registerProducer(FlowSignal(self._choke), True)
         self._wait_for_head()
 
@@ -98,7 +99,7 @@ class Tunnel(Protocol):
         self._shared.connections.remove(self)
 
     def check(self, now: float) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         exchange = self._exchange
         if exchange is not None and exchange.active:
             exchange.active = False
@@ -107,7 +108,7 @@ class Tunnel(Protocol):
             self._too_late()
 
     def abort(self) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.shared.Connection`."""
+        """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         if self.transport.connected:
             self.transport.transport.abortConnection()  # without a goodbye: half a message must not seem to be whole
 
@@ -118,20 +119,20 @@ class Tunnel(Protocol):
     # What the exchange calls.
 
     def write(self, data: bytes) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`."""
         self.transport.write(data)
 
-    def hold(self, held: bool) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
-        if held != self._paused:
-            self._paused = held
-            if held:
+    def pause(self, paused: bool) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`."""
+        if paused != self._paused:
+            self._paused = paused
+            if paused:
                 self.transport.pauseProducing()
             else:
                 self.transport.resumeProducing()
 
     def over(self) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`."""
         self._exchange = None
         if self._request is None or self._request.last or not self._framing.done:
             self._close()
@@ -139,14 +140,14 @@ class Tunnel(Protocol):
             self._wait_for_head()
             self._go_on()
 
-    def refuse(self, refusal: Refusal) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`."""
+    def refuse(self, refusal: RequestRefusal) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`."""
         self._exchange = None
         self._answer(refusal)
         self._go_on()
 
     def broken(self) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.exchange.Client`. Its framing shows that the answer is not whole."""
+        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`. The framing shows that the answer is cut."""
         self._exchange = None
         self._close()
 
@@ -161,11 +162,11 @@ class Tunnel(Protocol):
                 data, self._ahead = self._ahead, b""
                 self._ahead = self._take(data)
         except ProtocolViolation as e:
-            self._unfinished(Refusal(400, "malformed", f"the request cannot be understood: {e.detail}"))
+            self._unfinished(RequestRefusal(400, "malformed", f"the request cannot be understood: {e.detail}"))
         finally:
             self._busy = False
         if len(self._ahead) > AHEAD_LIMIT:
-            self.hold(True)
+            self.pause(True)
 
     def _take(self, data: bytes) -> bytes:
         """:returns: what belongs to the next request."""
@@ -189,19 +190,19 @@ class Tunnel(Protocol):
         request = self._request
         self._framing = request.framing()
         self._within(self._limits.body_seconds)
-        if isinstance(judged, Refusal):
+        if isinstance(judged, RequestRefusal):
             self._deny(judged)
         else:
             self._begin(request, judged)
         return rest
 
-    def _begin(self, request: Request, forward: Forward) -> None:
+    def _begin(self, request: Request, forward: ForwardedRequest) -> None:
         self._state = _BODY
         if forward.inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
             self._deny(bodies.too_large())
             return
         if forward.inspected:
-            self._held = HeldBody(forward, self._shared.kept)
+            self._body, self._forward = BufferedBody(self._shared.buffered), forward
         elif not self._start(forward, request.length):
             return
         if request.expects:
@@ -213,29 +214,32 @@ class Tunnel(Protocol):
         done = self._framing.done
         if done:
             self._state = _ANSWER
-        if self._held is not None:
-            refusal = self._held.add(payload)
+        if self._body is not None:
+            refusal = self._body.add(payload)
             if refusal is not None:
                 self._deny(refusal)
             elif done:
-                self._inspect(self._held)
+                self._inspect(self._body)
         elif self._exchange is not None:
             self._exchange.active = True
             self._exchange.send(payload, done)
 
-    def _inspect(self, held: HeldBody) -> None:
-        forward, body = held.forward, held.whole()
-        refusal = bodies.refusal(self._destination.credentials.rule.dialect, body)
+    def _inspect(self, buffered: BufferedBody) -> None:
+        forward, body = self._forward, buffered.whole()
+        assert forward is not None
+        rules = self._destination.credentials.rule.provider.bodies
+        assert rules is not None, "only a body whose shape is known is inspected"
+        refusal = bodies.refusal(rules, body)
         if refusal is not None:
             self._deny(refusal)
         elif self._start(forward, len(body)) and self._exchange is not None:
             self._drop_body()
             self._exchange.send(body, True)
 
-    def _start(self, forward: Forward, length: int | None) -> bool:
+    def _start(self, forward: ForwardedRequest, length: int | None) -> bool:
         assert self._request is not None
         started = self._admission.start(self, self._request, forward, length)
-        if isinstance(started, Refusal):
+        if isinstance(started, RequestRefusal):
             self._answer(started)
             return False
         self._exchange = started
@@ -243,10 +247,10 @@ class Tunnel(Protocol):
 
     # Answers of our own, and ends.
 
-    def _deny(self, refusal: Refusal) -> None:
+    def _deny(self, refusal: RequestRefusal) -> None:
         self._answer(self._admission.denied(self._request, refusal))
 
-    def _unfinished(self, refusal: Refusal) -> None:
+    def _unfinished(self, refusal: RequestRefusal) -> None:
         """What is left of this request cannot be told from the next one: answer, and close."""
         self._request = None
         if self._exchange is not None:
@@ -254,12 +258,12 @@ class Tunnel(Protocol):
         else:
             self._deny(refusal)
 
-    def _answer(self, refusal: Refusal) -> None:
+    def _answer(self, refusal: RequestRefusal) -> None:
         self._drop_body()
         request, rest = self._request, self._framing
         drained = rest.done or (isinstance(rest, Counted) and rest.left <= DRAIN_LIMIT)
         close = request is None or request.last or not drained or (request.expects and not rest.done)
-        answer = response(refusal, self._destination.credentials.rule.dialect, close=close)
+        answer = response(refusal, self._destination.credentials.rule.provider, close=close)
         if request is not None and request.head.method == "HEAD":
             answer = answer[: answer.index(b"\r\n\r\n") + 4]
         self.transport.write(answer)
@@ -268,16 +272,16 @@ class Tunnel(Protocol):
         elif rest.done:
             self._wait_for_head()
         else:
-            self.hold(False)
+            self.pause(False)
             self._state = _REFUSED
 
     def _wait_for_head(self) -> None:
-        self.hold(False)
+        self.pause(False)
         self._state = _HEAD
         self._within(self._limits.idle_seconds)
 
     def _close(self) -> None:
-        self.hold(False)
+        self.pause(False)
         self._state, self._ahead = _CLOSING, b""
         self._within(self._limits.linger_seconds)
         self.transport.unregisterProducer()
@@ -287,16 +291,16 @@ class Tunnel(Protocol):
         if self._state is _ANSWER and self._exchange is not None:
             self._exchange.silent()
         elif self._state is _BODY or (self._state is _HEAD and self._reader.begun):
-            self._unfinished(Refusal(408, "too-slow", "the request did not come in time"))
+            self._unfinished(RequestRefusal(408, "too-slow", "the request did not come in time"))
         elif self._state is _HEAD:
             self._close()
         else:
             self.abort()
 
     def _drop_body(self) -> None:
-        if self._held is not None:
-            self._held.release()
-            self._held = None
+        if self._body is not None:
+            self._body.release()
+            self._body = None
 
     def _within(self, seconds: float) -> None:
         self._until = self._shared.recorder.now() + seconds
@@ -311,7 +315,7 @@ class Tunnel(Protocol):
         if self._exchange is not None:
             self._exchange.choke(choked)
         elif choked:
-            self.hold(True)
+            self.pause(True)
         else:
-            self.hold(False)
+            self.pause(False)
             self._go_on()

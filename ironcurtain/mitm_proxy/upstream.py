@@ -1,21 +1,52 @@
-"""One connection to a provider: to a vetted address, verified before it is used, for one exchange at a time."""
+"""
+The connections of one session to one provider.
+
+Each goes to a vetted address, is verified before it is used, and serves one exchange at a time. Those that nobody uses
+are kept a while for the next request.
+"""
 
 from __future__ import annotations
 
 import typing
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IHandshakeListener
+from twisted.internet.interfaces import IHandshakeListener, IPushProducer, IReactorTime
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.mitm_proxy.flow import FlowSignal
+from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.tls import Side
 
 
-class User(typing.Protocol):
+@implementer(IPushProducer)
+class FlowSignal:
+    """
+    Register this as a transport's producer to hear whether it takes more.
+
+    A transport that closes calls ``stopProducing``. Were the other transport itself registered, it would close too,
+    in the middle of what it has to say to somebody else.
+
+    :param full: called with true when more has been written than the peer reads, with false when it has caught up.
+    """
+
+    def __init__(self, full: Callable[[bool], None]) -> None:
+        self._full = full
+
+    def pauseProducing(self) -> None:
+        self._full(True)
+
+    def resumeProducing(self) -> None:
+        self._full(False)
+
+    def stopProducing(self) -> None:
+        pass
+
+
+class UpstreamUser(typing.Protocol):
     """Who uses a connection now."""
 
     def upstream_data(self, data: bytes) -> None:
@@ -28,7 +59,7 @@ class User(typing.Protocol):
         """The connection is gone."""
 
 
-class Keeper(typing.Protocol):
+class UpstreamOwner(typing.Protocol):
     """Who keeps the connections that nobody uses."""
 
     def lost(self, upstream: Upstream) -> None:
@@ -42,9 +73,9 @@ class Upstream(Protocol):
     :param keeper: told when the connection is gone.
     """
 
-    def __init__(self, side: Side, keeper: Keeper) -> None:
+    def __init__(self, side: Side, keeper: UpstreamOwner) -> None:
         self._keeper = keeper
-        self.user: User | None = None
+        self.user: UpstreamUser | None = None
         self.idle_since = 0.0
         """When it was last given back; seconds of the clock."""
         self.ready: Deferred[Upstream] = Deferred(lambda _: self.abort())
@@ -105,3 +136,97 @@ class Upstream(Protocol):
     def _full(self, full: bool) -> None:
         if self.user is not None:
             self.user.upstream_full(full)
+
+
+class Waiter(typing.Protocol):
+    """Who waits for a connection."""
+
+    def connected(self, upstream: Upstream) -> None:
+        """Here it is; it is yours until you give it back or abort it."""
+
+    def unreachable(self, reason: Failure) -> None:
+        """There is none to be had."""
+
+
+class UpstreamPool:
+    """
+    Connections are never shared between sessions or providers, and are kept only while both sides are between messages.
+
+    :param dial: opens one.
+    """
+
+    def __init__(
+        self, dial: Callable[[UpstreamOwner], Deferred[Upstream]], clock: IReactorTime, limits: MitmLimits
+    ) -> None:
+        self._dial, self._clock, self._limits = dial, clock, limits
+        self._idle: list[Upstream] = []
+        self._waiting: deque[Waiter] = deque()
+        self._dialling: set[Deferred[Upstream]] = set()
+        self._closed = False
+
+    def take(self, waiter: Waiter) -> None:
+        """Give a connection to a waiter, at once if one is idle."""
+        if self._idle:
+            waiter.connected(self._idle.pop())
+            return
+        self._waiting.append(waiter)
+        if len(self._dialling) < len(self._waiting):
+            self._open(wanted=True)
+
+    def forget(self, waiter: Waiter) -> None:
+        """It does not wait any more."""
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+
+    def prepare(self) -> None:
+        """A request is to be expected: have a connection ready for it."""
+        if not self._idle and not self._dialling:
+            self._open(wanted=False)
+
+    def give_back(self, upstream: Upstream) -> None:
+        """A connection is between two messages again."""
+        upstream.user = None
+        if self._waiting:
+            self._waiting.popleft().connected(upstream)
+        elif self._closed or len(self._idle) >= self._limits.provider_idle:
+            upstream.close()
+        else:
+            upstream.idle_since = self._clock.seconds()
+            self._idle.append(upstream)
+
+    def lost(self, upstream: Upstream) -> None:
+        """See :class:`~ironcurtain.mitm_proxy.upstream.UpstreamOwner`."""
+        if upstream in self._idle:
+            self._idle.remove(upstream)
+
+    def sweep(self, now: float) -> None:
+        """Close what was idle for too long. Call this now and then; time in seconds of the clock."""
+        since = now - self._limits.provider_idle_seconds
+        for upstream in [idle for idle in self._idle if idle.idle_since <= since]:
+            self._idle.remove(upstream)
+            upstream.close()
+
+    def close(self) -> None:
+        """Close all connections that nobody uses, and open no more."""
+        self._closed = True
+        for dialling in list(self._dialling):
+            dialling.cancel()
+        for upstream in list(self._idle):
+            upstream.abort()
+        self._idle.clear()
+
+    def _open(self, wanted: bool) -> None:
+        """:param wanted: whether a waiter is the reason; if not, and it fails, it is tried again for who came since."""
+        dialling = self._dial(self)
+        self._dialling.add(dialling)
+
+        def ended(result: Upstream | Failure) -> None:
+            self._dialling.discard(dialling)
+            if not isinstance(result, Failure):
+                self.give_back(result)
+            elif self._waiting and not wanted and not self._closed:
+                self._open(wanted=True)
+            elif self._waiting:
+                self._waiting.popleft().unreachable(result)
+
+        dialling.addBoth(ended)

@@ -99,12 +99,12 @@ class Operations:
     def hold(self, who: Principal, name: Name) -> None:
         """Tie a session to whoever started it, unless it was released already: see ``held`` of :meth:`stop`."""
         session = self._find(who, Role.ATTACH, name)
-        session.held = session.held is not False
+        session.ends_with_owner = session.ends_with_owner is not False
 
     def release(self, who: Principal, name: Name) -> SessionInfo:
         """Have a session go on without whoever started it."""
         session = self._find(who, Role.ATTACH, name)
-        session.held = False
+        session.ends_with_owner = False
         return session.info
 
     def join(self, who: Principal, name: Name) -> SessionInfo:
@@ -125,7 +125,7 @@ class Operations:
         :returns: the session; it is not closed if it goes on.
         """
         session = self._find(who, Role.ATTACH, name)
-        if held and not session.held:
+        if held and not session.ends_with_owner:
             return session.info
         await self._manager.close(session, f"ended by {who.name}")
         return session.info

@@ -8,9 +8,8 @@ from itertools import chain
 from typing import Literal
 
 from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
-from ironcurtain.policy.domains import flaw
 from ironcurtain.policy.engine import RESOURCE_TOOL
-from ironcurtain.policy.lists import expand
+from ironcurtain.policy.lists import expand, flaw
 from ironcurtain.policy.matching import irrelevance
 from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy.rules import Conditions, Policy, Rule

@@ -17,21 +17,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.policy import remotes
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
-from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
+from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.matching import ReadyRule, ready
 from ironcurtain.policy.pathmap import PathMap, file_path
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import Plan, make_plan
 from ironcurtain.policy.protected import Protection
 from ironcurtain.policy.rules import Policy, Rule
-from ironcurtain.policy.trace import Trace
-from ironcurtain.policy.verdict import Decision, ToolCall, Verdict
+from ironcurtain.policy.verdict import Decision, ToolCall, Trace, Verdict
+from ironcurtain.process.accounts import Account
 
 RESOURCE_TOOL = "resources/read"
 """The name by which rules know the reading of an MCP resource."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironcurtain.policy.engine import PolicyEngine
-from ironcurtain.policy.trace import Step, Trace
-from ironcurtain.policy.verdict import ToolCall, Verdict
+from ironcurtain.policy.verdict import Step, ToolCall, Trace, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironcurtain.policy.domains import DomainPatterns
-from ironcurtain.policy.lists import DynamicList, Members, expand
+from ironcurtain.policy.lists import DomainPatterns, DynamicList, Members, expand
 from ironcurtain.policy.paths import Root
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.policy.targets import Target

@@ -16,9 +16,9 @@ from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorT
 from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.removal import remove, remove_at
+from ironcurtain.process.accounts import Account
 from ironcurtain.project.gitsettings import MalformedSettings, parse
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, open_regular, parent

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from ironcurtain.errors import UsageError
 from ironcurtain.project.changes import Comparison
-from ironcurtain.project.gitfiles import Repositories
+from ironcurtain.project.gitsettings import Repositories
 from ironcurtain.project.planted import leads_out
 from ironcurtain.project.tree import Entry, look
 from ironcurtain.servers.files.failures import FileError

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from ironcurtain.project.changes import Change, What
-from ironcurtain.project.gitfiles import DECIDING, SETTINGS, in_repository
-from ironcurtain.project.gitsettings import MalformedSettings, Setting, parse
+from ironcurtain.project.gitsettings import DECIDING, SETTINGS, MalformedSettings, Setting, in_repository, parse
 from ironcurtain.project.tree import Entry
 
 

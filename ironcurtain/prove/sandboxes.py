@@ -1,4 +1,4 @@
-"""Run the hostile program in the sandbox of an MCP server, or of the interpreter."""
+"""Run hostile programs: in a sandbox, in the container of a session, and in the built-in agent's interpreter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib import resources
+from typing import Any
 
+from ironcurtain.codemode.monty import MontyInterpreters
+from ironcurtain.container import execution
+from ironcurtain.container.engine import Engine
+from ironcurtain.container.spec import SESSION_LABEL, WORKSPACE
+from ironcurtain.errors import Unavailable
 from ironcurtain.prove.outside import Outside
-from ironcurtain.prove.report import Report, parse
+from ironcurtain.prove.report import Attempt, Report, parse
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
@@ -21,6 +27,29 @@ SECONDS = 300.0
 PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "main")
 """The files that the hostile program is put together from, below ``data/hostile``."""
 
+PROGRAMS = (
+    ("read a file", "open({file!r}).read()"),
+    ("read a file by pathlib", "from pathlib import Path\nPath({file!r}).read_text()"),
+    ("list a directory", "import os\nos.listdir('/')"),
+    ("read the environment", "import os\nlen(os.environ) and str(os.environ)"),
+    ("run a command", "import os\nos.system('id')"),
+    ("start a process", "import subprocess\nsubprocess.run(['id'])"),
+    ("open a socket", "import socket\nsocket.socket()"),
+    ("call the C library", "import ctypes\nctypes.CDLL(None)"),
+    ("import by name", "__import__('os').getpid()"),
+    ("import by importlib", "import importlib\nimportlib.import_module('os')"),
+    ("read a file by evaluating text", "eval('open({file!r}).read()')"),
+    ("run a command by executing text", "exec('import os; os.system(\"id\")')"),
+    ("find all classes", "().__class__.__bases__[0].__subclasses__()"),
+    ("reach a function's globals", "def f(): pass\nf.__globals__"),
+    ("reach the frames", "import sys\nsys._getframe()"),
+    ("call a tool that there is not", "import filesystem\nfilesystem.read_text_file(path={file!r})"),
+    ("take 16 GiB of memory", "x = ['a' * 1000000]\nwhile True:\n    x = x + x"),
+    ("recurse for ever", "def f(n):\n    return f(n + 1)\nf(0)"),
+    ("run for ever", "while True:\n    pass"),
+)
+"""What each is after, and the program; a program that ends without an error has succeeded."""
+
 
 def hostile_program() -> str:
     """:returns: its source."""
@@ -28,7 +57,7 @@ def hostile_program() -> str:
     return "\n\n".join(place.joinpath(f"{part}.py").read_text() for part in PARTS)
 
 
-def prove(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> Report:
+def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> Report:
     """
     Run the hostile program in a sandbox, to which only the Python that runs it is added.
 
@@ -47,3 +76,48 @@ def prove(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> R
         output = e.stdout or b""
     attempts, complete = parse(output)
     return Report(subject, attempts, complete, tuple(outside.seen()))
+
+
+async def prove_container(subject: str, engine: Engine, session_id: str, outside: Outside) -> Report:
+    """
+    Run the hostile program in the container of a session.
+
+    :param session_id: of a session whose container runs.
+    :raises Unavailable: it has no container, or no Python in it.
+    """
+    found = await engine.list_containers({SESSION_LABEL: session_id})
+    if not found:
+        raise Unavailable(f"session {session_id} has no container")
+    printed: list[bytes] = []
+    words = ["python3", "-I", "-c", hostile_program(), outside.targets(WORKSPACE)]
+    status = await execution.run(
+        engine, found[0]["Id"], words, stdin=b"", stdout=printed.append, stderr=printed.append, environment={}
+    )
+    if status in (126, 127):
+        raise Unavailable("the agent's image has no python3, which runs the hostile program")
+    attempts, complete = parse(b"".join(printed))
+    return Report(subject, attempts, complete, tuple(outside.seen()))
+
+
+async def prove_interpreter(interpreters: MontyInterpreters, file: str, secret: str) -> list[Attempt]:
+    """
+    Run each program in an interpreter without any tool.
+
+    :param file: a path outside, which holds the secret.
+    :raises Unavailable: the interpreter cannot be started.
+    """
+
+    async def no_tool(*_: Any) -> Any:
+        raise PermissionError("there is no tool")
+
+    found = []
+    interpreter = await interpreters([], no_tool)  # type: ignore[arg-type]
+    try:
+        for what, program in PROGRAMS:
+            done = await interpreter.run(program.format(file=file))
+            got_out = done.error is None or secret in f"{done.output}{done.value}{done.error}"
+            said = (done.error or "").strip().rpartition("\n")[2]
+            found.append(Attempt("programs", what, "succeeded" if got_out else "failed", said[:200]))
+    finally:
+        await interpreter.close()
+    return found

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePath
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox.spec import Access, Limits, Sandbox
 from ironcurtain.sandbox.system_calls import filter_program
 

@@ -70,10 +70,10 @@ def available() -> str | None:
         return f"there is no Docker Engine at {address} that may be used"
     if shutil.which("setpriv") is None:
         return "the program setpriv is not installed (Debian: apt-get install util-linux)"
-    import docker
+    from ironcurtain.sandbox.docker_client import connect
 
     try:
-        found = docker.APIClient(address, timeout=PROBE_SECONDS, version="auto").info()
+        found = connect(address, PROBE_SECONDS, PROBE_SECONDS).info()
     except Exception as e:  # the package passes on what requests and urllib3 raise
         return f"the Docker Engine at {address} does not answer: {type(e).__name__}"
     if any(option in ("name=rootless", "name=userns") for option in found.get("SecurityOptions") or ()):

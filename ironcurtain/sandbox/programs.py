@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap, container
 from ironcurtain.sandbox.spec import Sandbox
 

@@ -16,11 +16,12 @@ import tempfile
 from pathlib import Path
 from threading import Thread
 
-import docker
 import msgspec
+from docker.errors import DockerException, ImageNotFound
 from docker.utils.socket import STDERR, frames_iter
 
 from ironcurtain.sandbox.container import CANNOT_START, IMAGE, Order, image, request
+from ironcurtain.sandbox.docker_client import DockerClient, connect
 from ironcurtain.sandbox.spec import Sandbox
 
 CALL_SECONDS = 60
@@ -35,7 +36,7 @@ def main() -> int:
     _clean_up_after(order.engine, name, own)
     _write(own, order.sandbox)
     try:
-        engine = docker.APIClient(order.engine, timeout=CALL_SECONDS, version="auto")
+        engine = connect(order.engine, CALL_SECONDS, CALL_SECONDS)
         made = request(order.sandbox, order.argv, os.environ, _image(engine), str(own))
         engine.create_container_from_config(made, name)
         attached = engine.attach_socket(name, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "detachKeys": ""})
@@ -43,7 +44,7 @@ def main() -> int:
         stream = socket.socket(fileno=os.dup(attached.fileno()))
         stream.setblocking(True)
         engine.start(name)
-    except (docker.errors.DockerException, OSError) as e:  # OSError: what requests raises is one
+    except (DockerException, OSError) as e:  # OSError: what requests raises is one
         print(f"the Docker Engine made no sandbox: {getattr(e, 'explanation', '') or e}", file=sys.stderr)
         return CANNOT_START
     Thread(target=_pass_input, args=(stream,), daemon=True).start()
@@ -52,12 +53,12 @@ def main() -> int:
     return int(engine.wait(name)["StatusCode"])
 
 
-def _image(engine: docker.APIClient) -> str:
+def _image(engine: DockerClient) -> str:
     data = image()
     tag = hashlib.sha256(data).hexdigest()[:16]
     try:
         engine.inspect_image(f"{IMAGE}:{tag}")
-    except docker.errors.ImageNotFound:
+    except ImageNotFound:
         engine.import_image_from_data(data, repository=IMAGE, tag=tag)
     return f"{IMAGE}:{tag}"
 
@@ -83,7 +84,7 @@ def _clean_up_after(address: str, name: str, own: Path) -> None:
         os.dup2(nothing, descriptor)
     os.read(reader, 1)  # comes when the other process has ended
     with contextlib.suppress(Exception):
-        docker.APIClient(address, timeout=CALL_SECONDS, version="auto").remove_container(name, force=True, v=True)
+        connect(address, CALL_SECONDS, CALL_SECONDS).remove_container(name, force=True, v=True)
     shutil.rmtree(own, ignore_errors=True)
     os._exit(0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 
 MEBIBYTE = 1024 * 1024
 

@@ -1,5 +1,5 @@
 """
-The protocol side of the MCP servers that we ship: one line in, at most one line out. No input or output of its own.
+The protocol side of the MCP servers that we ship: one line in, at most one line out; and the program around it.
 
 It speaks the revisions of the Model Context Protocol that begin with ``initialize`` (2024-11-05 to 2025-11-25), never
 asks its client for roots, and ignores roots that are offered: what a server may touch is fixed at start.
@@ -7,13 +7,16 @@ asks its client for roots, and ignores roots that are offered: what a server may
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 import ironcurtain
-from ironcurtain.errors import IronCurtainError
+from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.jsonrpc import codec
-from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, TooLong
+from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Protocol revisions that are spoken, oldest first."""
@@ -109,3 +112,52 @@ class ToolServer:
 def _failed(reason: str) -> dict[str, Any]:
     content: list[Part] = [{"type": "text", "text": reason}]
     return {"content": content, "isError": True}
+
+
+READ_SIZE = 256 * 1024
+
+
+def account_of(arguments: Sequence[str]) -> tuple[tuple[int, int] | None, Sequence[str]]:
+    """
+    :returns: the uid and gid that a command line begins with, if it does, and the rest of it.
+    :raises UsageError: they are no two numbers.
+    """
+    if not arguments or not arguments[0].startswith("--account="):
+        return None, arguments
+    if (found := re.fullmatch(r"--account=([0-9]{1,10}):([0-9]{1,10})", arguments[0])) is None:
+        raise UsageError(f"{arguments[0]} is no uid and gid")
+    return (int(found[1]), int(found[2])), arguments[1:]
+
+
+def become(uid: int, gid: int, later: Iterable[str]) -> None:
+    """
+    Change to another account for good, without any group but ``gid``.
+
+    :param later: modules that are imported before, as the account may not be able to read them.
+    :raises UsageError: we are not root.
+    """
+    for module in later:
+        import_module(module)
+    try:
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
+    except (OSError, OverflowError) as e:
+        raise UsageError(f"cannot become {uid}:{gid}, which only root can: {e}") from None
+
+
+def serve(server: ToolServer) -> None:
+    """Answer on descriptor 1 what comes on descriptor 0, until it ends."""
+    for descriptor in (0, 1):
+        os.set_blocking(descriptor, True)
+    framer = Framer(OUTBOUND_LIMIT)
+    while data := os.read(0, READ_SIZE):
+        for line in framer.feed(data):
+            if (answer := server.handle(line)) is not None:
+                _write(answer)
+
+
+def _write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]

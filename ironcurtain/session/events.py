@@ -13,6 +13,9 @@ from typing import Any
 
 import msgspec
 
+from ironcurtain.escalation.model import Change, Closed, Counted, Revoked
+from ironcurtain.session import events
+
 KEPT = 2000
 """How many events a session keeps for readers (minutes of a busy agent)."""
 
@@ -339,3 +342,40 @@ class EventLog:
         """
         self._watchers.append(wake)
         return lambda: self._watchers.remove(wake) if wake in self._watchers else None
+
+
+ARGUMENTS_LIMIT = 16 * 1024
+"""Most bytes of arguments in an event (more than a banner shows, and 2000 events stay small)."""
+
+_encoder = msgspec.json.Encoder()
+
+
+def escalation_event(change: Change) -> events.SessionEvent:
+    """:returns: the event for a change in the queue of escalations."""
+    if isinstance(change, Revoked):
+        permission = change.permission
+        return events.PermissionRevoked(number=permission.number, scope=permission.scope.words, by=change.by)
+    escalation, request = change.escalation, change.escalation.request
+    if isinstance(change, Closed):
+        kept = change.permission.scope.words if change.permission is not None else ""
+        return events.EscalationClosed(
+            number=escalation.number, outcome=str(escalation.outcome), by=escalation.by, kept=kept
+        )
+    if isinstance(change, Counted):
+        return events.EscalationCounted(number=escalation.number, calls=escalation.calls)
+    size = len(_encoder.encode(request.arguments))
+    return events.EscalationRaised(
+        number=escalation.number,
+        call_id=request.call_id,
+        server=request.server,
+        tool=request.tool,
+        arguments=dict(request.arguments) if size <= ARGUMENTS_LIMIT else {},
+        digest=request.digest,
+        rule=request.rule,
+        reason=request.reason,
+        raised_at=escalation.raised_at,
+        expires_at=escalation.expires_at,
+        scope=request.scope.words if request.scope is not None else "",
+        omitted=size if size > ARGUMENTS_LIMIT else 0,
+        calls=escalation.calls,
+    )

@@ -11,13 +11,63 @@ from typing import Any
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
-from ironcurtain.errors import IronCurtainError, NotFound, SessionError, UsageError
+from ironcurtain.errors import IronCurtainError, NotFound, SessionError, Unavailable, UsageError
+from ironcurtain.files.locks import FileLock, is_held, locked
+from ironcurtain.home.layout import private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.session.model import SessionInfo, SessionRequest
-from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.resume import check_repository, closed_session, continued
 from ironcurtain.session.session import Session
-from ironcurtain.session.slots import Slot
+
+
+class TooMany(Unavailable):
+    """As many sessions run as the settings allow."""
+
+    code = "TOO_MANY_SESSIONS"
+
+
+class Slot:
+    """
+    A place among the sessions that may run. The kernel frees it when its process dies.
+
+    :param directory: of the locked files, one a session.
+    """
+
+    def __init__(self, directory: Path, session_id: str) -> None:
+        self._directory, self._lock = directory, FileLock(directory / session_id)
+
+    def take(self, most: int) -> None:
+        """
+        :param most: how many may run at once; the setting ``limits.max_concurrent_sessions``.
+        :raises TooMany: so many run.
+        """
+        private_directory(self._directory)
+        with locked(self._directory / "lock"):
+            if (running := self._count()) >= most:
+                raise TooMany(
+                    f"{running} sessions with containers run, and max_concurrent_sessions in the section [limits] of "
+                    f"config.toml allows {most}: end one (ironcurtain stop N), or raise it"
+                )
+            self._lock.acquire()
+
+    def release(self) -> None:
+        """Give the place back; harmless if it is not taken."""
+        if self._lock.held:
+            self._lock.path.unlink(missing_ok=True)
+            self._lock.release()
+
+    def _count(self) -> int:
+        running = 0
+        for path in self._directory.iterdir():
+            if path.name == "lock":
+                continue
+            if is_held(path):
+                running += 1
+            else:
+                path.unlink(missing_ok=True)  # its process was killed
+        return running
+
 
 CLOSED_KEPT = 50
 """How many closed sessions can still be looked at in this process."""
@@ -36,7 +86,10 @@ class SessionManager:
     log = Logger()
 
     def __init__(
-        self, kinds: Mapping[str, Kind[Any]], services: Services, check_workspace: Callable[[SessionRequest], Path]
+        self,
+        kinds: Mapping[str, SessionKind[Any]],
+        services: Services,
+        check_workspace: Callable[[SessionRequest], Path],
     ) -> None:
         self._kinds, self.services, self._check_workspace = kinds, services, check_workspace
         self._sessions: dict[int, Session] = {}
@@ -100,7 +153,7 @@ class SessionManager:
         if self._stopping:
             raise SessionError("SESSION_INIT_FAILED", "the service is stopping")
 
-    def _slot(self, kind: Kind[Any]) -> Slot:
+    def _slot(self, kind: SessionKind[Any]) -> Slot:
         slot = Slot(self.services.home.slots, uuid.uuid4().hex)
         if kind.in_container:
             self._prepare_home()

@@ -10,20 +10,20 @@ from typing import Generic, Protocol, TypeVar
 
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
-from ironcurtain.accounts import Account, session_account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home, SessionPaths
 from ironcurtain.home.settings import Settings
+from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.terminal.hub import Hub
 
 
-class Listener(Protocol):
+class SessionListener(Protocol):
     """A socket that is listened on."""
 
     async def stop(self) -> None:
@@ -50,7 +50,7 @@ class Services:
     now: Callable[[], float]
     next_closing: Callable[[], int]
     in_thread: InThread
-    listen: Callable[[Path, IProtocolFactory], Awaitable[Listener]]
+    listen: Callable[[Path, IProtocolFactory], Awaitable[SessionListener]]
     watcher: DirectoryWatcher
     redactor: Redactor
     control_socket: str = ""
@@ -93,7 +93,7 @@ class Core:
         return self.account.switched
 
 
-class Agent(Protocol):
+class SessionAgent(Protocol):
     """
     Who thinks in a session.
 
@@ -123,7 +123,7 @@ class Agent(Protocol):
         """:returns: what the message that is being worked on, or was last, used so far."""
 
 
-class Part(Protocol):
+class SessionPart(Protocol):
     """What starts and stops with a session."""
 
     async def start(self) -> None:
@@ -133,7 +133,7 @@ class Part(Protocol):
         """End it."""
 
 
-class Tools(Part, Protocol):
+class Tools(SessionPart, Protocol):
     """The tools of a session: the MCP proxy, and what else an agent needs."""
 
     @property
@@ -145,7 +145,7 @@ class Tools(Part, Protocol):
         """Why MCP servers are down, by their names."""
 
 
-class Project(Part, Protocol):
+class Project(SessionPart, Protocol):
     """What comes into the workspace before the agent starts, and what is looked at when it has ended."""
 
     async def settled(self) -> None:
@@ -164,7 +164,7 @@ def from_anywhere(request: SessionRequest) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class SessionKind(Generic[T]):
     """
     A kind of session: how its tools and its agent are made.
 
@@ -180,7 +180,7 @@ class Kind(Generic[T]):
 
     agent_name: str
     make_tools: Callable[[Core], T]
-    make_agent: Callable[[Core, T], Agent]
+    make_agent: Callable[[Core, T], SessionAgent]
     make_project: Callable[[Core], Project] | None = None
     check: Callable[[SessionRequest], Awaitable[None]] = anything_goes
     check_remote: Callable[[SessionRequest], None] = from_anywhere

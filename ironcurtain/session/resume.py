@@ -13,7 +13,7 @@ from ironcurtain.files.locks import FileLock, Held, is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.servers.git_remote.addresses import checked_address
 from ironcurtain.session.model import SessionInfo, SessionRequest
-from ironcurtain.session.parts import Kind
+from ironcurtain.session.parts import SessionKind
 
 
 def closed_session(home: Home, session_id: str) -> SessionInfo:
@@ -37,7 +37,7 @@ def closed_session(home: Home, session_id: str) -> SessionInfo:
     return info
 
 
-def hold(lock: FileLock, number: int) -> None:
+def take_lock(lock: FileLock, number: int) -> None:
     """
     Take the lock of a session that starts.
 
@@ -63,7 +63,7 @@ def continued(request: SessionRequest, earlier: SessionInfo, home: Home) -> Sess
     return replace(request, kind=earlier.kind, workspace=workspace, options={**earlier.options, **request.options})
 
 
-def check_repository(request: SessionRequest, kind: Kind[Any]) -> None:
+def check_repository(request: SessionRequest, kind: SessionKind[Any]) -> None:
     """:raises UsageError: the option ``repo`` is there and cannot be followed."""
     if (address := request.options.get("repo")) is None or request.resume:
         return

@@ -11,7 +11,6 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succ
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from ironcurtain.accounts import Account
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import IronCurtainError, SessionError
@@ -22,16 +21,16 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
 from ironcurtain.home.numbers import Counter
 from ironcurtain.home.registry import label
+from ironcurtain.process.accounts import Account
 from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
 from ironcurtain.session.elsewhere import Elsewhere, remember
-from ironcurtain.session.entry import Registration, close_audit, entry, open_audit
+from ironcurtain.session.events import escalation_event
 from ironcurtain.session.history import History
-from ironcurtain.session.log import SessionLog
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
-from ironcurtain.session.parts import Agent, Core, Kind, Project, Services, Tools
-from ironcurtain.session.questions import told
-from ironcurtain.session.resume import hold
+from ironcurtain.session.parts import Core, Project, Services, SessionAgent, SessionKind, Tools
+from ironcurtain.session.records import Registration, SessionLog, close_audit, entry, open_audit
+from ironcurtain.session.resume import take_lock
 from ironcurtain.session.terminal import SharedTerminal
 from ironcurtain.session.words import describe
 from ironcurtain.terminal.hub import Hub
@@ -53,7 +52,7 @@ class Session:
 
     def __init__(
         self,
-        kind: Kind[T],
+        kind: SessionKind[T],
         request: SessionRequest,
         number: int,
         services: Services,
@@ -82,9 +81,9 @@ class Session:
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
-        self.held: bool | None = None
+        self.ends_with_owner: bool | None = None
         """Whether it ends when whoever started it is gone; once it is ``False``, it stays so."""
-        self._agent: Agent | None = None
+        self._agent: SessionAgent | None = None
         self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
@@ -114,7 +113,7 @@ class Session:
         )
 
     @property
-    def agent(self) -> Agent | None:
+    def agent(self) -> SessionAgent | None:
         """Who thinks in it, for front ends that know the kind; ``None``: not up yet."""
         return self._agent
 
@@ -197,7 +196,7 @@ class Session:
             what = "has a terminal, and no conversation" if self._has_terminal else "is still starting"
             raise SessionError("SESSION_NOT_READY", f"session {self.number} {what}")
         self._audit.append("attach", by=by, mode=Mode.DRIVE)
-        self.held = False
+        self.ends_with_owner = False
 
     def cancel(self) -> bool:
         """:returns: whether a message was being worked on, and is cancelled now."""
@@ -277,7 +276,7 @@ class Session:
     async def _make_directories(self) -> Account:
         account = self._services.choose_account(self.request.workspace)
         private_directory(self.paths.directory)
-        hold(self._lock, self.number)
+        take_lock(self._lock, self.number)
         try:
             private_directory(self.paths.escalations)
             if self.request.directory is not None:
@@ -304,10 +303,10 @@ class Session:
     async def _publish_escalations(self) -> Rendezvous:
         rendezvous = Rendezvous(self.paths.escalations, self.escalations, self._services.watcher, self._services.now)
         rendezvous.start()
-        self.escalations.subscribe(lambda change: self._emit(told(change)))
+        self.escalations.subscribe(lambda change: self._emit(escalation_event(change)))
         return rendezvous
 
-    async def _turn(self, agent: Agent, message: str) -> Reply:
+    async def _turn(self, agent: SessionAgent, message: str) -> Reply:
         number, began = len(self.history.turns) + 1, timestamp(self._services.now())
         redactor = self._services.redactor
         self._emit(events.TurnStarted(turn=number, message=redactor.live(message)))

@@ -1,20 +1,23 @@
-"""The terminal of a session, for viewers in this process and in others: who attaches is checked and recorded."""
+"""A session's terminal, for viewers in this process and others; what each sees and types is recorded."""
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from ironcurtain.errors import NotAllowed, NotFound
-from ironcurtain.home.layout import private_directory
+from ironcurtain.home.layout import SessionPaths, private_directory
 from ironcurtain.session import events
 from ironcurtain.session.model import Ticket
-from ironcurtain.session.parts import Core, Listener
-from ironcurtain.session.words import unasked
+from ironcurtain.session.parts import Core, Services, SessionListener
+from ironcurtain.session.words import request_line, unasked
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.remote_server import AttachFactory
+from ironcurtain.terminal.recording import Recording
+from ironcurtain.terminal.remote import AttachFactory
 from ironcurtain.terminal.wire import Hello
 
 
@@ -44,7 +47,7 @@ def marker(event: events.SessionEvent) -> str:
         case events.StepFinished():
             return f"model request {event.step}: {event.input_tokens} tokens in, {event.output_tokens} out"
         case events.RequestRefused():
-            return f"request refused: {event.method} {event.host}{event.path}"
+            return f"request refused: {request_line(event)}"
         case events.EscalationClosed():
             return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}"
         case _:
@@ -113,7 +116,7 @@ class SharedTerminal:
         self._core, self._hub = core, hub
         self._tickets = Tickets(core.services.clock.seconds)
         self._run = core.services.home.session_run(core.id)
-        self._listener: Listener | None = None
+        self._listener: SessionListener | None = None
 
     async def start(self) -> None:
         """Let viewers of other processes in."""
@@ -154,3 +157,68 @@ class SharedTerminal:
         if hello.session != self._core.id:
             raise NotFound(f"session {hello.session} is not served here")
         return self.attach(self._tickets.spend(hello.token, hello.mode), hello.mode)
+
+
+class RecordingFile:
+    """
+    A file that is made for this, with mode 0600.
+
+    :raises FileExistsError: it is there already.
+    :raises OSError: it cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+
+    def write(self, data: bytes) -> None:
+        """:raises OSError: it cannot be written, or only in part."""
+        if self._file.write(data) != len(data):
+            raise OSError("the disk is full")
+
+    def close(self) -> None:
+        """No more will come."""
+        self._file.close()
+
+
+MB = 1_000_000
+
+
+def open_recording(
+    paths: SessionPaths,
+    services: Services,
+    size: tuple[int, int],
+    title: str,
+    echoes: Callable[[], bool] = lambda: False,
+) -> Recording | None:
+    """
+    Begin the recording of a session's terminal. One that is there, from before the session was resumed, is kept under
+    another name: ``recording.1.cast`` is the first, ``recording.cast`` always the last.
+
+    :param size: columns and rows of the terminal.
+    :param title: for players.
+    :param echoes: whether the terminal shows now what is typed.
+    :returns: ``None`` if none is wanted.
+    :raises OSError: the file cannot be made.
+    """
+    chosen = services.settings.terminal
+    if not chosen.record:
+        return None
+    if paths.recording.exists():
+        paths.recording.rename(_next_name(paths.recording))
+    return Recording(
+        RecordingFile(paths.recording),
+        services.clock.seconds(),
+        *size,
+        timestamp=services.now(),
+        title=title,
+        echoes=echoes,
+        limit=int(chosen.recording_mb * MB),
+    )
+
+
+def _next_name(path: Path) -> Path:
+    number = 1
+    while (free := path.with_suffix(f".{number}{path.suffix}")).exists():
+        number += 1
+    return free

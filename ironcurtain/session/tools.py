@@ -12,27 +12,27 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
-from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_root
-from ironcurtain.mcp_proxy.pin_files import PinFiles
-from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
+from ironcurtain.mcp_proxy.pins import PinFiles
+from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.policy import Policy, PolicyEngine
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
-from ironcurtain.secret_command import secret_from_command
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
-from ironcurtain.session.git_identity import git_identity
 from ironcurtain.session.parts import Core
+from ironcurtain.session.workspace import git_identity
 
 ARGUMENTS_SHOWN = 200
 """Most characters of a call's arguments in an event."""
@@ -177,7 +177,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
     if os.geteuid() == 0:
         core.log_line("session", told_to_root(core.switched, paths.host))
-    around = Surroundings(
+    around = McpSurroundings(
         reactor=reactor,
         ground=Ground(
             environ=environ,
@@ -205,7 +205,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         redactor=services.redactor,
         surroundings=around,
         events=teller(core.emit, services.redactor, paths),
-        limits=Limits(
+        limits=GateLimits(
             repeats=services.settings.limits.repeated_calls,
             durable=services.settings.audit.durability == "every-call",
         ),

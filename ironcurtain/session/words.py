@@ -69,7 +69,7 @@ def describe(event: events.SessionEvent) -> str:
         case events.Progress() | events.Notice() | events.AgentDiagnostic():
             return event.text
         case events.RequestRefused():
-            return f"request refused: {event.method} {event.host}{event.path}: {event.reason}"
+            return f"request refused: {request_line(event)}: {event.reason}"
         case events.FileToReview():
             return f"look at {event.path} ({event.what}): {event.reason}"
         case events.ResultTruncated():
@@ -80,6 +80,12 @@ def describe(event: events.SessionEvent) -> str:
             return f"code failed: {event.error}"
         case _:
             return ""
+
+
+def request_line(event: events.RequestRefused) -> str:
+    """:returns: what was asked for, on one line; a tunnel is asked for by its host and port alone."""
+    target = event.path if event.method == "CONNECT" and event.path else event.host + event.path
+    return f"{event.method} {target}".strip()
 
 
 def unasked(event: events.ToolDecision) -> str:

@@ -5,13 +5,30 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import Sequence
 
 from ironcurtain.errors import IronCurtainError, Unavailable, UsageError
 
+SYSTEMD = "systemd:"
+"""What an address begins with that stands for a socket of systemd's, as Twisted's endpoints name them."""
+
+_SYSTEMD = re.compile(r"systemd:domain=INET6?:(?:index=\d{1,4}|name=[A-Za-z0-9_.-]{1,255})")
+
 ELSEWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """What the system says of an address that this machine does not have."""
+
+
+def check_address(address: str) -> None:
+    """:raises UsageError: it is neither an IP address nor a socket of systemd's."""
+    if not address.startswith(SYSTEMD):
+        family(address)
+    elif not _SYSTEMD.fullmatch(address):
+        raise UsageError(
+            f"{address!r} names no socket of systemd's: write systemd:domain=INET:index=0 (INET6 for IPv6, name=NAME "
+            "in place of index for one with a FileDescriptorName)"
+        )
 
 
 def family(address: str) -> socket.AddressFamily:
@@ -38,6 +55,10 @@ def check(addresses: Sequence[str], port: int) -> None:
     """
     here = 0
     for address in addresses:
+        if address.startswith(SYSTEMD):
+            check_address(address)
+            here += 1
+            continue
         try:
             with socket.socket(family(address), socket.SOCK_STREAM) as tried:
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -50,6 +71,11 @@ def check(addresses: Sequence[str], port: int) -> None:
                 raise refusal(address, port, e.errno or 0) from None
     if not here:
         raise nowhere(addresses)
+
+
+def not_passed(address: str) -> IronCurtainError:
+    """:returns: what to say where systemd did not pass a socket."""
+    return Unavailable(f"SSH cannot be listened for: systemd passed this process no socket for {address}")
 
 
 def nowhere(addresses: Sequence[str]) -> IronCurtainError:

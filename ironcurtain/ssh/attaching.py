@@ -8,11 +8,10 @@ from typing import Any
 from ironcurtain.errors import NotFound
 from ironcurtain.operations import Principal
 from ironcurtain.session.model import Ticket
-from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.relaying import Relaying
 from ironcurtain.terminal.viewing import Viewing
 from ironcurtain.terminal.wire import Hello
 
@@ -36,7 +35,7 @@ class Attaching:
     ) -> None:
         self._reactor, self._own, self._ticket = reactor, own, ticket
 
-    async def attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> Program:
+    async def attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> ChannelProgram:
         """
         Show the terminal of a session. Both reserved keys leave it: over SSH none of them ends the session.
 
@@ -44,22 +43,18 @@ class Attaching:
         :raises NotAllowed: the key lacks the role.
         :raises SessionError: the session has no terminal.
         """
-        try:
-            hub = self._own(who, session, mode)
-        except NotFound:
-            return await self._relay(await self._ticket(who, session, mode), session, mode, channel)
         leaving = _Leaving(session, channel)
         keys = Keys((QUIT, DETACH))
         viewing = Viewing(channel, self._reactor, keys, lambda name: leaving.leave(viewing), leaving.ended)
-        viewing.begin(hub, mode)
+        try:
+            hub = self._own(who, session, mode)
+        except NotFound:
+            ticket = await self._ticket(who, session, mode)
+            hello = Hello(ticket.session, mode, *channel.size(), ticket.token)
+            await viewing.begin_remote(self._reactor, ticket.socket, hello)
+        else:
+            viewing.begin(hub, mode)
         return viewing
-
-    async def _relay(self, ticket: Ticket, session: str, mode: Mode, channel: SessionChannel) -> Program:
-        leaving = _Leaving(session, channel)
-        keys = Keys((QUIT, DETACH))
-        relaying = Relaying(self._reactor, channel, keys, lambda name: leaving.leave(relaying), leaving.ended)
-        await relaying.begin(ticket.socket, Hello(ticket.session, mode, *channel.size(), ticket.token))
-        return relaying
 
 
 class _Leaving:
@@ -69,7 +64,7 @@ class _Leaving:
         self._session, self._channel = session, channel
         self._left = False
 
-    def leave(self, viewing: Viewing | Relaying) -> None:
+    def leave(self, viewing: Viewing) -> None:
         """The person wants to leave."""
         self._left = True
         viewing.leave("detached; it goes on")

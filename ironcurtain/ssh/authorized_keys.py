@@ -81,7 +81,7 @@ class AuthorizedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class KeyProblem:
     """A line that lets nobody in, and why."""
 
     line: int
@@ -93,7 +93,7 @@ class KeyList:
     """What a file says."""
 
     keys: tuple[AuthorizedKey, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[KeyProblem, ...] = ()
 
     def find(self, blob: bytes) -> AuthorizedKey | None:
         """:returns: the key with this blob, if it is listed."""
@@ -112,18 +112,18 @@ def parse(text: str) -> KeyList:
     A key or a name that stands on two lines counts on neither: it would not be clear who acts, or with which roles.
     """
     found: list[tuple[int, AuthorizedKey]] = []
-    problems: list[Problem] = []
+    problems: list[KeyProblem] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
             found.append((number, parse_line(line)))
         except WrongKey as e:
-            problems.append(Problem(number, str(e)))
+            problems.append(KeyProblem(number, str(e)))
     twice = _twice(key.blob for _, key in found) | _twice(key.name for _, key in found)
     for number, key in found:
         if key.blob in twice or key.name in twice:
-            problems.append(Problem(number, f"the key or the name {key.name} stands on another line too: keep one"))
+            problems.append(KeyProblem(number, f"the key or the name {key.name} stands on another line too: keep one"))
     keys = tuple(key for _, key in found if key.blob not in twice and key.name not in twice)
     return KeyList(keys, tuple(sorted(problems, key=lambda problem: problem.line)))
 

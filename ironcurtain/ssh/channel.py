@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations import Principal
 from ironcurtain.terminal.model import sane_size
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.sequences import RESTORE
 
 WINDOW = 65536
 """What the peer may send before the program has taken it; also the most that waits for a program that begins."""
@@ -41,7 +41,7 @@ HUNG_UP = 69
 _TERMINAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
-class Program(Protocol):
+class ChannelProgram(Protocol):
     """What runs on a channel. It writes to the channel and closes it when it is done."""
 
     def received(self, data: bytes) -> None:
@@ -60,7 +60,7 @@ class Program(Protocol):
 class Programs(Protocol):
     """Knows what to run."""
 
-    def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Awaitable[Program]:
+    def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Awaitable[ChannelProgram]:
         """
         Begin a program.
 
@@ -88,8 +88,8 @@ class SessionChannel(SSHChannel):
         self._early: list[bytes] = []
         self._queue: deque[tuple[bool, memoryview]] = deque()
         self._queued = 0
-        self._program: Program | None = None
-        self._starting: Deferred[Program] | None = None
+        self._program: ChannelProgram | None = None
+        self._starting: Deferred[ChannelProgram] | None = None
         self._status: int | None = None
         self._over = False
 
@@ -245,10 +245,10 @@ class SessionChannel(SSHChannel):
         starting.addCallbacks(self._running, self._failed)
         return 1
 
-    async def _opened(self, command: bytes | None) -> Program:
+    async def _opened(self, command: bytes | None) -> ChannelProgram:
         return await self._programs.open(self._who, command, self)
 
-    def _running(self, program: Program) -> None:
+    def _running(self, program: ChannelProgram) -> None:
         self._starting = None
         if self._over or self._status is not None:
             self._guarded(program.lost)

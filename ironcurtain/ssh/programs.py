@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from ironcurtain.audit.chain import read_record
+from ironcurtain.audit.view import render
 from ironcurtain.errors import IronCurtainError, NotFound, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
-from ironcurtain.operations.model import EscalationView
-from ironcurtain.ssh import reports
-from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.words import outside_sandboxes
+from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.commands import Command, parse
 from ironcurtain.terminal.model import Mode
+from ironcurtain.text.display import ago, one_line, paragraphs, table
 from ironcurtain.view.data import json_text
-from ironcurtain.view.escalations import decided, denied_all, how_to_approve, listing, revoked, whole_lines
+from ironcurtain.view.escalations import (
+    decided,
+    denied_all,
+    how_to_approve,
+    listing,
+    permission_lines,
+    revoked,
+    whole_lines,
+)
 
-StartConsole = Callable[[Principal, SessionChannel], Program]
-StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[Program]]
+StartConsole = Callable[[Principal, SessionChannel], ChannelProgram]
+StartAttach = Callable[[Principal, str, Mode, SessionChannel], Awaitable[ChannelProgram]]
 
 _NEEDED = {
     "attach": Role.ATTACH,
@@ -36,7 +49,7 @@ _NEEDED = {
 """The role that a command needs, where it is not ``view``."""
 
 
-class Output:
+class OutputProgram:
     """
     Prints lines as fast as the person takes them.
 
@@ -92,7 +105,7 @@ class OwnPrograms:
     ) -> None:
         self._console, self._attach, self._source, self._files, self._now = console, attach, source, files, now
 
-    async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Program:
+    async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
         """
         Begin a program.
 
@@ -111,7 +124,7 @@ class OwnPrograms:
             mode = Mode.DRIVE if asked.name == "attach" else Mode.OBSERVE
             self._need_terminal(channel, asked.name, f"ssh -t ... {asked.name} {asked.session}")
             return await self._attach(who, asked.session, mode, channel)
-        return Output(channel, await self._lines(who, asked))
+        return OutputProgram(channel, await self._lines(who, asked))
 
     async def _newest(self, who: Principal, command: str) -> str:
         running = [info for info in await self._source(who).sessions() if info.state != "closed"]
@@ -130,7 +143,7 @@ class OwnPrograms:
         source = self._source(who)
         if asked.name == "sessions":
             found = [info for info in await source.sessions() if info.state != "closed"]
-            return [json_text(found)] if asked.json else reports.sessions(found, self._now())
+            return [json_text(found)] if asked.json else session_lines(found, self._now())
         if asked.name == "stop":
             info = await source.stop(asked.session)
             return [json_text(info) if asked.json else f"Session {info.number} has ended."]
@@ -145,16 +158,16 @@ class OwnPrograms:
             return [json_text(view) if asked.json else decided(view)]
         if asked.name == "permissions":
             kept = await source.permissions()
-            return [json_text(kept)] if asked.json else reports.permissions(kept, self._now())
+            return [json_text(kept)] if asked.json else kept_lines(kept, self._now())
         if asked.name == "revoke":
             gone = await source.revoke(asked.number)
             return [json_text(gone) if asked.json else revoked(gone)]
         files = self._files(asked.session)
         if asked.name == "logs":
             lines = _lines_of(files.log)
-            return _json_lines(lines) if asked.json else map(reports.log_line, lines)
+            return _json_lines(lines) if asked.json else map(log_line, lines)
         lines = _lines_of(files.audit)
-        return map(_as_written, lines) if asked.json else map(reports.record_line, lines)
+        return map(_as_written, lines) if asked.json else map(record_line, lines)
 
     async def _escalations(self, source: OversightApi, asked: Command) -> Iterable[str]:
         if asked.name == "escalations":
@@ -200,3 +213,35 @@ def _lines_of(path: Path) -> Iterator[bytes]:
             yield from file
 
     return lines()
+
+
+def session_lines(found: Sequence[SessionInfo], now: float) -> Sequence[str]:
+    """:returns: the lines of a table."""
+    if not found:
+        return ("No sessions.",)
+    rows = [_row(info, now) for info in found]
+    return (*table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows), *outside_sandboxes(found))
+
+
+def kept_lines(found: Sequence[PermissionView], now: float) -> Iterator[str]:
+    """:returns: what nobody is asked about."""
+    if not found:
+        yield "No approvals were kept."
+    for view in found:
+        yield from permission_lines(view, now)
+
+
+def log_line(line: bytes) -> str:
+    """:returns: a line of a session's log."""
+    return paragraphs(line.decode(errors="backslashreplace").rstrip("\n"))
+
+
+def record_line(line: bytes) -> str:
+    """:returns: an audit record."""
+    record = read_record(line.removesuffix(b"\n"))
+    return render(record) if record is not None else "       (no record)"
+
+
+def _row(info: SessionInfo, now: float) -> tuple[str, ...]:
+    age = ago(now - datetime.fromisoformat(info.started_at).timestamp())
+    return str(info.number), info.state, age, str(info.pending), one_line(info.label, 80)

@@ -6,7 +6,8 @@ conch leaves these to its user. Where a number or order comes from an RFC or fro
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from enum import Enum, auto
+from typing import Any
 
 from twisted.conch.ssh import transport
 from twisted.conch.ssh.common import getNS
@@ -65,23 +66,21 @@ HARMLESS = range(1, 5)
 """Disconnect, ignore, unimplemented, debug: allowed during a later key exchange."""
 
 
-class Keeper(Protocol):
-    """What knows all connections of the service."""
+class KeyExchange(Enum):
+    """How far new keys are."""
 
-    clock: IReactorTime
+    NONE = auto()
+    """None are negotiated."""
 
-    def opened(self, connection: Transport) -> None:
-        """A TCP connection is there."""
+    OFFERED = auto()
+    """We have named our algorithms."""
 
-    def logged_in(self, connection: Transport) -> None:
-        """Its peer is known."""
-
-    def lost(self, connection: Transport) -> None:
-        """It is gone."""
+    RUNNING = auto()
+    """Both sides have."""
 
 
 @implementer(IPushProducer)
-class Transport(transport.SSHServerTransport):
+class SshTransport(transport.SSHServerTransport):
     """
     The server's side of the transport layer (RFC 4253), with limits.
 
@@ -99,12 +98,14 @@ class Transport(transport.SSHServerTransport):
         self.gone: Deferred[None] = Deferred()
         self._clock: IReactorTime = self.factory.clock
         self._timers: dict[str, IDelayedCall] = {}
-        self._paused = self._exchanging = self._rekeying = self._strict = self._leaving = self._negotiating = False
+        self._exchange = KeyExchange.NONE
+        self._has_keys = self._strict = self._paused = self._leaving = False
         self._carried = 0
         there = transport.SSHServerTransport.supportedKeyExchanges
         self.supportedKeyExchanges = [*(each for each in KEY_EXCHANGES if each in there), STRICT_SERVER]
         self.supportedCiphers, self.supportedMACs = list(CIPHERS), list(MACS)
         self.supportedCompressions = [b"none"]
+        self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self._later("login", LOGIN_SECONDS, lambda: self.leave(b"the login took too long"))
         self.factory.opened(self)
@@ -122,7 +123,7 @@ class Transport(transport.SSHServerTransport):
     @property
     def blocked(self) -> bool:
         """Whether what is sent now would wait in a buffer of ours."""
-        return self._paused or self._leaving or self._negotiating
+        return self._paused or self._leaving or self._exchange is not KeyExchange.NONE
 
     @property
     def peer(self) -> str:
@@ -184,27 +185,25 @@ class Transport(transport.SSHServerTransport):
 
     def dispatchMessage(self, messageNum: int, payload: bytes) -> None:
         """Take a packet, if it may come at this time."""
-        first = self.sessionID is None or (self._exchanging and not self._rekeying)
-        allowed = messageNum in NEGOTIATION or (messageNum in HARMLESS and not (first and self._strict))
-        if (self.sessionID is None or self._exchanging) and not allowed:
+        allowed = messageNum in NEGOTIATION or (messageNum in HARMLESS and (self._has_keys or not self._strict))
+        if not (allowed or (self._has_keys and self._exchange is not KeyExchange.RUNNING)):
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"not during a key exchange")
             return
         super().dispatchMessage(messageNum, payload)
 
     def ssh_KEXINIT(self, packet: bytes) -> None:
         """The peer wants keys."""
-        if self._exchanging:
+        if self._exchange is KeyExchange.RUNNING:
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"a key exchange is going on")
             return
-        self._rekeying = self.sessionID is not None
-        if not self._rekeying:
+        if not self._has_keys:
             self._strict = STRICT_CLIENT in getNS(packet[16:])[0].split(b",")
             if self._strict and self.incomingPacketSequence != 1:
                 self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"something came before the key exchange")
                 return
-        self._exchanging = True
+        offered, self._exchange = self._exchange is KeyExchange.OFFERED, KeyExchange.RUNNING
         self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
-        if not self._negotiating:
+        if not offered:
             self.sendKexInit()
         super().ssh_KEXINIT(packet)
         if self.kexAlg == STRICT_SERVER:
@@ -212,25 +211,25 @@ class Transport(transport.SSHServerTransport):
 
     def sendKexInit(self) -> None:
         """Name our algorithms; at first when the peer has named its own, or does not."""
-        if self.sessionID is None and not self._exchanging and "offer" not in self._timers:
+        if not self._has_keys and self._exchange is KeyExchange.NONE and "offer" not in self._timers:
             self._later("offer", OFFER_SECONDS, self.sendKexInit)
-        else:
-            self._cancel("offer")
-            self._negotiating = True
-            super().sendKexInit()
+            return
+        self._cancel("offer")
+        if self._exchange is KeyExchange.NONE:
+            self._exchange = KeyExchange.OFFERED
+        super().sendKexInit()
 
     def ssh_NEWKEYS(self, packet: bytes) -> None:
         """The peer uses the new keys from now on."""
-        if not self._exchanging:
+        if self._exchange is not KeyExchange.RUNNING:
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"no key exchange is going on")
             return
-        self._exchanging = False
         self._carried = 0
         self._cancel("exchange")
         if self._strict:
             self.incomingPacketSequence = 0
         super().ssh_NEWKEYS(packet)
-        self._negotiating = False
+        self._exchange, self._has_keys = KeyExchange.NONE, True
         if self.key is not None:
             self._later("rekey", REKEY_SECONDS, self._rekey)
         self._wake()
@@ -273,7 +272,7 @@ class Transport(transport.SSHServerTransport):
             self._rekey()
 
     def _rekey(self) -> None:
-        if self.key is not None and not self._negotiating and not self._leaving:
+        if self.key is not None and self._exchange is KeyExchange.NONE and not self._leaving:
             self._carried = 0
             self._later("exchange", EXCHANGE_SECONDS, lambda: self.leave(b"the key exchange took too long"))
             self.sendKexInit()

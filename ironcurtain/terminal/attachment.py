@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from twisted.logger import Logger
 
-from ironcurtain.terminal.model import Ended, Mode, Viewer
-from ironcurtain.terminal.queue import OutputQueue
-from ironcurtain.terminal.restore import ABORT, RESTORE
+from ironcurtain.terminal.model import Mode, ProgramExit, Viewer
+from ironcurtain.terminal.sequences import ABORT, RESTORE
+
+QUEUE_LIMIT = 4 * 1024 * 1024
+"""Most bytes that wait for a viewer that does not read; then they are dropped, and it is drawn afresh."""
+
+
+class OutputQueue:
+    """Output in its order, until there is too much of it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._chunks: deque[bytes] = deque()
+        self.size = 0
+        """How many bytes wait."""
+        self.lost = False
+        """Whether all that waited was dropped, and all that came since: the viewer has to be drawn afresh."""
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    def add(self, data: bytes) -> None:
+        """Let more wait."""
+        if self.lost:
+            return
+        self._chunks.append(data)
+        self.size += len(data)
+        if self.size > self._limit:
+            self.lose()
+
+    def take(self) -> bytes:
+        """:returns: what has waited longest."""
+        data = self._chunks.popleft()
+        self.size -= len(data)
+        return data
+
+    def lose(self) -> None:
+        """Drop all that waits, and what comes until :meth:`clear`."""
+        self.clear()
+        self.lost = True
+
+    def clear(self) -> None:
+        """Forget all that waits; what comes is kept again."""
+        self._chunks.clear()
+        self.size = 0
+        self.lost = False
+
 
 _DRIVE: Final = Mode.DRIVE  # Python 3.11 takes long to look up a member
 
 
-class Source(Protocol):
+class AttachmentHub(Protocol):
     """What an attachment needs of its hub."""
 
     def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
@@ -45,7 +90,7 @@ class Attachment:
 
     def __init__(
         self,
-        source: Source,
+        source: AttachmentHub,
         viewer: Viewer,
         mode: Mode,
         size: tuple[int, int],
@@ -53,7 +98,7 @@ class Attachment:
     ) -> None:
         self._source, self._viewer = source, viewer
         self._queue = OutputQueue(limit)
-        self._over: Ended | None = None
+        self._over: ProgramExit | None = None
         self._owed = b""
         self._waits = False
         self.mode, self.size = mode, size
@@ -114,7 +159,7 @@ class Attachment:
         if self.mode is Mode.DRIVE:
             self._viewer.hold(full)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: ProgramExit) -> None:
         """For the hub: no more will come."""
         self._over = ended
         self._go_on()
@@ -145,7 +190,7 @@ class Attachment:
         if self._over is not None and not self.full:
             self._finish(self._over)
 
-    def _finish(self, ended: Ended) -> None:
+    def _finish(self, ended: ProgramExit) -> None:
         self._draw(RESTORE)
         if not self.gone:
             self.gone = True

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyghostty  # type: ignore[import-untyped, unused-ignore]
 from pyghostty.core import check, ffi, init_sized, lib, union_fn  # type: ignore[import-untyped, unused-ignore]
 
-from ironcurtain.terminal.restore import ABORT
+from ironcurtain.terminal.sequences import ABORT
 
 HISTORY_BYTES = 2_000_000
 """
@@ -51,7 +51,7 @@ _grid_ref = union_fn("ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTermi
 _SCREEN_PARTS = ("cursor", "style", "hyperlink", "protection", "kitty_keyboard", "charsets")
 
 
-class Part(Enum):
+class DrawnPart(Enum):
     """What of a terminal is drawn."""
 
     HISTORY = "history"
@@ -94,20 +94,20 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
         twin.feed(ABORT)
         return twin
 
-    def draw(self, part: Part, modes: bool = True) -> bytes:
+    def draw(self, part: DrawnPart, modes: bool = True) -> bytes:
         """
         :param modes: with margins, tab stops and keyboard modes.
         :returns: what draws that part, on the screen that is shown now.
         """
         options = init_sized("GhosttyFormatterTerminalOptions")
         options.emit = lib.GHOSTTY_FORMATTER_FORMAT_VT
-        options.unwrap = part is Part.HISTORY  # of a line that is inserted into a wrapped one it would lose a row
+        options.unwrap = part is DrawnPart.HISTORY  # of a line that is inserted into a wrapped one it would lose a row
         extra = options.extra
         extra.scrolling_region = extra.tabstops = extra.keyboard = modes
         for name in _SCREEN_PARTS:
-            setattr(extra.screen, name, part is not Part.HISTORY)
+            setattr(extra.screen, name, part is not DrawnPart.HISTORY)
         selection = init_sized("GhosttySelection")
-        if part is Part.HISTORY:
+        if part is DrawnPart.HISTORY:
             end = self.ref(self.size[0] - 1, self.history_rows - 1, "history")
             selection.start, selection.end = self.ref(0, 0, "history")[0], end[0]
         else:
@@ -119,7 +119,7 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
             drawn = _fill(lambda *target: lib.ghostty_formatter_format_buf(formatter[0], *target))
         finally:
             lib.ghostty_formatter_free(formatter[0])
-        return drawn if part is Part.HISTORY else b"\x1b[H" + drawn  # where that one cell is
+        return drawn if part is DrawnPart.HISTORY else b"\x1b[H" + drawn  # where that one cell is
 
     @property
     def history_rows(self) -> int:
@@ -242,7 +242,7 @@ class Width(Enum):
     """Left free at a line's end by a wide one that did not fit."""
 
 
-class Look(NamedTuple):
+class CellStyle(NamedTuple):
     """
     What neighbours may have in common.
 
@@ -271,7 +271,7 @@ class Cell(NamedTuple):
     shown: str
     combined: bool
     width: Width
-    look: Look
+    look: CellStyle
 
     @property
     def empty(self) -> bool:
@@ -310,7 +310,7 @@ def _cell(packed: int) -> Cell:
         background = b"48;2;%d;%d;%d" % (colour.r, colour.g, colour.b)
     combined, width = tag == lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME, _WIDTHS[wide]
     simple = number < 0x80 and not combined and width is Width.NARROW
-    look = Look(background, style, linked, protected, simple)
+    look = CellStyle(background, style, linked, protected, simple)
     return Cell(chr(number) if number else "", chr(number or 0x20), combined, width, look)
 
 

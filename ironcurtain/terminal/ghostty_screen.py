@@ -10,10 +10,9 @@ from operator import attrgetter
 from pyghostty import GhosttyError  # type: ignore[import-untyped, unused-ignore]
 from pyghostty.core import lib  # type: ignore[import-untyped, unused-ignore]
 
-from ironcurtain.terminal.ghostty import Cell, Emulator, Part, Row, Width, style_record
+from ironcurtain.terminal.ghostty import Cell, DrawnPart, Emulator, Row, Width, style_record
 from ironcurtain.terminal.model import sane_size
-from ironcurtain.terminal.restore import CLEAR, PLAIN, RESTORE
-from ironcurtain.terminal.sequences import partial_character
+from ironcurtain.terminal.sequences import CLEAR, PLAIN, RESTORE, partial_character
 
 _ATTRIBUTES = {
     "bold": b"1",
@@ -175,7 +174,7 @@ class GhosttyScreen:
             drawn = self._smaller(size) if smaller else _drawn(self._emulator, history and size == own)
         except GhosttyError:
             drawn = draw_cells(self._emulator) + self._emulator.draw(
-                Part.CURSOR
+                DrawnPart.CURSOR
             )  # a picture is under way, so that there can be no copies
         return RESTORE + CLEAR + drawn + self._emulator.unfinished() + self._rest
 
@@ -212,7 +211,7 @@ def _drawn(shown: Emulator, history: bool) -> bytes:
             saved = _saved_cursor(other)
             parts.append(_history(shown, history))
     parts += [b"\x1b[?69h" if shown.mode(69) else b"", saved]
-    parts += [draw_cells(shown), shown.draw(Part.CURSOR), _modes(shown)]
+    parts += [draw_cells(shown), shown.draw(DrawnPart.CURSOR), _modes(shown)]
     return b"".join(parts)
 
 
@@ -223,7 +222,7 @@ def _primary(below: Emulator, history: bool, switch: int) -> bytes:
     """
     _to_primary(below)
     saved = b"" if switch == 1049 else _saved_cursor_of(below)  # 1049 itself saves it
-    cursor = below.draw(Part.CURSOR, modes=False)
+    cursor = below.draw(DrawnPart.CURSOR, modes=False)
     return b"".join((saved, _history(below, history), draw_cells(below), cursor, _shape(below)))
 
 
@@ -237,7 +236,7 @@ def _history(shown: Emulator, wanted: bool) -> bytes:
     if not wanted or not shown.history_rows:
         return b""
     rows: int = shown.size[1]
-    return shown.draw(Part.HISTORY, modes=False) + PLAIN + b"\r\n" * rows + CLEAR
+    return shown.draw(DrawnPart.HISTORY, modes=False) + PLAIN + b"\r\n" * rows + CLEAR
 
 
 def _saved_cursor(other: Emulator) -> bytes:
@@ -246,7 +245,7 @@ def _saved_cursor(other: Emulator) -> bytes:
     :returns: what puts the saved cursor where it is saved, and leaves the screen empty.
     """
     other.feed(b"\x1b8")
-    return other.draw(Part.CURSOR, modes=False) + b"\x1b7" + CLEAR
+    return other.draw(DrawnPart.CURSOR, modes=False) + b"\x1b7" + CLEAR
 
 
 def _saved_cursor_of(shown: Emulator) -> bytes:

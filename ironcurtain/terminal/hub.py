@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound
-from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.backlog import Backlog
-from ironcurtain.terminal.model import Ended, Mode, ScreenModel, Stream, Viewer, sane_size
-from ironcurtain.terminal.queue import QUEUE_LIMIT
+from ironcurtain.terminal.attachment import QUEUE_LIMIT, Attachment
+from ironcurtain.terminal.keys import TypedReader, by_a_person
+from ironcurtain.terminal.model import Mode, ProgramExit, ProgramStream, ScreenModel, Viewer, sane_size
 from ironcurtain.terminal.recording import Recording
-from ironcurtain.terminal.typed import TypedReader, by_a_person
 from ironcurtain.text.display import shorten
 
 RESIZE_SECONDS = 0.05
 """How long the next change of size waits after one; of those that come meanwhile, the last one counts."""
 
 FLUSH_SECONDS = 0.1
-"""How long what was recorded waits to be written (it is lost if we are killed, as what is put off is)."""
+"""How long what was recorded waits to be written (it is lost if we are killed)."""
 
 NOTICE_LIMIT = 100
 """Most characters of a notification."""
@@ -52,7 +49,7 @@ class Hub:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: ProgramStream,
         clock: IReactorTime,
         screen: ScreenModel,
         size: tuple[int, int],
@@ -65,12 +62,11 @@ class Hub:
         self._attachments: tuple[Attachment, ...] = ()
         self._readers: dict[Attachment, TypedReader] = {}
         self._driver: Attachment | None = None
-        self._over: Ended | None = None
+        self._over: ProgramExit | None = None
         self._size = self._wanted = size
         self._resizing: IDelayedCall | None = None
         self._flushing: IDelayedCall | None = None
         self._paused = self._input_full = False
-        self._backlog = Backlog(clock)
         self._notice = b""
         self.active = clock.seconds()
 
@@ -85,7 +81,7 @@ class Hub:
         return len(self._attachments)
 
     @property
-    def over(self) -> Ended | None:
+    def over(self) -> ProgramExit | None:
         """How the program ended, once it has."""
         return self._over
 
@@ -94,24 +90,16 @@ class Hub:
         self.active = self._clock.seconds()
         for attachment in self._attachments:  # first: a person waits for it
             attachment.output(data)
-        self._backlog.add(len(data), partial(self._remember, self.active, data))
+        self._screen.feed(data)
+        self._say(lambda recording: recording.output(self.active, data))
         if self._notice:
             self._give_notice()
 
-    def in_order(self, work: Callable[[], None]) -> None:
-        """:param work: is put off like all that is to be done about the output until now, and done after that."""
-        self._backlog.add(0, work)
-
-    def settle(self) -> None:
-        """Put nothing off any longer."""
-        self._backlog.settle()
-
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: ProgramExit) -> None:
         """The program ended, or cannot be reached any more: viewers' terminals are restored. Harmless if it has."""
         if self._over is not None:
             return
         self._over = ended
-        self.settle()
         if self._resizing is not None:
             self._resizing.cancel()
             self._resizing = None
@@ -141,7 +129,6 @@ class Hub:
         if self._over is not None:
             raise NotFound(f"its terminal is closed: {self._over.reason or 'the program ended'}")
         attachment = Attachment(self, viewer, mode, sane_size(columns, rows), self._queue_limit)
-        self.settle()  # what was typed elsewhere came first
         if mode is Mode.DRIVE:
             self._driver = attachment
             self._want(attachment.size, at_once=True)
@@ -161,12 +148,12 @@ class Hub:
         """
         safe = shorten(text, NOTICE_LIMIT)
         self._notice = (b"\x1b]9;%b\x1b\\" % safe.encode() if safe else b"") + b"\x07"
-        self._record(lambda recording, now: recording.marker(now, safe or "bell"))
+        self._say(lambda recording: recording.marker(self._clock.seconds(), safe or "bell"))
         self._give_notice()
 
     def mark(self, label: str) -> None:
         """:param label: stands in the recording at this moment; may come from anywhere."""
-        self._record(lambda recording, now: recording.marker(now, shorten(label, MARK_LIMIT)))
+        self._say(lambda recording: recording.marker(self._clock.seconds(), shorten(label, MARK_LIMIT)))
 
     def text(self) -> Deferred[str]:
         """
@@ -176,32 +163,29 @@ class Hub:
             the program has ended: the last output without its sequences. Does not fail.
         """
         found: Deferred[str] = Deferred()
-        self.settle()
         self._screen.text(found.callback)
         return found
 
     def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
         """For attachments: what draws from scratch all that there is now."""
-        self.settle()
         self._screen.redraw(*size, history, draw)
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
         """For attachments: input for the program. Of several terminals, only the one in use answers its questions."""
         echoed = self._recording is not None and self._recording.echoes()  # now: the program may change that
-        if drives := self._driver is attachment:
-            self._stream.write(data)  # first: a person waits for it
+        pieces = self._readers[attachment].feed(data)
         now = self._clock.seconds()
-        self._backlog.add(0, partial(self._typed, attachment, data, now, echoed))
-        if not drives:
-            self.settle()
-            if self._driver in (None, attachment):
-                self._stream.write(data)
+        if by_a_person(pieces):
+            self.active, self._driver = now, attachment
+            self._want(attachment.size)
+        if self._driver in (None, attachment):
+            self._stream.write(data)
+        self._say(lambda recording: recording.typed(now, pieces, echoed))
 
     def sized(self, attachment: Attachment) -> None:
         """For attachments: a terminal has another size."""
         attachment.size = sane_size(*attachment.size)
         if attachment.mode is Mode.DRIVE:
-            self.settle()
             self._want(attachment.size)
 
     def changed(self) -> None:
@@ -215,28 +199,10 @@ class Hub:
     def left(self, attachment: Attachment) -> None:
         """For attachments: one is gone."""
         if attachment in self._attachments:
-            self.settle()
             self._attachments = tuple(other for other in self._attachments if other is not attachment)
             del self._readers[attachment]
             self._driver = None if self._driver is attachment else self._driver
             self.changed()
-
-    def _typed(self, attachment: Attachment, data: bytes, now: float, echoed: bool) -> None:
-        pieces = self._readers[attachment].feed(data)
-        if by_a_person(pieces):
-            self.active, self._driver = max(self.active, now), attachment
-            self._want(attachment.size)
-        self._say(lambda recording: recording.typed(now, pieces, echoed))
-
-    def _remember(self, now: float, data: bytes) -> None:
-        self._screen.feed(data)
-        if self._recording is not None:
-            self._say(lambda recording: recording.output(now, data))
-
-    def _record(self, say: Callable[[Recording, float], None]) -> None:
-        if self._recording is not None:
-            now = self._clock.seconds()
-            self.in_order(lambda: self._say(lambda recording: say(recording, now)))
 
     def _say(self, say: Callable[[Recording], None]) -> None:
         if self._recording is not None:
@@ -255,7 +221,6 @@ class Hub:
 
     def _give_notice(self) -> None:
         """Put the notice in where it cuts no sequence in two."""
-        self.settle()
         if self._notice and self._screen.between:
             notice, self._notice = self._notice, b""
             for attachment in self._attachments:
@@ -270,8 +235,8 @@ class Hub:
         if self._wanted == self._size or self._over is not None:
             return
         size = self._size = self._wanted
-        self.in_order(partial(self._screen.resize, *size))
-        self._record(lambda recording, now: recording.resized(now, *size))
+        self._screen.resize(*size)
+        self._say(lambda recording: recording.resized(self._clock.seconds(), *size))
         self._stream.resize(*size)
         if self._resizing is None:
             self._resizing = self._clock.callLater(RESIZE_SECONDS, self._resize_again)

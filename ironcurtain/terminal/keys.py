@@ -1,10 +1,14 @@
-"""Which of the keys that a person types are ours; all others pass byte for byte."""
+"""
+What is read from a terminal: which keys are reserved, all others passing byte for byte; and what a person typed, as
+opposed to what the terminal sends by itself.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 HOLD_SECONDS = 1.0
 """How long the first half of a reserved pair is held back for its second half."""
@@ -26,14 +30,14 @@ _CONTROL, _LOCKS, _RELEASED = 4, 64 | 128, b"3"
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class ForwardedInput:
     """Bytes for the program."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class KeyPressed:
     """
     A key of ours was pressed.
 
@@ -46,11 +50,11 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ReservedKey:
     """
     A reserved key, or two that are pressed one after the other.
 
-    :param name: what :class:`Reserved` says.
+    :param name: what :class:`KeyPressed` says.
     :param strokes: such as ``ctrl-c`` or ``d``.
     """
 
@@ -58,9 +62,9 @@ class Key:
     strokes: tuple[str, ...]
 
 
-INTERRUPT = Key("interrupt", ("ctrl-c",))
-QUIT = Key("quit", ("ctrl-\\",))
-DETACH = Key("detach", ("ctrl-]", "d"))
+INTERRUPT = ReservedKey("interrupt", ("ctrl-c",))
+QUIT = ReservedKey("quit", ("ctrl-\\",))
+DETACH = ReservedKey("detach", ("ctrl-]", "d"))
 
 
 def stroke(read: bytes) -> tuple[str, bool]:
@@ -100,7 +104,7 @@ class Keys:
     :param reserved: each begins with Ctrl; a pair may not begin with what is a key by itself.
     """
 
-    def __init__(self, reserved: Sequence[Key]) -> None:
+    def __init__(self, reserved: Sequence[ReservedKey]) -> None:
         self._names = {key.strokes: key.name for key in reserved}
         self._first = {key.strokes[0] for key in reserved if len(key.strokes) == 2}
         self._held, self._held_stroke = b"", ""
@@ -112,17 +116,10 @@ class Keys:
         """Whether the first half of a pair is held back: call :meth:`release` after :data:`HOLD_SECONDS`."""
         return bool(self._held)
 
-    def passes(self, read: bytes) -> bool:
+    def feed(self, read: bytes) -> list[ForwardedInput | KeyPressed]:
         """
         :param read: what one read from the terminal gave.
-        :returns: whether it is a letter for the program, as most of what is typed: :meth:`feed` need not have it.
-        """
-        return len(read) == 1 and read >= b" " and not self._held and b"\x1b" not in self._tail
-
-    def feed(self, read: bytes) -> list[Forward | Reserved]:
-        """
-        :param read: what one read from the terminal gave.
-        :returns: what it means; the data of all :class:`Forward` together is what was read, less the reserved keys.
+        :returns: what it means; the data of all :class:`ForwardedInput` is what was read, less the reserved keys.
         """
         several = [] if self._pasting or len(read) < 2 else _STROKE.findall(read)
         if len(several) > 1 and self._all_reserved(read, several):
@@ -137,22 +134,22 @@ class Keys:
         if name := self._names.get((first, pressed), ""):
             held = self._held
             self._forget()
-            return [Reserved(name, held + read)]
+            return [KeyPressed(name, held + read)]
         passed = self.release()
         if released or not pressed:
             pass
         elif name := self._names.get((pressed,), ""):
-            return [*passed, Reserved(name, read)]
+            return [*passed, KeyPressed(name, read)]
         elif pressed in self._first:
             self._held, self._held_stroke = read, pressed
             return passed
-        return [*passed, Forward(read)] if read else passed
+        return [*passed, ForwardedInput(read)] if read else passed
 
-    def release(self) -> list[Forward | Reserved]:
+    def release(self) -> list[ForwardedInput | KeyPressed]:
         """:returns: what was held back, as the second half did not come."""
         held = self._held
         self._forget()
-        return [Forward(held)] if held else []
+        return [ForwardedInput(held)] if held else []
 
     def _all_reserved(self, read: bytes, several: list[bytes]) -> bool:
         named = (stroke(one) for one in several)
@@ -170,3 +167,115 @@ class Keys:
             self._pasting = begin > end
         self._tail = seen[1 - len(PASTE_BEGIN) :]
         return pasting
+
+
+SEQUENCE_LIMIT = 256
+"""Most bytes that are kept of a sequence that has not ended (real ones have at most 60)."""
+
+
+class InputKind(Enum):
+    """Where bytes come from."""
+
+    TYPED = "typed"
+    """Text and keys."""
+
+    PASTED = "pasted"
+    """Text of a bracketed paste, with its marks."""
+
+    MOUSE = "mouse"
+    """Movements, buttons and the wheel."""
+
+    REPORT = "report"
+    """The terminal's answers to a program's questions, its focus, its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputPiece:
+    """Bytes of one kind."""
+
+    kind: InputKind
+    data: bytes
+
+
+_INPUT = re.compile(
+    rb"(?P<mouse>\x1b\[M[\x20-\xff]{3}|\x1b\[<[\d;]*[Mm]|\x1b\[\d+;\d+;\d+M)"
+    rb"|(?P<report>\x1b\[\?[\d;$]*[a-zA-Z]|\x1b\[>[\d;]*c|\x1b\[\d+;\d+R|\x1b\[[03]n|\x1b\[[IO]|\x1b\[[\d;]*t|\x1b\[\d*;?\d*\$y)"
+    rb"|(?P<pasted>\x1b\[20[01]~)"
+    rb"|(?P<string>\x1b[\]P_^X](?=.))"
+    rb"|(?P<typed>\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1bO[\x40-\x7e]|\x1b[^\[O]|[^\x1b]+)",
+    re.DOTALL,
+)
+"""What terminals send (xterm's ctlseqs; kitty's keyboard protocol), in the order in which it is tried."""
+
+_STRING_END = re.compile(rb"\x1b\\|[\x07\x18]|(?=\x1b.|[\x00-\x1a\x1c-\x1f])", re.DOTALL)
+"""An answer has no control characters in it: whatever has is none (Alt and a key looks like the beginning of one)."""
+
+
+class TypedReader:
+    """Cuts what is read from a terminal into pieces; a sequence may be cut between reads."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._in_string = self._in_paste = False
+
+    def feed(self, read: bytes) -> list[InputPiece]:
+        """
+        :param read: what one read gave.
+        :returns: pieces; all of them together are all that was read, but for a sequence that has not ended yet.
+        """
+        if b"\x1b" not in read and not (self._rest or self._in_string or self._in_paste):
+            return [InputPiece(InputKind.TYPED, read)] if read else []
+        data, self._rest = self._rest + read, b""
+        return [piece for piece in self._cut(data) if piece.data]
+
+    def _cut(self, data: bytes) -> Iterator[InputPiece]:
+        while data:
+            if self._in_string:
+                piece, data = self._string(data)
+            elif self._in_paste:
+                piece, data = self._paste(data)
+            elif match := _INPUT.match(data):
+                piece, data = self._piece(match), data[match.end() :]
+            elif len(data) > SEQUENCE_LIMIT or data == b"\x1b":
+                piece, data = InputPiece(InputKind.TYPED, data[:1]), data[1:]
+            else:
+                self._rest = data
+                return
+            yield piece
+
+    def _piece(self, match: re.Match[bytes]) -> InputPiece:
+        self._in_string = match.lastgroup == "string"
+        self._in_paste = match[0] == PASTE_BEGIN
+        return InputPiece(_KINDS[match.lastgroup or ""], match[0])
+
+    def _string(self, data: bytes) -> tuple[InputPiece, bytes]:
+        """Operating system commands and the like: a terminal sends them only as answers."""
+        if end := _STRING_END.search(data):
+            self._in_string = False
+            return InputPiece(InputKind.REPORT, data[: end.end()]), data[end.end() :]
+        keep = data.endswith(b"\x1b")
+        self._rest = data[-1:] if keep else b""
+        return InputPiece(InputKind.REPORT, data[:-1] if keep else data), b""
+
+    def _paste(self, data: bytes) -> tuple[InputPiece, bytes]:
+        before, mark, after = data.partition(PASTE_END)
+        if mark:
+            self._in_paste = False
+            return InputPiece(InputKind.PASTED, before), mark + after
+        kept = max(n for n in range(len(PASTE_END)) if PASTE_END.startswith(data[len(data) - n :]))
+        self._rest = data[len(data) - kept :]
+        return InputPiece(InputKind.PASTED, data[: len(data) - kept]), b""
+
+
+_KINDS = {
+    "mouse": InputKind.MOUSE,
+    "report": InputKind.REPORT,
+    "string": InputKind.REPORT,
+    "pasted": InputKind.PASTED,
+    "typed": InputKind.TYPED,
+}
+
+
+def by_a_person(pieces: list[InputPiece]) -> bool:
+    """Whether somebody did something: a terminal's own reports are none of that."""
+    return any(piece.kind is not InputKind.REPORT for piece in pieces)

@@ -1,10 +1,12 @@
-"""The terminal at which this program was started: raw mode, undone on every way out."""
+"""The terminal at which this program was started: raw mode, undone on every way out, SIGKILL included."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import signal
+import subprocess
 import termios
 import tty
 from collections.abc import Callable
@@ -16,12 +18,13 @@ from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IPushProducer
+from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import UsageError
 from ironcurtain.terminal.model import sane_size
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.sequences import RESTORE
 
 FLUSH_SECONDS = 1.0
 """How long the last output may take before the terminal is restored all the same."""
@@ -42,7 +45,7 @@ class NoTerminal(UsageError):
         super().__init__("this needs a terminal: standard input and output must not be redirected")
 
 
-class User(Protocol):
+class TerminalUser(Protocol):
     """Who uses the terminal."""
 
     def received(self, read: bytes) -> None:
@@ -84,14 +87,14 @@ class LocalTerminal(FileDescriptor):
             raise NoTerminal
         self._given, self._opened = descriptor, -1
         self._before = termios.tcgetattr(descriptor)
-        self._user: User | None = None
+        self._user: TerminalUser | None = None
         self._handlers: dict[int, Any] = {}
         self._raw = False
         self._status: int | None = None
         self.blocked = False
         self.closed: Deferred[int | None] = Deferred()
 
-    def begin(self, user: User) -> None:
+    def begin(self, user: TerminalUser) -> None:
         """Switch to raw mode, once; keys go to ``user``."""
         self._opened = _open_again(self._given)
         self._user = user
@@ -226,3 +229,62 @@ def _open_again(descriptor: int) -> int:
         return os.open(os.ttyname(descriptor), flags)
     except OSError:  # it belongs to somebody else, as after su
         return os.open("/dev/tty", flags)
+
+
+_SCRIPT = """
+trap '' HUP INT QUIT TERM TSTP TTIN TTOU
+read -r word
+test "$word" = done && exit
+stty "$1" <"$2"
+printf %s "$3" >"$2"
+"""
+"""Its standard input comes from us, and ends with us: then the word is missing."""
+
+_DONE = b"done\n"
+
+
+class Guard:
+    """
+    Restores a terminal if we are killed before we can, by a small process that waits for us to end.
+
+    :param reactor: starts the process.
+    """
+
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
+        self._process: Any = None
+        self._ended: Deferred[None] = Deferred()
+
+    def begin(self, descriptor: int) -> None:
+        """
+        From now on, the terminal will be restored to what it is now. Where that cannot be had, nothing is done.
+
+        :param descriptor: of the terminal, before it is changed.
+        """
+        setsid = shutil.which("setsid")
+        try:
+            name = os.ttyname(descriptor)
+            saved = subprocess.run(["stty", "-g"], stdin=descriptor, capture_output=True, check=True, text=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            return
+        if setsid is not None:
+            words = [setsid, "/bin/sh", "-c", _SCRIPT, "sh", saved.strip(), name, RESTORE.decode()]
+            environ = {"PATH": os.environ.get("PATH", os.defpath)}
+            streams: dict[int, Any] = {0: "w", 1: 1, 2: 2}
+            self._process = self._reactor.spawnProcess(_Waiting(self._ended), setsid, words, environ, childFDs=streams)
+
+    async def end(self) -> None:
+        """The terminal is restored already, or will not be changed any more."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.write(_DONE)
+            process.closeStdin()
+            await self._ended
+
+
+class _Waiting(ProcessProtocol):
+    def __init__(self, ended: Deferred[None]) -> None:
+        self._ended = ended
+
+    def processEnded(self, reason: Failure) -> None:
+        self._ended.callback(None)

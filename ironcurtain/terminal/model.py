@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramExit:
     """
     How a program ended.
 
@@ -37,7 +37,7 @@ class Ended:
     reason: str = ""
 
 
-class Stream(Protocol):
+class ProgramStream(Protocol):
     """The program's end: a PTY of this machine, or the Engine's connection to a container's."""
 
     def write(self, data: bytes) -> None:
@@ -74,7 +74,7 @@ class Viewer(Protocol):
         """The program ended, and all of its output has been drawn."""
 
 
-class Channel(Protocol):
+class TerminalChannel(Protocol):
     """A terminal that somebody sits at, over whatever connection."""
 
     @property

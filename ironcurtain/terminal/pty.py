@@ -22,8 +22,8 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import NotFound, Unavailable
-from ironcurtain.terminal.ending import Ending
-from ironcurtain.terminal.model import Ended, sane_size
+from ironcurtain.process.termination import Termination
+from ironcurtain.terminal.model import ProgramExit, sane_size
 
 _TERM = {"TERM": "xterm-256color"}
 
@@ -38,7 +38,7 @@ class PtyReactor(IReactorProcess, IReactorTime):
     """The parts of a reactor that a command in a terminal needs."""
 
 
-class Owner(Protocol):
+class PtyOwner(Protocol):
     """Who hears from the terminal: usually a :class:`~ironcurtain.terminal.hub.Hub`."""
 
     def received(self, data: bytes) -> None:
@@ -47,7 +47,7 @@ class Owner(Protocol):
     def input_full(self, full: bool) -> None:
         """Whether the command reads nothing, so that no more should be written."""
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: ProgramExit) -> None:
         """It ended, and all that it wrote was received. Called once."""
 
 
@@ -60,15 +60,15 @@ class LocalPty:
     """
 
     log = Logger()
-    owner: Owner
+    owner: PtyOwner
 
     def __init__(self, reactor: IReactorProcess, clock: IReactorTime) -> None:
         self._reactor, self._clock = reactor, clock
         self._process: PTYProcess | None = None
         self._size = (0, 0)
-        self._ending = Ending(clock, self._foreground)
+        self._ending = Termination(clock, self._foreground)
         self.pid = 0
-        self.done: Deferred[Ended] = Deferred()
+        self.done: Deferred[ProgramExit] = Deferred()
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, columns: int, rows: int) -> None:
         """
@@ -137,7 +137,7 @@ class LocalPty:
         self.stop()
 
     def stop(self) -> None:
-        """SIGTERM; after :data:`~ironcurtain.terminal.ending.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        """SIGTERM; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
         self._ending.stop()
 
     def kill(self) -> None:
@@ -235,9 +235,9 @@ def find_program(name: str, environ: Mapping[str, str], directory: str) -> str:
     return program
 
 
-def how(reason: Failure) -> Ended:
+def how(reason: Failure) -> ProgramExit:
     """:param reason: what Twisted says about a process that ended."""
     number, status = getattr(reason.value, "signal", None), getattr(reason.value, "exitCode", None)
     if number is not None:
-        return Ended(128 + number, f"ended by signal {signal.Signals(number).name}")
-    return Ended(status or 0, f"ended with status {status}" if status else "")
+        return ProgramExit(128 + number, f"ended by signal {signal.Signals(number).name}")
+    return ProgramExit(status or 0, f"ended with status {status}" if status else "")

@@ -1,18 +1,111 @@
-"""The screen model of a terminal."""
+"""
+Screen models of terminals: an exact one, whose terminal emulator runs in a process of its own; and for where that
+cannot be had, one that shows the last output again.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Callable
 
 from twisted.logger import Logger
 
+from ironcurtain.process.worker import WorkerReactor
 from ironcurtain.terminal.model import ScreenModel
-from ironcurtain.terminal.ring import RingScreen, replay
-from ironcurtain.terminal.screen_outbox import Outbox
 from ironcurtain.terminal.screen_process import ScreenProcess
-from ironcurtain.terminal.screen_wire import Open, Redraw, Resize, Text
-from ironcurtain.terminal.sequences import plain
-from ironcurtain.terminal.worker import WorkerReactor
+from ironcurtain.terminal.screen_wire import OpenScreen, ReadScreen, RedrawScreen, ResizeScreen, ScreenOutbox
+from ironcurtain.terminal.sequences import CLEAR, RESTORE, SEQUENCE, SEQUENCE_LIMIT, plain, unfinished
+
+RING_LIMIT = 256 * 1024
+"""Most bytes of output that are kept (some twenty full screens of a busy program)."""
+
+PIECE = 4096
+"""Fewer bytes than these are put together (each piece by itself costs some 60 bytes)."""
+
+_SAID_ONCE = re.compile(
+    rb"[\x05\x07]|\x1bZ|\x1b\[[\x30-\x3f]*[cntx]|\x1b\[[?>][\d;]*[Su]|\x1b\[\?[\d;:]*m|\x1b\[>[\d;]*q"
+    rb"|\x1b\[[\x30-\x3f]*(?:\$p|\$w|\*y|&w|'\|)|\x1b[PX^_].*|\x1b\](?![0128];).*",
+    re.DOTALL,
+)
+"""
+What must not be said to a terminal a second time: what it answers, since answers are typed into the program (xterm's
+ctlseqs: identity, status, size, modes, settings), what it keeps (colours, clipboard, pictures), rings or notifies.
+"""
+
+_SAYS = re.compile(SEQUENCE.pattern + rb"|[\x05\x07]", re.DOTALL)
+
+
+class RingScreen:
+    """
+    Remembers the last output and shows it again.
+
+    What a full-screen program drew longer ago is missing until that program draws afresh, which a change of size
+    makes most do.
+    """
+
+    def __init__(self, limit: int = RING_LIMIT) -> None:
+        self._limit = limit
+        self._pieces: deque[bytearray | bytes] = deque()
+        self._size = 0
+        self._lost = False
+
+    @property
+    def between(self) -> bool:
+        """Whether the output is between two sequences."""
+        return not unfinished(self._last(SEQUENCE_LIMIT))
+
+    def feed(self, data: bytes) -> None:
+        """Take output, cut anywhere. Large pieces are kept as they are: to copy them would take the longest."""
+        if len(data) > self._limit:
+            data, self._lost = data[-self._limit :], True
+        self._size += len(data)
+        if len(data) >= PIECE:
+            self._pieces.append(data)
+        elif self._pieces and isinstance(last := self._pieces[-1], bytearray) and len(last) < PIECE:
+            last += data
+        else:
+            self._pieces.append(bytearray(data))
+        while self._size - len(self._pieces[0]) >= self._limit:
+            self._size -= len(self._pieces.popleft())
+            self._lost = True
+
+    def resize(self, columns: int, rows: int) -> None:
+        """What is kept does not depend on a size."""
+
+    def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
+        """:param draw: gets, at once, the last output without what must be said only once."""
+        draw(replay(self.kept()))
+
+    def text(self, found: Callable[[str], None]) -> None:
+        """:param found: gets, at once, the last output as plain text."""
+        found(plain(self.kept()))
+
+    def close(self) -> None:
+        """What is kept stays as it is."""
+
+    def kept(self) -> bytes:
+        """:returns: the last output; from the beginning of a line, where some is missing."""
+        data = self._last(self._limit)
+        return data[data.find(b"\n") + 1 :] if self._lost or self._size > self._limit else data
+
+    def _last(self, size: int) -> bytes:
+        found: list[bytes | bytearray] = []
+        for piece in reversed(self._pieces):
+            found.append(piece)
+            size -= len(piece)
+            if size <= 0:
+                break
+        data = b"".join(reversed(found))
+        return data[-size:] if size < 0 else data
+
+
+def replay(kept: bytes) -> bytes:
+    """:returns: what shows output again on any terminal, without what must be said only once."""
+    end = unfinished(kept)
+    whole = kept[: len(kept) - len(end)]
+    return RESTORE + CLEAR + _SAYS.sub(lambda said: b"" if _SAID_ONCE.fullmatch(said[0]) else said[0], whole) + end
+
 
 BEHIND_LIMIT = 2 * 1024 * 1024
 """
@@ -28,7 +121,7 @@ class ModelledScreen:
         self._ring = RingScreen()
         self._process: ScreenProcess | None = process
         self._number = process.number()
-        self.outbox = Outbox(Open(self._number, columns, rows))
+        self.outbox = ScreenOutbox(OpenScreen(self._number, columns, rows))
         process.add(self._number, self)
 
     @property
@@ -50,7 +143,7 @@ class ModelledScreen:
     def resize(self, columns: int, rows: int) -> None:
         """Have another size; lines are wrapped afresh, as terminals do."""
         if self._process is not None:
-            self.outbox.put(Resize(self._number, columns, rows))
+            self.outbox.put(ResizeScreen(self._number, columns, rows))
 
     def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
         """
@@ -64,7 +157,7 @@ class ModelledScreen:
             return
         self._process.ask(
             self._number,
-            lambda request: Redraw(self._number, request, columns, rows, history),
+            lambda request: RedrawScreen(self._number, request, columns, rows, history),
             lambda data: draw(replay(kept) if data is None else data),
         )
 
@@ -76,7 +169,7 @@ class ModelledScreen:
             return
         self._process.ask(
             self._number,
-            lambda request: Text(self._number, request),
+            lambda request: ReadScreen(self._number, request),
             lambda data: found(plain(kept) if data is None else data.decode("utf-8", "replace")),
         )
 
@@ -91,23 +184,26 @@ class ModelledScreen:
         self._process = None
 
 
-_log = Logger()
-_processes: dict[WorkerReactor, ScreenProcess] = {}
-"""One for each reactor, of which there is one."""
-
-
-def open_screen(columns: int, rows: int, reactor: WorkerReactor) -> ScreenModel:
+class Screens:
     """
-    Make the exact model, or where its process cannot be started the one that only remembers.
+    Makes screen models. The exact ones share a process, which is started with the first and ends with the last of them:
+    each must be closed.
 
-    The exact ones live in a process of their own, which is started with the first and ends with the last of them: each
-    must be closed.
+    :ivar process: the one that was started last.
     """
-    process = _processes.get(reactor)
-    if process is None or process.gone:
-        try:
-            process = _processes[reactor] = ScreenProcess(reactor)
-        except OSError as e:
-            _log.warn("the process of the screen models does not start: {error}", error=e)
-            return RingScreen()
-    return ModelledScreen(process, columns, rows)
+
+    log = Logger()
+
+    def __init__(self, reactor: WorkerReactor) -> None:
+        self._reactor = reactor
+        self.process: ScreenProcess | None = None
+
+    def open(self, columns: int, rows: int) -> ScreenModel:
+        """:returns: an exact model, or where no process can be started one that only remembers."""
+        if self.process is None or self.process.gone:
+            try:
+                self.process = ScreenProcess(self._reactor)
+            except OSError as e:
+                self.log.warn("the process of the screen models does not start: {error}", error=e)
+                return RingScreen()
+        return ModelledScreen(self.process, columns, rows)

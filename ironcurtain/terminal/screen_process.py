@@ -11,10 +11,18 @@ from typing import Protocol
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.terminal.frames import packed
-from ironcurtain.terminal.screen_outbox import Outbox
-from ironcurtain.terminal.screen_wire import Answer, Close, Ready, Refusal, Reply, Request, reply_reader
-from ironcurtain.terminal.worker import WORDS_LIMIT, Worker, WorkerReactor
+from ironcurtain.process.frames import packed
+from ironcurtain.process.worker import WORDS_LIMIT, Worker, WorkerReactor
+from ironcurtain.terminal.screen_wire import (
+    CloseScreen,
+    ScreenAnswer,
+    ScreenOutbox,
+    ScreenRefusal,
+    ScreenReply,
+    ScreenRequest,
+    ScreensReady,
+    reply_reader,
+)
 from ironcurtain.text.display import shorten
 
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")
@@ -32,10 +40,10 @@ BATCH_SECONDS = 0.1
 """How long less than that waits to be sent, unless somebody asks."""
 
 
-class Client(Protocol):
+class ScreenClient(Protocol):
     """One screen."""
 
-    outbox: Outbox
+    outbox: ScreenOutbox
 
     def process_gone(self) -> None:
         """There is nobody to ask any more; what was asked is answered right after this."""
@@ -62,7 +70,7 @@ class ScreenProcess:
 
     def __init__(self, reactor: WorkerReactor, command: tuple[str, ...] = COMMAND) -> None:
         self._reactor = reactor
-        self._clients: dict[int, Client] = {}
+        self._clients: dict[int, ScreenClient] = {}
         self._requests: dict[int, _Waiting] = {}
         self._numbers = itertools.count(1)
         self._batch: IDelayedCall | None = None
@@ -81,7 +89,7 @@ class ScreenProcess:
         """:returns: one that nothing else has: a screen, or a request."""
         return next(self._numbers)
 
-    def add(self, screen: int, client: Client) -> None:
+    def add(self, screen: int, client: ScreenClient) -> None:
         """Another screen; the order to open it is in its outbox."""
         self._clients[screen] = client
         self.flush()
@@ -93,20 +101,20 @@ class ScreenProcess:
         if self._clients.pop(screen, None) is None:
             return
         if self._clients:
-            self._worker.write(packed(Close(screen)))
+            self._worker.write(packed(CloseScreen(screen)))
         else:
             self._expected = True
             self._give_up()
             self._worker.forget()
 
-    def fed(self, client: Client) -> None:
+    def fed(self, client: ScreenClient) -> None:
         """More output waits in a screen's outbox."""
         if client.outbox.waiting >= BATCH_SIZE:
             self.flush()
         elif self._batch is None and self.ready and not self._blocked:
             self._batch = self._reactor.callLater(BATCH_SECONDS, self.flush)
 
-    def ask(self, screen: int, make: Callable[[int], Request], answered: Callable[[bytes | None], None]) -> None:
+    def ask(self, screen: int, make: Callable[[int], ScreenRequest], answered: Callable[[bytes | None], None]) -> None:
         """
         :param make: makes the order out of its number.
         :param answered: gets the answer, or ``None``: there is none, or it takes too long.
@@ -130,13 +138,13 @@ class ScreenProcess:
             if not self._blocked and (data := client.outbox.take()):
                 self._worker.write(data)
 
-    def received(self, reply: Reply) -> None:
+    def received(self, reply: ScreenReply) -> None:
         """For the worker."""
         self._life += 1
-        if isinstance(reply, Ready):
+        if isinstance(reply, ScreensReady):
             self.ready = True
             self.flush()
-        elif isinstance(reply, Answer):
+        elif isinstance(reply, ScreenAnswer):
             self._answered(reply.request, reply.data)
         else:
             self._refused(reply)
@@ -153,7 +161,7 @@ class ScreenProcess:
         self._why = self._why or why
         self._give_up()
 
-    def _refused(self, refusal: Refusal) -> None:
+    def _refused(self, refusal: ScreenRefusal) -> None:
         if refusal.request in self._requests:
             self.log.warn("a screen model failed: {reason}", reason=shorten(refusal.reason, WORDS_LIMIT))
         self.refuse(refusal.request)

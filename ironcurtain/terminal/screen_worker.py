@@ -11,22 +11,22 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from ironcurtain.terminal.confined import carry_out, run
-from ironcurtain.terminal.frames import packed
+from ironcurtain.process.confined import carry_out, run
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from ironcurtain.terminal.screen_wire import (
     MESSAGE_LIMIT,
-    Answer,
-    Close,
-    Feed,
-    Open,
-    Order,
-    Ready,
-    Redraw,
-    Refusal,
-    Reply,
-    Request,
-    Resize,
+    CloseScreen,
+    FeedScreen,
+    OpenScreen,
+    RedrawScreen,
+    ResizeScreen,
+    ScreenAnswer,
+    ScreenOrder,
+    ScreenRefusal,
+    ScreenReply,
+    ScreenRequest,
+    ScreensReady,
     order_reader,
 )
 
@@ -41,7 +41,7 @@ class Screens:
         self._screens: dict[int, GhosttyScreen] = {}
         self._failed: dict[int, str] = {}
 
-    def handle(self, order: Order) -> Reply | None:
+    def handle(self, order: ScreenOrder) -> ScreenReply | None:
         """
         :returns: the answer, if one is asked for.
 
@@ -52,36 +52,36 @@ class Screens:
         except Exception as e:
             reason = self._failed.setdefault(order.screen, f"{type(e).__name__}: {e}")
             self._screens.pop(order.screen, None)
-        return Refusal(order.request, reason) if isinstance(order, Request) else None
+        return ScreenRefusal(order.request, reason) if isinstance(order, ScreenRequest) else None
 
-    def _handle(self, order: Order) -> Reply | None:
-        if isinstance(order, Open):
+    def _handle(self, order: ScreenOrder) -> ScreenReply | None:
+        if isinstance(order, OpenScreen):
             self._screens[order.screen] = GhosttyScreen(order.columns, order.rows)
-        elif isinstance(order, Close):
+        elif isinstance(order, CloseScreen):
             self._screens.pop(order.screen, None)
             self._failed.pop(order.screen, None)
-        elif isinstance(order, Request):
+        elif isinstance(order, ScreenRequest):
             return _answer(self._screens[order.screen], order)
         elif order.screen in self._screens:
             _change(self._screens[order.screen], order)
         return None
 
 
-def _change(screen: GhosttyScreen, order: Feed | Resize) -> None:
-    if isinstance(order, Feed):
+def _change(screen: GhosttyScreen, order: FeedScreen | ResizeScreen) -> None:
+    if isinstance(order, FeedScreen):
         screen.feed(order.data)
     else:
         screen.resize(order.columns, order.rows)
 
 
-def _answer(screen: GhosttyScreen, request: Request) -> Reply:
-    if isinstance(request, Redraw):
+def _answer(screen: GhosttyScreen, request: ScreenRequest) -> ScreenReply:
+    if isinstance(request, RedrawScreen):
         data = screen.redraw(request.columns, request.rows, request.history)
     else:
         data = screen.text().encode("utf-8", "replace")
     if len(data) > MESSAGE_LIMIT - 64:
-        return Refusal(request.request, f"{len(data)} bytes are too many")
-    return Answer(request.request, data)
+        return ScreenRefusal(request.request, f"{len(data)} bytes are too many")
+    return ScreenAnswer(request.request, data)
 
 
 def try_it() -> None:
@@ -95,9 +95,9 @@ def try_it() -> None:
 def serve(owner: socket.socket) -> None:
     """Carry out what comes, until nothing more does."""
     screens = Screens()
-    owner.sendall(packed(Ready()))
+    owner.sendall(packed(ScreensReady()))
 
-    def handle(order: Order) -> Iterator[Reply]:
+    def handle(order: ScreenOrder) -> Iterator[ScreenReply]:
         if (reply := screens.handle(order)) is not None:
             yield reply
 

@@ -1,22 +1,70 @@
-"""A person at a channel who looks at a terminal, and perhaps drives it."""
+"""A person at a channel who looks at a terminal of this process or of another one, and perhaps drives it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.keyboard import Keyboard
-from ironcurtain.terminal.keys import Keys
-from ironcurtain.terminal.model import Channel, Mode
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.keys import HOLD_SECONDS, ForwardedInput, KeyPressed, Keys
+from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.model import Mode, ProgramExit, TerminalChannel
+from ironcurtain.terminal.remote import RemoteAttachment, connect
+from ironcurtain.terminal.sequences import RESTORE
+from ironcurtain.terminal.wire import Hello
+
+
+class Keyboard:
+    """
+    :param forward: gets all that is not reserved.
+    :param on_key: gets the names of reserved keys; it may call :meth:`stop`.
+    """
+
+    def __init__(
+        self, keys: Keys, clock: IReactorTime, forward: Callable[[bytes], None], on_key: Callable[[str], None]
+    ) -> None:
+        self._keys, self._clock, self._forward, self._on_key = keys, clock, forward, on_key
+        self._timer: IDelayedCall | None = None
+        self._stopped = False
+
+    def received(self, read: bytes) -> None:
+        """:param read: what one read from the terminal gave; cut or joined reads would hide reserved keys."""
+        self._cancel()
+        self._pass_on(self._keys.feed(read))
+        if self._keys.holding and not self._stopped:
+            self._timer = self._clock.callLater(HOLD_SECONDS, self._release)
+
+    def stop(self) -> None:
+        """Pass nothing on any more."""
+        self._stopped = True
+        self._cancel()
+
+    def _release(self) -> None:
+        self._timer = None
+        self._pass_on(self._keys.release())
+
+    def _pass_on(self, meant: list[ForwardedInput | KeyPressed]) -> None:
+        for what in meant:
+            if self._stopped:
+                return
+            if isinstance(what, ForwardedInput):
+                self._forward(what.data)
+            else:
+                self._on_key(what.name)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Viewing:
     """
-    Joins a channel and a hub, from :meth:`begin` to the end of one of them.
+    Joins a channel and a hub, of this process or of another one, until one of them ends.
 
     :param on_key: gets the names of reserved keys, of observers too.
     :param on_end: called once, with the terminal restored: why, and the status of the program, if it ended. Closing
@@ -25,7 +73,7 @@ class Viewing:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: TerminalChannel,
         clock: IReactorTime,
         keys: Keys,
         on_key: Callable[[str], None],
@@ -33,7 +81,7 @@ class Viewing:
     ) -> None:
         self._channel, self._on_end = channel, on_end
         self._keyboard = Keyboard(keys, clock, self._typed, on_key)
-        self._attachment: Attachment | None = None
+        self._attachment: Attachment | RemoteAttachment | None = None
 
     def begin(self, hub: Hub, mode: Mode) -> None:
         """
@@ -42,6 +90,16 @@ class Viewing:
         :raises NotFound: its program has ended.
         """
         self._attachment = hub.attach(self, mode, *self._channel.size())
+
+    async def begin_remote(self, reactor: Any, path: str, hello: Hello) -> None:
+        """
+        Show the terminal of another process.
+
+        :param path: of the owner's socket.
+        :raises Unavailable: nobody answers there.
+        :raises AttachRefused: the owner said no.
+        """
+        self._attachment = await connect(reactor, path, hello, self)
 
     def received(self, read: bytes) -> None:
         """For the channel: keys."""
@@ -92,3 +150,42 @@ class Viewing:
         if attachment is not None:
             attachment.detach()
         return attachment is not None
+
+
+async def attach(
+    reactor: Any,
+    path: str,
+    hello: Hello,
+    terminal: LocalTerminal,
+    keys: Keys,
+    on_key: Callable[[str, Viewing], None],
+) -> ProgramExit:
+    """
+    Join the local terminal with one of another process, until one of them ends; then it is as it was before.
+
+    Cancelling this leaves the program running.
+
+    :param path: of the owner's socket.
+    :param on_key: gets the names of reserved keys; it may call :meth:`Viewing.leave`.
+    :returns: how the program ended, or with no status that the connection was lost or left.
+    :raises Unavailable: nobody answers there.
+    :raises AttachRefused: the owner said no.
+    """
+    over: Deferred[ProgramExit] = Deferred()
+
+    def ended(reason: str, status: int | None) -> None:
+        if not over.called:
+            over.callback(ProgramExit(status, reason))
+
+    viewing = Viewing(terminal, reactor, keys, lambda name: on_key(name, viewing), ended)
+    await viewing.begin_remote(reactor, path, hello)
+    try:
+        # No turn of the reactor lies between the answer and this, so that the first output finds the terminal ready.
+        terminal.begin(viewing)
+        terminal.closed.addCallback(lambda _: ended("the terminal is gone", None))
+        return await over
+    finally:
+        viewing.lost()
+        terminal.close(None)
+        if terminal.connected:
+            await terminal.closed

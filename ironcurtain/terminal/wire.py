@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class _Over(msgspec.Struct, frozen=True):
     reason: str
 
 
-Frame = bytes | Resize | Ended
+Frame = bytes | Resize | ProgramExit
 
 
 def line(message: Hello | Welcome) -> bytes:
@@ -82,7 +82,7 @@ def data_frames(data: bytes) -> bytes:
     return b"".join(_HEAD.pack(_DATA, len(piece)) + piece for piece in pieces)
 
 
-def frame(what: Resize | Ended) -> bytes:
+def frame(what: Resize | ProgramExit) -> bytes:
     """:returns: one frame."""
     if isinstance(what, Resize):
         body, kind = _SIZE.pack(what.columns, what.rows), _RESIZE
@@ -164,5 +164,5 @@ def _frame(kind: bytes, body: bytes) -> Frame:
         return Resize(*_SIZE.unpack(body))
     if kind == _ENDED:
         over = _decode(body, _Over)
-        return Ended(over.status, over.reason)
+        return ProgramExit(over.status, over.reason)
     raise ProtocolViolation("attach", f"a frame of the unknown kind {kind!r}")

@@ -1,4 +1,4 @@
-"""The agent that docs/agents.rst shows is a package that works."""
+"""The agent that docs/howto/add-agent.rst shows is a package that works."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.registry import GROUP, installed
-from ironcurtain.container.brought_images import GROUP as IMAGES
+from ironcurtain.container.image_choices import GROUP as IMAGES
 from tests import agent_images, engine
 from tests.agents.samples import content, facts
 from tests.product import Product, until
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGE = DOCS / "howto" / "add-agent.rst"
 PACKAGE = DOCS / "examples" / "shell-agent"
 
 BUILD_SECONDS = 1800.0
@@ -61,9 +62,9 @@ class PackageTests(SynchronousTestCase):
         self.patch(sys, "dont_write_bytecode", True)
 
     def test_the_page_shows_these_files(self) -> None:
-        shown = re.findall(r"literalinclude:: (\S+)", (DOCS / "agents.rst").read_text())
+        shown = re.findall(r"literalinclude:: (\S+)", PAGE.read_text())
         there = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-        self.assertEqual({(DOCS / path).resolve() for path in shown}, there)
+        self.assertEqual({(PAGE.parent / path).resolve() for path in shown}, there)
 
     def test_the_files_of_the_image_are_part_of_it(self) -> None:
         patterns = project()["tool"]["setuptools"]["package-data"]["shell_agent"]

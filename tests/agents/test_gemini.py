@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.agents.adapter import Answer
 from ironcurtain.agents.gemini import Gemini
 from ironcurtain.errors import UsageError
-from ironcurtain.llm.model import Usage
+from ironcurtain.llm.model import TokenUsage
 from tests.agents.samples import KEYS, ORIENTATION, content, facts, failed, outcome
 
 GEMINI = Gemini()
@@ -94,7 +94,7 @@ class AnswerTests(SynchronousTestCase):
         ended = outcome(
             message("Do it.", "user"), message("I shall look."), TOOL, message("It is "), message("done."), SUCCESS
         )
-        self.assertEqual(GEMINI.answer(ended), Answer("It is done.", Usage(11, 9, 5, 0)))
+        self.assertEqual(GEMINI.answer(ended), Answer("It is done.", TokenUsage(11, 9, 5, 0)))
 
     def test_nothing_after_the_last_tool(self) -> None:
         self.assertEqual(GEMINI.answer(outcome(message("Done."), TOOL, message(" "), SUCCESS)).text, "Done.")

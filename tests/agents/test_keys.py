@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.keys import provider_and_model
+from ironcurtain.agents.adapter import provider_and_model
 from ironcurtain.errors import UsageError
 from tests.agents.samples import KEYS, facts
 

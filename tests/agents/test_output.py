@@ -20,7 +20,9 @@ from ironcurtain.agents.output import (
     text_at,
 )
 from ironcurtain.agents.registry import BUILT_IN
-from ironcurtain.mitm_proxy.refusals import Dialect, Refusal, response
+from ironcurtain.mitm_proxy.admission import response
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, OTHER
 
 WORDS = st.sampled_from(
     (
@@ -80,10 +82,9 @@ class ObjectTests(SynchronousTestCase):
 class FailureTests(SynchronousTestCase):
     """What the person is told."""
 
-    def test_a_refusal_by_the_mitm_proxy_is_known_in_every_dialect(self) -> None:
-        dialects: tuple[Dialect, ...] = ("anthropic", "openai", "google", "other")
-        for dialect in dialects:
-            body = response(Refusal(403, "endpoint", "no rule lets it pass"), dialect).partition(b"\r\n\r\n")[2]
+    def test_a_refusal_by_the_mitm_proxy_is_known_in_the_shape_of_every_provider(self) -> None:
+        for provider in (*KNOWN_PROVIDERS.values(), OTHER):
+            body = response(RequestRefusal(403, "endpoint", "no rule lets it pass"), provider).partition(b"\r\n\r\n")[2]
             self.assertEqual(failure("Agent", ENDED, body.decode(), status=403).kind, "refused")
 
     def test_a_provider_that_our_proxy_cannot_reach(self) -> None:

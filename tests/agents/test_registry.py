@@ -13,7 +13,7 @@ from ironcurtain.agents.codex import Codex
 from ironcurtain.agents.registry import BUILT_IN, GROUP, Registry, installed
 from ironcurtain.container.image_choices import FOLDERS
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.providers.rules import provider_rules
 
 MODULE = "ironcurtain_agent_for_tests"
 

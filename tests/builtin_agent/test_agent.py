@@ -25,11 +25,10 @@ from ironcurtain.llm.model import (
     ToolResult,
     ToolUse,
 )
-from ironcurtain.llm.model import Usage as Tokens
+from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.accounting import Accounting
-from ironcurtain.session.budget import Budget, Limits
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import Reply, Turn, Usage
 
 RUN = ToolUse("t1", "execute_code", {"code": "print(1)"})
@@ -72,10 +71,12 @@ class Recorder:
 
 
 class AgentTests(SynchronousTestCase):
-    def make(self, *replies: Any, limits: Limits | None = None, max_steps: int = 3) -> BuiltinAgent:
+    def make(self, *replies: Any, limits: BudgetLimits | None = None, max_steps: int = 3) -> BuiltinAgent:
         self.clock, self.model, self.events = Clock(), Model(*replies), list[events.SessionEvent]()
         self.interpreter = Recorder(RunResult("1\n", None, None, False))
-        accounting = Accounting(Budget(limits or Limits()), lambda tokens: 0.5, self.events.append, self.clock.seconds)
+        accounting = Accounting(
+            BudgetMeter(limits or BudgetLimits()), lambda tokens: 0.5, self.events.append, self.clock.seconds
+        )
         agent = BuiltinAgent(
             choose=lambda: succeed(Chosen(self.model, "given-1")),
             max_tokens=100,
@@ -175,7 +176,7 @@ class AgentTests(SynchronousTestCase):
         self.assertIn("empty answer", str(self.failureResultOf(self.respond(agent), SessionError).value))
 
     def test_a_budget_warns_and_then_stops_before_the_next_request(self) -> None:
-        agent = self.make([RUN], [RUN], [RUN], limits=Limits(tokens=18), max_steps=9)
+        agent = self.make([RUN], [RUN], [RUN], limits=BudgetLimits(tokens=18), max_steps=9)
         failure = self.failureResultOf(self.respond(agent), SessionError)
         self.assertIn("tokens", str(failure.value))
         self.assertEqual(len(self.model.requests), 2)

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.builtin_agent.agent import Conversation
-from ironcurtain.llm.model import Message, TextBlock, ToolResult, ToolUse
+from ironcurtain.llm.model import ChatMessage, TextBlock, ToolResult, ToolUse
 
 USES = st.lists(st.builds(ToolUse, st.uuids().map(str), st.just("execute_code"), st.just({})), max_size=3)
 STEPS = st.one_of(st.just("say"), st.just("interrupt"), USES)
 
 
-def unanswered(messages: tuple[Message, ...]) -> set[str]:
+def unanswered(messages: tuple[ChatMessage, ...]) -> set[str]:
     """:returns: the tool uses whose result is not in the very next message."""
     missing: set[str] = set()
-    for message, following in zip(messages, (*messages[1:], Message("user", ())), strict=True):
+    for message, following in zip(messages, (*messages[1:], ChatMessage("user", ())), strict=True):
         results = {block.id for block in following.content if isinstance(block, ToolResult)}
         missing |= {block.id for block in message.content if isinstance(block, ToolUse)} - results
     return missing
@@ -50,7 +50,7 @@ class ConversationTests(SynchronousTestCase):
         conversation.answer([ToolUse("a", "execute_code", {})])
         conversation.interrupt("cancelled by the person")
         self.assertEqual(
-            conversation.messages[-1], Message("user", (ToolResult("a", "cancelled by the person", True),))
+            conversation.messages[-1], ChatMessage("user", (ToolResult("a", "cancelled by the person", True),))
         )
 
     def test_an_empty_answer_leaves_no_message(self) -> None:

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from ironcurtain.cli import COMMANDS
 from ironcurtain.home.layout import Home
 from ironcurtain.home.registry import Entry, Registry
-from ironcurtain.identity import identify
+from ironcurtain.process.identity import identify
 from tests.product import LIMIT
 
 BASH = """

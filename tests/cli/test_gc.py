@@ -12,10 +12,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.owners import owner_labels
+from ironcurtain.container.spec import owner_labels
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import find_home
-from ironcurtain.identity import identify
+from ironcurtain.process.identity import identify
 from tests import engine
 
 

@@ -26,12 +26,15 @@ class HungEngineTests(ProductCase):
             self.product.environ["IRONCURTAIN_RUN_AS"] = "4242:4242"
 
     def test_it_is_said_that_it_is_waited_for_and_that_it_is_silent(self) -> None:
-        for words, status in ((("start", "--agent", "claude-code", "do it"), 69), (("doctor",), 0)):
-            began = time.monotonic()
-            process = self.product.start(*words)
+        began = time.monotonic()
+        started = [
+            (self.product.start(*words), status)
+            for words, status in ((("start", "--agent", "claude-code", "do it"), 69), (("doctor",), 0))
+        ]
+        for process, status in started:
             until(process.stderr, "waiting for the Docker Engine at unix:///")
             out, said = process.communicate()
             self.assertEqual(process.returncode, status, said)
             self.assertIn("silent for 10 seconds", out + said)
             self.assertNotIn("Traceback", said)
-            self.assertLess(time.monotonic() - began, SECONDS)
+        self.assertLess(time.monotonic() - began, SECONDS)

@@ -61,7 +61,7 @@ class DaemonJoiningTests(DaemonCase):
         self.assertNotIn("goes on", err)
 
     def test_a_single_task_is_left(self) -> None:
-        slow = {"text": "at last", "delay": 2.0}
+        slow = {"text": "at last", "delay": 8.0}
         terminal = Tmux(self.product, 100, 30)
         self.addCleanup(terminal.close)
         program = self.product.command()[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.layout import SessionPaths
-from ironcurtain.session.recording import RecordingFile
+from ironcurtain.session.terminal import RecordingFile
 from ironcurtain.terminal.recording import Recording
 from tests.product import Product
 from tests.tmux import Tmux

@@ -18,7 +18,7 @@ from ironcurtain.operations.operations import Operations
 from ironcurtain.project.planted import Finding
 from ironcurtain.session.project import Findings
 from ironcurtain.session.session import Session
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request
 
@@ -55,7 +55,7 @@ class ReviewTests(TestCase):
 
     async def test_one_whose_program_ended(self) -> None:
         assert self.session.terminal is not None
-        self.session.terminal.ended(Ended(7, "exit status 7"))
+        self.session.terminal.ended(ProgramExit(7, "exit status 7"))
         self.assertIn("hook", await self.said())
         self.assertEqual(self.session.state, "closed")
 

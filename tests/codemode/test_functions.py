@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.codemode import functions, shapes, stubs
+from ironcurtain.codemode import functions, prelude
 from ironcurtain.codemode.calls import DEPTH, bind
 from ironcurtain.codemode.functions import Function, modules
 from ironcurtain.codemode.model import Tool
@@ -77,13 +77,13 @@ class DeclarationTests(SynchronousTestCase):
     def test_whatever_servers_say_the_declarations_are_python_of_the_right_shape(self, tools: list[Tool]) -> None:
         seen = set()
         for module in modules(tools):
-            tree = ast.parse(stubs.declarations(module))
+            tree = ast.parse(prelude.declarations(module))
             self.assertEqual([type(node) for node in tree.body[1:]], [ast.FunctionDef] * len(module.functions))
             for node, each in zip(tree.body[1:], module.functions, strict=True):
                 assert isinstance(node, ast.FunctionDef)
                 self.assertEqual(node.name, each.identifier)
                 self.assertEqual([argument.arg for argument in node.args.args], [p.identifier for p in each.parameters])
-                self.assertNotIn("\x1b", stubs.documentation(module, each))
+                self.assertNotIn("\x1b", prelude.documentation(module, each))
                 seen.add((each.server, each.tool))
         self.assertEqual(seen, {(tool.server, tool.name) for tool in tools})
 
@@ -91,14 +91,14 @@ class DeclarationTests(SynchronousTestCase):
         made = function({"b": {"type": "string"}, "a": {"type": "integer"}}, ["a"])
         (module,) = modules([Tool("s", "t", "", {"properties": {"b": {"type": "string"}, "a": {}}, "required": ["a"]})])
         self.assertEqual([parameter.name for parameter in made.parameters], ["a", "b"])
-        self.assertIn("def t(a: Any, b: str | None = None) -> Any: ...", stubs.declarations(module))
+        self.assertIn("def t(a: Any, b: str | None = None) -> Any: ...", prelude.declarations(module))
 
     def test_a_description_cannot_pretend_to_be_something_else(self) -> None:
         tool = Tool(
             "s", "t", 'x"""\ndef evil(): ...\n\u202e' + "y" * 5000, {"properties": {"p": {"description": "\n\nz"}}}
         )
         (module,) = modules([tool])
-        text = stubs.documentation(module, module.functions[0])
+        text = prelude.documentation(module, module.functions[0])
         self.assertEqual(text.count("\n"), 2)
         self.assertLess(len(text), 1000)
         self.assertNotIn("\u202e", text)
@@ -112,8 +112,8 @@ class DeclarationTests(SynchronousTestCase):
 class ShapeTests(SynchronousTestCase):
     def shaped(self, schema: dict[str, Any], shape: str, checked: str) -> None:
         root = {"$defs": {"E": {"enum": ["a", "b"]}, "S": {"type": "string"}, "R": {"$ref": "#/$defs/R"}}}
-        self.assertEqual(shapes.shape(schema, root), shape)
-        self.assertEqual(shapes.checked(shapes.types(schema, root)), checked)
+        self.assertEqual(functions.shape(schema, root), shape)
+        self.assertEqual(functions.checked(functions.types(schema, root)), checked)
 
     def test_shapes(self) -> None:
         array = "list[Any] | tuple[Any, ...]"
@@ -137,8 +137,8 @@ class ShapeTests(SynchronousTestCase):
 
     @given(SCHEMAS)
     def test_any_schema_has_a_bounded_shape(self, schema: dict[str, Any]) -> None:
-        self.assertLessEqual(len(shapes.shape(schema, schema)), shapes.LENGTH)
-        ast.parse(f"x: {shapes.checked(shapes.types(schema, schema))}")
+        self.assertLessEqual(len(functions.shape(schema, schema)), functions.LENGTH)
+        ast.parse(f"x: {functions.checked(functions.types(schema, schema))}")
 
 
 class BindingTests(SynchronousTestCase):

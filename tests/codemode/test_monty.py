@@ -9,8 +9,7 @@ from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.codemode import diagnostics
-from ironcurtain.codemode.limits import Limits
-from ironcurtain.codemode.model import RunResult, Tool, ToolReply
+from ironcurtain.codemode.model import Limits, RunResult, Tool, ToolReply
 from ironcurtain.codemode.monty import MontyInterpreter, MontyInterpreters
 from ironcurtain.codemode.pool import close_pool
 from ironcurtain.errors import SessionError

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.codemode import pool
-from ironcurtain.codemode.limits import Limits
+from ironcurtain.codemode.model import Limits
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.services.asyncio_bridge import from_asyncio
 

@@ -14,8 +14,7 @@ from ironcurtain.builtin_agent.agent import reply
 from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, shown
 from ironcurtain.codemode.functions import modules
-from ironcurtain.codemode.limits import Limits
-from ironcurtain.codemode.model import Tool, ToolReply
+from ironcurtain.codemode.model import Limits, Tool, ToolReply
 
 PATH = {"type": "object", "properties": {"path": {"type": "string", "description": "where"}}, "required": ["path"]}
 MODULES = modules([Tool("files", name, f"To {name}. More.", PATH) for name in ("read_file", "write_file")])

@@ -19,9 +19,9 @@ from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
 from ironcurtain.home.registry import Entry, Registry
-from ironcurtain.identity import identify
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.process.identity import identify
 from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
 from ironcurtain.session.model import SessionInfo
 from tests.console.doubles import NOW, escalation, permission, session

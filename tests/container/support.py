@@ -79,6 +79,7 @@ class EngineCase(TestCase):
     def setUp(self) -> None:
         """Find or start the Engine."""
         self.engine = Engine(reactor, test_engine.engine())
+        self.addCleanup(self.engine.close)
         self.label = f"{os.getpid()}-{self.id()}"
         self.addCleanup(self._remove_containers)
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))

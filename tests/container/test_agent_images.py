@@ -14,8 +14,7 @@ from twisted.internet.interfaces import IHalfCloseableProtocol
 from twisted.internet.protocol import Factory, Protocol
 from zope.interface import implementer
 
-from ironcurtain.container.layout import HOME, SOCKETS
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import HOME, SOCKETS, ContainerSpec
 from tests import engine as test_engine
 from tests.agent_images import agent_image, recipes
 from tests.container.support import UID, EngineCase
@@ -101,7 +100,7 @@ class AgentImageTests(EngineCase):
         for agent in PROGRAMS:
             image = await agent_image(agent)
             history = str(test_engine.call("GET", f"/images/{image}/history")[0])
-            described = str(await self.engine.images.inspect(image))
+            described = str(await self.engine.inspect_image(image))
             for text in (history, described):
                 self.assertNotRegex(text, re.compile(r"npm|https?://|registry|downloader|\.pem|_proxy", re.IGNORECASE))
             container = await self.running(image=image)

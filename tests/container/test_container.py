@@ -9,9 +9,8 @@ from twisted.internet.defer import CancelledError, Deferred
 from ironcurtain.container.container import Container
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import ContainerDied, EngineError, EngineUnavailable, ProbeFailed
-from ironcurtain.container.layout import group_text, mounts, passwd_text
 from ironcurtain.container.probe import probe
-from ironcurtain.container.spec import ContainerSpec
+from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
 from tests import engine as test_engine
 from tests.container.support import UID, EngineCase
 

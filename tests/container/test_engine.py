@@ -6,9 +6,9 @@ import tarfile
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.container.engine import ContainerState
 from ironcurtain.container.errors import EngineError
-from ironcurtain.container.state import State
-from ironcurtain.container.streams import Stream
+from ironcurtain.container.streams import EngineStream
 from tests import engine as test_engine
 from tests.container.support import EngineCase, Until
 
@@ -20,14 +20,24 @@ SIZES = ("sh", "-c", "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05
 
 
 class LifeTests(EngineCase):
+    async def ready(self, trap: str) -> str:
+        """:returns: a container whose program does this when it gets SIGTERM, and has said that it will."""
+        command = ("sh", "-c", f"trap '{trap}' TERM; echo ready; while :; do sleep 0.1; done")
+        container, ready = await self.engine.create(self.spec(command=command, tty=True)), Until("ready")
+        stream = await self.engine.attach(container, ready)
+        self.addCleanup(stream.abort)
+        await self.engine.start(container)
+        await ready.seen
+        return container
+
     async def test_stopping_waits_for_the_program(self) -> None:
-        container = await self.running(command=("sh", "-c", "trap 'exit 5' TERM; while :; do sleep 0.1; done"))
+        container = await self.ready("exit 5")
         await self.engine.stop(container, 10)
         self.assertEqual(await self.engine.wait(container), 5)
         await self.engine.stop(container, 10)
 
     async def test_stopping_a_program_that_does_not_want_to(self) -> None:
-        container = await self.running(command=("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"))
+        container = await self.ready("")
         await self.engine.stop(container, 1)
         self.assertEqual(await self.engine.wait(container), 137)
 
@@ -41,7 +51,7 @@ class LifeTests(EngineCase):
         second = await self.engine.create(self.spec(labels={"a": "1"}))
         own = {"ironcurtain.test": self.label}
         for labels, wanted in (({"a": "1"}, {first, second}), ({"a": "1", "b": "2"}, {first}), ({"a": "2"}, set())):
-            self.assertEqual({c["Id"] for c in await self.engine.list({**own, **labels})}, wanted)
+            self.assertEqual({c["Id"] for c in await self.engine.list_containers({**own, **labels})}, wanted)
         await self.engine.remove(second)
         self.assertEqual([c["Id"] for c in self.containers()], [first])
 
@@ -57,7 +67,7 @@ class LifeTests(EngineCase):
 
 
 class AttachTests(EngineCase):
-    async def attached(self, command: tuple[str, ...]) -> tuple[str, Stream, bytearray, Until]:
+    async def attached(self, command: tuple[str, ...]) -> tuple[str, EngineStream, bytearray, Until]:
         """:returns: a container with a terminal, its stream, what came, and what waits for a text."""
         container = await self.engine.create(
             self.spec(command=("sh", "-c", 'read -r _; exec "$@"', "sh", *command), tty=True)
@@ -137,10 +147,9 @@ class ImageTests(EngineCase):
                 entry = tarfile.TarInfo(name)
                 entry.size = len(text.encode())
                 archive.addfile(entry, io.BytesIO(text.encode()))
-        buffer.seek(0)
         return Deferred.fromCoroutine(
-            self.engine.images.build(
-                buffer,
+            self.engine.build_image(
+                buffer.getvalue(),
                 tag=self.tag,
                 labels={"ironcurtain.test": self.label},
                 arguments={"BASE": test_engine.image(), "WORD": "a b"},
@@ -156,12 +165,12 @@ class ImageTests(EngineCase):
         self.assertIn("the word is a b", self.lines)
         self.assertIn("2000000 /big", self.lines)
         labels = {"ironcurtain.test": self.label}
-        self.assertEqual([found["Id"] for found in await self.engine.images.list(labels)], [image])
-        self.assertIn(image, [found["Id"] for found in await self.engine.images.list({"ironcurtain.test": ""})])
-        self.assertEqual((await self.engine.images.inspect(self.tag))["Id"], image)
-        await self.engine.images.remove(self.tag)
+        self.assertEqual([found["Id"] for found in await self.engine.list_images(labels)], [image])
+        self.assertIn(image, [found["Id"] for found in await self.engine.list_images({"ironcurtain.test": ""})])
+        self.assertEqual((await self.engine.inspect_image(self.tag))["Id"], image)
+        await self.engine.remove_image(self.tag)
         with self.assertRaises(EngineError) as caught:
-            await self.engine.images.inspect(self.tag)
+            await self.engine.inspect_image(self.tag)
         self.assertEqual(caught.exception.status, 404)
 
     async def test_a_step_that_fails(self) -> None:
@@ -182,9 +191,9 @@ class ImageTests(EngineCase):
 class StateTests(EngineCase):
     async def test_of_a_real_container(self) -> None:
         container = await self.running()
-        state = State.of(await self.engine.inspect(container))
+        state = ContainerState.of(await self.engine.inspect(container))
         self.assertTrue(state.running and state.pid > 1)
         await self.engine.kill(container)
         await self.engine.wait(container)
-        state = State.of(await self.engine.inspect(container))
+        state = ContainerState.of(await self.engine.inspect(container))
         self.assertEqual((state.running, state.reason), (False, "it was killed, exit status 137"))

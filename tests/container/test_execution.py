@@ -5,8 +5,8 @@ import hashlib
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.container import execution
+from ironcurtain.container.engine import ContainerState
 from ironcurtain.container.errors import ContainerDied
-from ironcurtain.container.state import State
 from tests.container.support import UID, EngineCase, Until
 
 ESCAPES = """
@@ -129,13 +129,13 @@ class CancelTests(EngineCase):
     async def test_a_fork_bomb(self) -> None:
         container = await self.running()
         await self.cancelled(container, BOMB)
-        if State.of(await self.engine.inspect(container)).running:
+        if ContainerState.of(await self.engine.inspect(container)).running:
             self.assertNotIn("bomb()", (await self.sh(container, PROCESSES)).out)
 
     async def test_where_no_process_fits_in_the_container_is_killed(self) -> None:
         container = await self.running(pids=24)
         await self.cancelled(container, FILL, "full")
-        self.assertFalse(State.of(await self.engine.inspect(container)).running)
+        self.assertFalse(ContainerState.of(await self.engine.inspect(container)).running)
 
     async def test_a_second_cancellation_does_not_stop_the_first(self) -> None:
         self.patch(execution, "GRACE_SECONDS", 1)

@@ -6,15 +6,15 @@ from dataclasses import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.image_choices import shipped_folders, shipped_programs
-from ironcurtain.container.image_plans import Plan, Recipes, Source
+from ironcurtain.container.image_plans import ImagePlan, Recipes, SourceImage
 from ironcurtain.container.versions import NoRelease, Release, moved
 from ironcurtain.errors import ConfigurationError, UsageError
 
-SOURCE = Source("debian:some", "sha256:" + "1" * 64, "amd64")
+SOURCE = SourceImage("debian:some", "sha256:" + "1" * 64, "amd64")
 SUM = "sha512-" + "C" * 86 + "=="
 
 
-def _agent(recipes: Recipes, name: str = "codex", source: Source = SOURCE) -> Plan:
+def _agent(recipes: Recipes, name: str = "codex", source: SourceImage = SOURCE) -> ImagePlan:
     return recipes.agent(name, recipes.base(source), source.architecture)
 
 
@@ -57,7 +57,7 @@ class PlanTests(SynchronousTestCase):
     def test_whatever_shapes_an_image_changes_its_content(self) -> None:
         newer = moved(self.recipes.programs, [Release("codex", "9.9.9", {"amd64": SUM})])
         fresher = moved(self.recipes.programs, [Release("base", "2099-01-01", {})])
-        changes: dict[str, Callable[[], Plan]] = {
+        changes: dict[str, Callable[[], ImagePlan]] = {
             "nothing": lambda: _agent(self.recipes),
             "its Dockerfile": lambda: _agent(
                 _with_file(self.recipes, "codex", "Dockerfile", b"FROM x\nARG CODEX_PACKAGE")

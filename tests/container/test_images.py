@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import secrets
 import time
@@ -11,14 +10,12 @@ from urllib.parse import quote
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.internet.task import Clock
 
-from ironcurtain.container.image_builds import BuildFailed
 from ironcurtain.container.image_choices import Choices, shipped_folders
-from ironcurtain.container.image_context import archive
-from ironcurtain.container.image_plans import Recipes
+from ironcurtain.container.image_plans import Recipes, archive
 from ironcurtain.container.image_update import Updates
-from ironcurtain.container.images import CURRENT, LEFTOVER_SECONDS, MISSING, NO_RELEASE, OLD, AgentImages
+from ironcurtain.container.images import CURRENT, LEFTOVER_SECONDS, MISSING, NO_RELEASE, OLD, AgentImages, BuildFailed
 from ironcurtain.container.spec import ContainerSpec
-from ironcurtain.container.versions import NoRelease, Program, Release, moved
+from ironcurtain.container.versions import ImageProgram, NoRelease, Release, moved
 from ironcurtain.errors import UsageError
 from tests import engine as test_engine
 from tests.container.support import EngineCase
@@ -56,9 +53,9 @@ def _agent(name: str, command: str) -> dict[str, bytes]:
     return {"Dockerfile": (AGENT % (name.upper(), command)).encode()}
 
 
-def _program(name: str, *places: str) -> Program:
+def _program(name: str, *places: str) -> ImageProgram:
     packages = {place: f"{name}@{{version}}" for place in places}
-    return Program(name, "1.0", name, packages, dict.fromkeys(places, SUM))
+    return ImageProgram(name, "1.0", name, packages, dict.fromkeys(places, SUM))
 
 
 class ImageCase(EngineCase):
@@ -80,9 +77,9 @@ class ImageCase(EngineCase):
             "foreign": _agent("foreign", "true"),
         }
         programs = {
-            "base": Program("base", "2026-01-01", "", {}, {}),
+            "base": ImageProgram("base", "2026-01-01", "", {}, {}),
             **{name: _program(name, "any") for name in ("toy", "broken", "slow")},
-            "foreign": Program("foreign", "", "foreign", {"s390x": "x@{version}"}, {}),
+            "foreign": ImageProgram("foreign", "", "foreign", {"s390x": "x@{version}"}, {}),
         }
         self.recipes = Recipes(folders, programs, self.prefix)
         self.said: list[str] = []
@@ -254,8 +251,8 @@ class StateTests(ImageCase):
 
     async def test_what_a_killed_build_left_goes_once_it_is_old(self) -> None:
         dockerfile = f"FROM {test_engine.image()}\nLABEL ironcurtain.build={self.prefix}toy:1-abc\n"
-        context = io.BytesIO(archive({"Dockerfile": dockerfile.encode()}))
-        left = await self.engine.images.build(
+        context = archive({"Dockerfile": dockerfile.encode()})
+        left = await self.engine.build_image(
             context, tag="", labels={}, arguments={}, network="host", progress=self.said.append
         )
         self.assertEqual((await self.images().prune()).removed, ())  # somebody may be at it

@@ -3,7 +3,7 @@ from __future__ import annotations
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.shielding import shielded
+from ironcurtain.container.execution import shielded
 
 
 class ShieldTests(SynchronousTestCase):

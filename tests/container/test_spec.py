@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.layout import group_text, mounts, passwd_text
-from ironcurtain.container.spec import ContainerSpec, Mount
+from ironcurtain.container.spec import ContainerSpec, Mount, group_text, mounts, passwd_text
 from ironcurtain.errors import UsageError
 from ironcurtain.sandbox.container_calls import profile
 from tests.container.support import SPEC

@@ -11,9 +11,9 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container.streams import Receiver, Stream
+from ironcurtain.container.streams import EngineStream, Receiver
 from ironcurtain.container.terminal import BURST_SIZE, MARK, REST_SECONDS, ContainerTerminal
-from tests.container.test_wire import UPGRADED
+from tests.container.test_streams import UPGRADED
 
 
 class GivenEngine:
@@ -22,9 +22,9 @@ class GivenEngine:
     def __init__(self) -> None:
         self.clock, self.wire = Clock(), StringTransport()
 
-    async def attach(self, container: str, receive: Receiver) -> Stream:
+    async def attach(self, container: str, receive: Receiver) -> EngineStream:
         """:returns: the one connection, open."""
-        self.stream = Stream(b"", receive, "unix:///engine")
+        self.stream = EngineStream("/attach", b"", "", True, receive, "unix:///engine")
         self.stream.makeConnection(self.wire)
         self.stream.dataReceived(UPGRADED + MARK.encode() + b"\r\n")
         return self.stream

@@ -6,8 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.image_choices import shipped_programs
 from ironcurtain.container.versions import (
+    ImageProgram,
     NoRelease,
-    Program,
     Release,
     moved,
     question,
@@ -113,7 +113,7 @@ class MoveTests(SynchronousTestCase):
 
 class AnswerTests(SynchronousTestCase):
     def test_a_question_names_everything(self) -> None:
-        program = Program("a", "1", "@s/a", {"amd64": "@s/a@{version}", "arm64": "b"}, {})
+        program = ImageProgram("a", "1", "@s/a", {"amd64": "@s/a@{version}", "arm64": "b"}, {})
         self.assertEqual(question(program), "a @s/a amd64=@s/a@{version} arm64=b")
 
     def test_an_answer_is_read(self) -> None:
@@ -129,5 +129,5 @@ class AnswerTests(SynchronousTestCase):
     def test_an_answer_can_be_read_again_once_written(self, line: str) -> None:
         answer = read_answer(f"newest {line}")
         if answer is not None and not answer.integrity:
-            program = Program(answer.name, answer.version, "", {}, {})
+            program = ImageProgram(answer.name, answer.version, "", {}, {})
             self.assertIn(answer.version, write_versions([program]))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.accounts import Account
-from ironcurtain.container_agent.description import COMMAND, describe
+from ironcurtain.container_agent.provision import COMMAND, describe
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Resources
-from ironcurtain.identity import identify
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.identity import identify
 
 
 class DescriptionTests(SynchronousTestCase):

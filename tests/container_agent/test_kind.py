@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -12,6 +13,7 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import Unavailable
+from ironcurtain.terminal.screen import Screens
 from tests.audit.doubles import scratch
 from tests.container_agent.worlds import ScriptAgent
 from tests.session.doubles import World, request
@@ -36,7 +38,7 @@ class Silent(Protocol):
 class ImageTests(TestCase):
     timeout = 20
 
-    async def test_without_an_image_nothing_is_asked_any_more(self) -> None:
+    async def test_without_an_image_nothing_more_is_waited_for(self) -> None:
         silent, path = Silent(), str(scratch(self) / "engine.sock")
         port = await UNIXServerEndpoint(reactor, path).listen(Factory.forProtocol(lambda: silent))
         self.addCleanup(lambda: maybeDeferred(port.stopListening))
@@ -50,9 +52,14 @@ class ImageTests(TestCase):
             raise Unavailable("no image")
 
         engine = Engine(reactor, path)
-        kind = ContainerKind(ScriptAgent(), lambda: engine, no_image, world.services, reactor, {})
+        kind = ContainerKind(
+            ScriptAgent(), lambda: engine, no_image, world.services, reactor, {}, Screens(cast(Any, reactor))
+        )
+        self.addCleanup(engine.close)
         looking = Deferred.fromCoroutine(kind._image_and_processors(core, engine))
         await self.assertFailure(looking, Unavailable)
+        assert silent.transport is not None
+        silent.transport.loseConnection()
         await silent.over
         await world.manager.close(session, "the test ends")
         world.watcher.stop()

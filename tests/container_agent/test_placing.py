@@ -6,7 +6,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.container_agent.placing import Placer
+from ironcurtain.container_agent.provision import Placer
 from ironcurtain.errors import Unavailable
 from tests.audit.doubles import open_files, scratch
 from tests.trees import ACCOUNT, nest, unprivileged

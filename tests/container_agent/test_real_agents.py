@@ -90,7 +90,7 @@ class RealAgentCase(SynchronousTestCase):
 
     def containers(self) -> list[str]:
         """:returns: the ids of this home's containers."""
-        line = ["docker", "ps", "-aq", "--no-trunc", "--filter", f"label=ironcurtain.home.layout={self.product.home}"]
+        line = ["docker", "ps", "-aq", "--no-trunc", "--filter", f"label=ironcurtain.home={self.product.home}"]
         return self.docker(*line[1:]).split()
 
     def docker(self, *words: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 
-from ironcurtain.container import screened
 from ironcurtain.container.errors import EngineUnavailable
+from ironcurtain.container_agent import screen as screened
 from ironcurtain.container_agent.screen import TASK_LIMIT
 from ironcurtain.errors import SessionError, UsageError
 from ironcurtain.home.settings import Terminal

@@ -9,14 +9,14 @@ import sys
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.accounts import Account
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
 from ironcurtain.home.settings import Limits, Resources, Settings
+from ironcurtain.process.accounts import Account
 from ironcurtain.session import events
+from ironcurtain.session.manager import TooMany
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.slots import TooMany
 from tests import engine
 from tests.container_agent.worlds import UID, ContainerTestCase, reactor
 from tests.model_stub.certificates import Authority

@@ -6,20 +6,20 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.container_agent.traffic import Spent, Traffic, known_prices, spent_before
+from ironcurtain.container_agent.proxies import REFUSALS_TOLD, Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
 from ironcurtain.home.settings import Budget, Price, Settings
-from ironcurtain.llm.model import Usage as Tokens
-from ironcurtain.mitm_proxy.recording import ModelRequest, ModelResponse
+from ironcurtain.llm.model import TokenUsage as Tokens
+from ironcurtain.mitm_proxy.recording import ProviderTrouble, ProxiedRequest, ProxiedResponse
 from ironcurtain.session import events
 
 PRICED = Settings(prices={"m": Price(input=1_000_000.0, output=0.0)})
 """A model of which each token that it reads costs a dollar."""
 
 
-def response(tokens: Tokens | None, status: int = 200, model: str = "m", error: str = "") -> ModelResponse:
+def response(tokens: Tokens | None, status: int = 200, model: str = "m", error: str = "") -> ProxiedResponse:
     """:returns: the end of a request."""
-    return ModelResponse("r", "anthropic", status, 0.1, 10, tokens, False, model, error)
+    return ProxiedResponse("r", "anthropic", status, 0.1, 10, tokens, False, model, error)
 
 
 class TrafficTests(SynchronousTestCase):
@@ -27,9 +27,15 @@ class TrafficTests(SynchronousTestCase):
         self.clock = Clock()
         self.events: list[events.SessionEvent] = []
         self.exhausted: list[SessionError] = []
+        self.logged: list[str] = []
+
+    def log(self, source: str, line: str) -> None:
+        self.logged.append(line)
 
     def traffic(self, settings: Settings = PRICED, spent: Spent | None = None) -> Traffic:
-        made = Traffic(settings, spent or Spent(), self.events.append, self.exhausted.append, self.clock.seconds)
+        made = Traffic(
+            settings, spent or Spent(), self.events.append, self.exhausted.append, self.clock.seconds, self.log
+        )
         made.begin()
         return made
 
@@ -60,10 +66,35 @@ class TrafficTests(SynchronousTestCase):
 
     def test_what_was_not_let_through_is_told(self) -> None:
         traffic = self.traffic()
-        traffic.heard(ModelRequest("r", "", "evil.test", "GET", "/x", "deny", "host-not-allowed", "no such host"))
-        traffic.heard(ModelRequest("r", "anthropic", "h", "POST", "/v1/messages", "allow", "rule", ""))
+        traffic.heard(ProxiedRequest("r", "", "evil.test", "GET", "/x", "deny", "host-not-allowed", "no such host"))
+        traffic.heard(ProxiedRequest("r", "anthropic", "h", "POST", "/v1/messages", "allow", "rule", ""))
         wanted = events.RequestRefused(host="evil.test", method="GET", path="/x", reason="no such host")
         self.assertEqual(self.events, [wanted])
+
+    def test_each_refused_host_is_told_of_once_and_counted_in_the_log(self) -> None:
+        traffic = self.traffic()
+        refused = [ProxiedRequest("r", "", "t.test", "CONNECT", "t.test:443", "deny", "host-not-allowed", "no")] * 100
+        for event in refused:
+            traffic.heard(event)
+        traffic.heard(ProxiedRequest("r", "", "u.test", "CONNECT", "u.test:443", "deny", "host-not-allowed", "no"))
+        traffic.heard(ProxiedRequest("r", "", "t.test", "POST", "/x", "deny", "provider-acts", "no search"))
+        told = [(event.host, event.reason) for event in self.events if isinstance(event, events.RequestRefused)]
+        self.assertEqual(told, [("t.test", "no"), ("u.test", "no"), ("t.test", "no search")])
+        self.assertEqual(
+            self.logged, [f"requests to t.test were refused {times} times so far: no" for times in (10, 100)]
+        )
+
+    def test_refusals_are_not_told_without_end(self) -> None:
+        traffic = self.traffic()
+        for number in range(1000):
+            traffic.heard(ProxiedRequest("r", "", f"h{number}", "CONNECT", "", "deny", "host-not-allowed", "no"))
+        self.assertEqual(len(self.events), REFUSALS_TOLD + 2)
+        self.assertEqual([line[:27] for line in self.logged], ["requests to other hosts wer"] * 2)
+
+    def test_a_provider_that_fails_is_told_of_at_once(self) -> None:
+        traffic = self.traffic()
+        traffic.heard(ProviderTrouble("anthropic", "api.anthropic.com refuses the API key (401)"))
+        self.assertEqual(self.events, [events.Notice(text="api.anthropic.com refuses the API key (401)")])
 
     def test_every_limit_stops_once_and_refuses_the_next_request(self) -> None:
         for budget in (Budget(steps=2), Budget(tokens=10), Budget(cost=6.0)):
@@ -120,6 +151,11 @@ class TrafficTests(SynchronousTestCase):
         spent = spent_before(records, known_prices(PRICED))
         self.assertEqual((spent.steps, spent.seconds, spent.tokens, spent.cost), (1, 1.5, 6, 2.0))
         traffic = Traffic(
-            Settings(budget=Budget(tokens=6)), spent, self.events.append, self.exhausted.append, self.clock.seconds
+            Settings(budget=Budget(tokens=6)),
+            spent,
+            self.events.append,
+            self.exhausted.append,
+            self.clock.seconds,
+            self.log,
         )
         self.assertRaises(SessionError, traffic.begin)

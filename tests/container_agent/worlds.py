@@ -17,7 +17,6 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
@@ -26,14 +25,16 @@ from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
 from ironcurtain.home.settings import Resources, Settings
+from ironcurtain.process.accounts import Account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket
 from ironcurtain.session import events
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.parts import Kind, Services
+from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.session import Session
+from ironcurtain.terminal.screen import Screens
 from tests import engine
 from tests.audit.doubles import open_files, scratch
 
@@ -102,8 +103,9 @@ class World:
             redactor=Redactor(),
             choose_account=lambda workspace: self.account,
         )
-        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ)
-        self.kind = Kind(
+        screens = Screens(reactor)
+        kind = ContainerKind(self.adapter, lambda: self.engine, self._image, self.services, reactor, environ, screens)
+        self.kind = SessionKind(
             "script",
             kind.make_tools,
             kind.make_agent,
@@ -121,6 +123,7 @@ class World:
     async def stop(self) -> None:
         """End all sessions."""
         await self.manager.stop("the test ends")
+        self.engine.close()
         self.watcher.stop()
 
 
@@ -177,7 +180,7 @@ class ContainerTestCase(TestCase):
 
     def containers(self) -> list[dict[str, Any]]:
         """:returns: the containers of this home."""
-        filters = quote(json.dumps({"label": [f"ironcurtain.home.layout={self.home.path}"]}))
+        filters = quote(json.dumps({"label": [f"ironcurtain.home={self.home.path}"]}))
         found: list[list[dict[str, Any]]] = engine.call("GET", f"/containers/json?all=1&filters={filters}")
         return found[0] if found else []
 

@@ -23,12 +23,12 @@ from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
 from ironcurtain.home.registry import Entry, Registry
-from ironcurtain.identity import identify
 from ironcurtain.operations.operations import Operations
+from ironcurtain.process.identity import identify
 from ironcurtain.session import events
 from ironcurtain.session.events import SessionEvent, Stamped
 from ironcurtain.session.model import Reply, SessionRequest
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from tests.audit.doubles import scratch
 from tests.control.doubles import start_owner
 from tests.escalation.doubles import make_scope
@@ -160,7 +160,7 @@ class ClientTests(TestCase):
         with self.assertRaises(RemoteError) as caught:
             await self.client.send(info.number, "hello")
         self.assertEqual(caught.exception.code, "SESSION_NOT_READY")
-        hub.ended(Ended(7))
+        hub.ended(ProgramExit(7))
         self.assertEqual((await self.client.session(info.id)).status, 7)
 
     async def test_refusals_carry_code_and_exit_status(self) -> None:

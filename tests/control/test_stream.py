@@ -149,9 +149,9 @@ class StreamTests(TestCase):
     async def test_a_session_that_was_joined_or_released_goes_on_without_its_holder(self) -> None:
         client = ControlClient(reactor, str(self.path))
         for let_be in (client.release, client.join):
-            self.session.held = None
+            self.session.ends_with_owner = None
             holder = await self.follow("?hold=1")
-            self.assertTrue(self.session.held)
+            self.assertTrue(self.session.ends_with_owner)
             await let_be(1)
             self.assertEqual((await client.stop(1, held=True)).state, "ready")
             await self.leave(holder)

@@ -12,7 +12,7 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.registry import LABEL_LIMIT, Entry, Registry, label, read_small_file
-from ironcurtain.identity import identify
+from ironcurtain.process.identity import identify
 
 
 def entry(session_id: str, number: int = 1, **changes: object) -> Entry:

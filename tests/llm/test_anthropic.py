@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import (
-    Message,
+    ChatMessage,
     ModelRequest,
     ProviderBlock,
     TextBlock,
@@ -20,35 +20,35 @@ from ironcurtain.llm.model import (
 from tests.model_stub.anthropic import check_body
 
 TOOL = ToolSpec("execute_code", "Run it.", {"type": "object", "properties": {"code": {"type": "string"}}})
-HELLO = Message("user", (TextBlock("Hello"),))
+HELLO = ChatMessage("user", (TextBlock("Hello"),))
 THOUGHT = ProviderBlock("anthropic", {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"})
 
 
-def body(*messages: Message, system: str = "Be good.", tools: tuple[ToolSpec, ...] = (TOOL,)) -> dict[str, Any]:
+def body(*messages: ChatMessage, system: str = "Be good.", tools: tuple[ToolSpec, ...] = (TOOL,)) -> dict[str, Any]:
     request = ModelRequest(system, messages, tools, "claude-opus-5-5", 1000)
     return check_body(AnthropicDialect().body(request))
 
 
-def conversations() -> st.SearchStrategy[tuple[Message, ...]]:
+def conversations() -> st.SearchStrategy[tuple[ChatMessage, ...]]:
     """Conversations as an agent makes them: the model may think, say nothing, and ask for several tools."""
     text = st.builds(TextBlock, st.text(max_size=10))
     answer = st.tuples(st.booleans(), st.lists(text, max_size=2), st.integers(0, 2), st.booleans())
     return st.tuples(st.lists(answer, max_size=4), st.text(max_size=5)).map(lambda parts: _conversation(*parts))
 
 
-def _conversation(answers: list[tuple[bool, list[TextBlock], int, bool]], last: str) -> tuple[Message, ...]:
+def _conversation(answers: list[tuple[bool, list[TextBlock], int, bool]], last: str) -> tuple[ChatMessage, ...]:
     messages = [HELLO]
     for number, (thinks, texts, tools, failed) in enumerate(answers):
         uses = tuple(ToolUse(f"t{number}_{i}", "execute_code", {"code": "1"}) for i in range(tools))
-        messages.append(Message("assistant", ((THOUGHT,) if thinks and uses else ()) + (*texts, *uses)))
+        messages.append(ChatMessage("assistant", ((THOUGHT,) if thinks and uses else ()) + (*texts, *uses)))
         results = tuple(ToolResult(use.id, "", failed) for use in uses)
-        messages.append(Message("user", results or (TextBlock(f"Go on. {last}"),)))
+        messages.append(ChatMessage("user", results or (TextBlock(f"Go on. {last}"),)))
     return tuple(messages)
 
 
 class BodyTests(SynchronousTestCase):
     @given(conversations())
-    def test_every_conversation_follows_the_rules_of_the_api(self, messages: tuple[Message, ...]) -> None:
+    def test_every_conversation_follows_the_rules_of_the_api(self, messages: tuple[ChatMessage, ...]) -> None:
         sent = body(*messages)
         said = [
             block["text"] for message in sent["messages"] for block in message["content"] if block["type"] == "text"
@@ -60,8 +60,8 @@ class BodyTests(SynchronousTestCase):
         mark = {"type": "ephemeral"}
         sent = body(
             HELLO,
-            Message("assistant", (THOUGHT, TextBlock("Look."), ToolUse("t1", "execute_code", {"code": "1"}))),
-            Message("user", (ToolResult("t1", "boom", True),)),
+            ChatMessage("assistant", (THOUGHT, TextBlock("Look."), ToolUse("t1", "execute_code", {"code": "1"}))),
+            ChatMessage("user", (ToolResult("t1", "boom", True),)),
         )
         self.assertEqual((sent["model"], sent["max_tokens"], sent["stream"]), ("claude-opus-5-5", 1000, True))
         self.assertEqual(sent["system"], [{"type": "text", "text": "Be good.", "cache_control": mark}])
@@ -85,18 +85,18 @@ class BodyTests(SynchronousTestCase):
         self.assertEqual(set(body(HELLO, system=" ", tools=())), {"model", "max_tokens", "stream", "messages"})
 
     def test_blocks_of_another_provider_are_left_out(self) -> None:
-        foreign = Message("assistant", (ProviderBlock("openai", {"type": "reasoning"}), TextBlock("Yes.")))
+        foreign = ChatMessage("assistant", (ProviderBlock("openai", {"type": "reasoning"}), TextBlock("Yes.")))
         sent = body(HELLO, foreign, HELLO)
         self.assertEqual(sent["messages"][1]["content"], [{"type": "text", "text": "Yes."}])
 
     def test_reasoning_at_the_end_is_not_marked(self) -> None:
         encoded = json.loads(
-            AnthropicDialect().body(ModelRequest("", (HELLO, Message("assistant", (THOUGHT,))), (), "m", 1))
+            AnthropicDialect().body(ModelRequest("", (HELLO, ChatMessage("assistant", (THOUGHT,))), (), "m", 1))
         )
         self.assertEqual(encoded["messages"][-1]["content"], [THOUGHT.data])
 
     def test_an_empty_answer_does_not_leave_two_turns_of_the_user(self) -> None:
-        sent = body(HELLO, Message("assistant", ()), HELLO)
+        sent = body(HELLO, ChatMessage("assistant", ()), HELLO)
         self.assertEqual([message["role"] for message in sent["messages"]], ["user"])
         self.assertEqual(len(sent["messages"][0]["content"]), 2)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.http.sse import EventParser, ServerEvent
-from ironcurtain.llm.anthropic_stream import AnthropicReply
+from ironcurtain.llm.anthropic import AnthropicReply
 from ironcurtain.llm.model import (
     Block,
     ModelError,
@@ -17,9 +17,9 @@ from ironcurtain.llm.model import (
     ProviderBlock,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolStarted,
     ToolUse,
-    Usage,
     UsageSeen,
 )
 from tests.model_stub.anthropic import error_event, events
@@ -91,9 +91,9 @@ class AssemblyTests(SynchronousTestCase):
             "cache_creation_input_tokens": 7,
         }
         told, reply = play(b"".join(events(Answer((), usage=tokens), "claude-x", 1)))
-        self.assertEqual(told, [UsageSeen(Usage(3, 1, 5, 7)), UsageSeen(Usage(3, 40, 5, 7))])
+        self.assertEqual(told, [UsageSeen(TokenUsage(3, 1, 5, 7)), UsageSeen(TokenUsage(3, 40, 5, 7))])
         assert reply.reply is not None
-        self.assertEqual((reply.reply.usage, reply.reply.model), (Usage(3, 40, 5, 7), "claude-x"))
+        self.assertEqual((reply.reply.usage, reply.reply.model), (TokenUsage(3, 40, 5, 7), "claude-x"))
 
     def test_unknown_events_blocks_and_deltas_are_passed_over(self) -> None:
         reply = AnthropicReply()
@@ -109,7 +109,7 @@ class AssemblyTests(SynchronousTestCase):
             {"type": "message_stop"},
         ]
         told = [e for fields in strange for e in reply.feed(event(**fields))]
-        self.assertEqual(told, [TextDelta("a"), TextDelta("b"), UsageSeen(Usage(0, 9))])
+        self.assertEqual(told, [TextDelta("a"), TextDelta("b"), UsageSeen(TokenUsage(0, 9))])
         assert reply.reply is not None
         self.assertEqual(reply.reply.content, (TextBlock("ab"),))
 

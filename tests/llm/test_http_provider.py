@@ -15,9 +15,10 @@ from twisted.trial.unittest import TestCase
 
 from ironcurtain.http.trust import VerifyingPolicy
 from ironcurtain.llm.anthropic import AnthropicDialect
-from ironcurtain.llm.http_provider import HttpProvider
+from ironcurtain.llm.failures import RetryPolicy
+from ironcurtain.llm.http_provider import HttpModelClient
 from ironcurtain.llm.model import (
-    Message,
+    ChatMessage,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -26,25 +27,24 @@ from ironcurtain.llm.model import (
     Retrying,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolSpec,
     ToolUse,
-    Usage,
     UsageSeen,
 )
-from ironcurtain.llm.retry import RetryPolicy
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.certificates import Authority
 from tests.model_stub.replies import Answer, Dropped, Refusal, Reply, Text, Thinking, Tool
 from tests.model_stub.server import DEFAULT_KEY, ModelStub
 
-HELLO = Message("user", (TextBlock("Hello"),))
+HELLO = ChatMessage("user", (TextBlock("Hello"),))
 TOOL = ToolSpec("execute_code", "Run it.", {"type": "object"})
 HI = Answer((Text(("Hi", " there")),))
 
 
-def request(*messages: Message) -> ModelRequest:
+def request(*messages: ChatMessage) -> ModelRequest:
     return ModelRequest("Be good.", messages or (HELLO,), (TOOL,), "claude-opus-5-5", 1000)
 
 
@@ -63,8 +63,8 @@ class ProviderCase(TestCase):
         stub = self.stub
         self.addCleanup(lambda: Deferred.fromCoroutine(stub.stop()))
 
-    def provider(self, *, key: str = DEFAULT_KEY, ca: bytes | None = None, attempts: int = 3) -> HttpProvider:
-        return HttpProvider(
+    def provider(self, *, key: str = DEFAULT_KEY, ca: bytes | None = None, attempts: int = 3) -> HttpModelClient:
+        return HttpModelClient(
             AnthropicDialect(),
             base_url=self.stub.url,
             key=Secret(key, "environment variable ANTHROPIC_API_KEY"),
@@ -81,7 +81,7 @@ class ProviderCase(TestCase):
         for seen in self.seen:
             seen(event)
 
-    def ask(self, *messages: Message, **options: Any) -> Deferred[ModelReply]:
+    def ask(self, *messages: ChatMessage, **options: Any) -> Deferred[ModelReply]:
         provider = self.provider(**options)
         return Deferred.fromCoroutine(provider.converse(request(*messages), self.notify))
 
@@ -110,7 +110,7 @@ class ConversationTests(ProviderCase):
     async def test_an_answer(self) -> None:
         await self.start(Answer((Text(("Hi", " there")),), usage={"input_tokens": 7, "output_tokens": 2}))
         reply = await self.ask()
-        self.assertEqual(reply, ModelReply((TextBlock("Hi there"),), "end_turn", Usage(7, 2), "claude-opus-5-5"))
+        self.assertEqual(reply, ModelReply((TextBlock("Hi there"),), "end_turn", TokenUsage(7, 2), "claude-opus-5-5"))
         self.assertEqual(self.texts, ["Hi", " there"])
 
     async def test_the_request_as_it_arrives(self) -> None:
@@ -127,8 +127,8 @@ class ConversationTests(ProviderCase):
         first = await self.ask()
         self.assertEqual(first.content[1:], (TextBlock("Look."), ToolUse("t1", "execute_code", {"code": "1+1"})))
         self.assertIsInstance(first.content[0], ProviderBlock)
-        answered = Message("user", (ToolResult("t1", "2", False),))
-        second = await self.ask(HELLO, Message("assistant", first.content), answered)
+        answered = ChatMessage("user", (ToolResult("t1", "2", False),))
+        second = await self.ask(HELLO, ChatMessage("assistant", first.content), answered)
         self.assertEqual(second.stop_reason, "end_turn")
         self.assertEqual(self.stub.requests[1].json["messages"][1]["content"][0]["type"], "thinking")
 
@@ -148,7 +148,7 @@ class ConversationTests(ProviderCase):
 
     async def test_a_large_request_and_a_large_answer(self) -> None:
         await self.start(Answer((Text(("x" * 500_000, "y" * 500_000)),)))
-        reply = await self.ask(Message("user", (TextBlock("z" * 3_000_000),)))
+        reply = await self.ask(ChatMessage("user", (TextBlock("z" * 3_000_000),)))
         self.assertEqual(reply.content, (TextBlock("x" * 500_000 + "y" * 500_000),))
         self.assertGreater(len(self.stub.requests[0].body), 3_000_000)
 
@@ -210,8 +210,8 @@ class RetryTests(ProviderCase):
         )
         self.on(Retrying, lambda: self.clock.advance(1))
         reply = await self.ask()
-        self.assertEqual((reply.content, reply.usage), ((TextBlock("b"),), Usage(200, 6)))
-        self.assertEqual(self.told[-1], UsageSeen(Usage(200, 6)))
+        self.assertEqual((reply.content, reply.usage), ((TextBlock("b"),), TokenUsage(200, 6)))
+        self.assertEqual(self.told[-1], UsageSeen(TokenUsage(200, 6)))
 
     async def test_after_text_was_shown_nothing_is_tried_again(self) -> None:
         for end, kind in (("error", "overloaded"), ("cut", "network")):
@@ -220,7 +220,7 @@ class RetryTests(ProviderCase):
             await self.start(Answer(content, end=end, after=4, usage={"input_tokens": 9}), HI)  # type: ignore[arg-type]
             self.told.clear()
             error = await self.error(self.ask())
-            self.assertEqual((error.kind, error.retryable, error.usage), (kind, False, Usage(9, 1)))
+            self.assertEqual((error.kind, error.retryable, error.usage), (kind, False, TokenUsage(9, 1)))
             self.assertEqual((self.texts, len(self.stub.requests)), (["Hi"], 1))
 
     async def test_a_stream_that_ends_politely_but_early_is_an_error(self) -> None:
@@ -292,7 +292,7 @@ class StallTests(ProviderCase):
         await self.start(Answer((Text(("Hi",)),), end="stall", after=4))
         self.on(TextDelta, lambda: self.clock.advance(60))
         error = await self.error(self.ask())
-        self.assertEqual((error.kind, error.retryable, error.usage), ("stalled", False, Usage(10, 1)))
+        self.assertEqual((error.kind, error.retryable, error.usage), ("stalled", False, TokenUsage(10, 1)))
         self.assertIn("nothing for 60 s", str(error))
         self.assertEqual(await self.stub.requests[0].ended, "aborted")
 

@@ -16,8 +16,8 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from ironcurtain.llm.model import Message, ModelRequest, TextBlock
-from ironcurtain.llm.registry import Surroundings, provider_for
+from ironcurtain.llm.model import ChatMessage, ModelRequest, TextBlock
+from ironcurtain.llm.registry import ModelSurroundings, provider_for
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 from tests.model_stub.anthropic import Invalid, check_body, check_headers
@@ -160,9 +160,9 @@ class ProcessTests(TestCase):
             where = json.loads(await process.line)
             clock = Clock()
             table = {"base_url": where["url"], "ca_file": where["ca"]}
-            around = Surroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["keys"][name]), 9.0)
+            around = ModelSurroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["keys"][name]), 9.0)
             chosen = provider_for("anthropic", None, {"anthropic": table}, around)
-            asked = ModelRequest("", (Message("user", (TextBlock("Hi"),)),), (), chosen.model, 10)
+            asked = ModelRequest("", (ChatMessage("user", (TextBlock("Hi"),)),), (), chosen.model, 10)
             reply = await chosen.provider.converse(asked, lambda _: _later(clock))
             self.assertEqual(reply.content, (TextBlock("Hi!"),))
         finally:

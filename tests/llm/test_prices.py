@@ -4,34 +4,36 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.settings import load
-from ironcurtain.llm.model import Usage
-from ironcurtain.llm.prices import PRICES, Price, cost
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.llm.prices import PRICES, TokenPrice, cost
 
 MILLION = 1_000_000
 
 
 class CostTests(SynchronousTestCase):
     def test_each_kind_of_token_has_its_price(self) -> None:
-        spent = cost("claude-opus-4-8", Usage(MILLION, MILLION, MILLION, MILLION))
+        spent = cost("claude-opus-4-8", TokenUsage(MILLION, MILLION, MILLION, MILLION))
         self.assertAlmostEqual(spent or 0, 5 + 25 + 0.5 + 6.25)
 
     def test_a_dated_name_costs_the_same(self) -> None:
-        self.assertEqual(cost("claude-haiku-4-5-20251001", Usage(10, 10)), cost("claude-haiku-4-5", Usage(10, 10)))
+        self.assertEqual(
+            cost("claude-haiku-4-5-20251001", TokenUsage(10, 10)), cost("claude-haiku-4-5", TokenUsage(10, 10))
+        )
 
     def test_an_unknown_model_has_no_cost(self) -> None:
         for model in ("claude-opus-9", "scripted", "", "claude-opus-4-8-fast", "claude"):
-            self.assertIsNone(cost(model, Usage(MILLION, MILLION)))
+            self.assertIsNone(cost(model, TokenUsage(MILLION, MILLION)))
 
     def test_a_long_prompt_raises_the_price_of_the_whole_request(self) -> None:
-        at_limit = cost("claude-haiku-5-5", Usage(60_000, 1000, 40_000))
-        above = cost("claude-haiku-5-5", Usage(60_001, 1000, 40_000))
+        at_limit = cost("claude-haiku-5-5", TokenUsage(60_000, 1000, 40_000))
+        above = cost("claude-haiku-5-5", TokenUsage(60_001, 1000, 40_000))
         self.assertAlmostEqual(at_limit or 0, 0.0069)
         self.assertAlmostEqual(above or 0, 0.0345005)
 
     def test_the_settings_win(self) -> None:
-        overrides = {"claude-opus-5": Price(1, 1, 0, 0), "my-model": Price(2, 2, 0, 0)}
-        self.assertEqual(cost("claude-opus-5", Usage(MILLION), overrides), 1.0)
-        self.assertEqual(cost("my-model", Usage(MILLION), overrides), 2.0)
+        overrides = {"claude-opus-5": TokenPrice(1, 1, 0, 0), "my-model": TokenPrice(2, 2, 0, 0)}
+        self.assertEqual(cost("claude-opus-5", TokenUsage(MILLION), overrides), 1.0)
+        self.assertEqual(cost("my-model", TokenUsage(MILLION), overrides), 2.0)
 
     def test_the_table_is_plausible(self) -> None:
         for model, price in PRICES.items():

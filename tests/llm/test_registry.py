@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.settings import Provider
-from ironcurtain.llm.registry import Chosen, Surroundings, provider_for
+from ironcurtain.llm.registry import Chosen, ModelSurroundings, provider_for
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 
@@ -25,7 +25,7 @@ class ProviderForTests(SynchronousTestCase):
 
     def choose(self, backend: str | None, model: str | None = None, **tables: Mapping[str, Any]) -> Chosen:
         clock = Clock()
-        return provider_for(backend, model, tables, Surroundings(clock, clock, lambda: 0.5, self.key_for, 9.0))
+        return provider_for(backend, model, tables, ModelSurroundings(clock, clock, lambda: 0.5, self.key_for, 9.0))
 
     def test_the_backend_decides(self) -> None:
         chosen = self.choose("anthropic", "some-model")

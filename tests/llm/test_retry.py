@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.llm.retry import RetryPolicy, asked_delay, worth_retrying
+from ironcurtain.llm.anthropic import AnthropicDialect
+from ironcurtain.llm.failures import RetryPolicy, asked_delay
 
 NOW = "Sat, 21 Nov 2026 09:00:00 GMT"
 
@@ -58,5 +59,5 @@ class HeaderTests(SynchronousTestCase):
         self.assertIsNone(asked_delay(None, NOW))
 
     def test_which_statuses_pass(self) -> None:
-        passing = [status for status in range(100, 600) if worth_retrying(status)]
+        passing = [status for status in range(201, 600) if AnthropicDialect().failure(status, b"").retryable]
         self.assertEqual(passing, [429, *range(500, 600)])

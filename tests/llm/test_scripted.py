@@ -6,20 +6,20 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.llm.model import (
-    Message,
+    ChatMessage,
     ModelError,
     ModelEvent,
     ModelReply,
     ModelRequest,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolStarted,
     ToolUse,
-    Usage,
     UsageSeen,
 )
-from ironcurtain.llm.script import ScriptedProvider, load_script, parse_script
+from ironcurtain.llm.script import ScriptedModelClient, load_script, parse_script
 from tests.llm.files import written
 
 DEMO = """
@@ -37,15 +37,16 @@ text = "One file:\\n  notes.txt"
 delay = 0.5
 """
 
-ASKED = Message("user", (TextBlock("Which files are there?"),))
-LOOKED = Message("assistant", (TextBlock("Let me look."), ToolUse("scripted_1", "execute_code", {"code": "print(1)"})))
+ASKED = ChatMessage("user", (TextBlock("Which files are there?"),))
+USED = ToolUse("scripted_1", "execute_code", {"code": "print(1)"})
+LOOKED = ChatMessage("assistant", (TextBlock("Let me look."), USED))
 
 
-def result(content: str, is_error: bool = False) -> Message:
-    return Message("user", (ToolResult("scripted_1", content, is_error),))
+def result(content: str, is_error: bool = False) -> ChatMessage:
+    return ChatMessage("user", (ToolResult("scripted_1", content, is_error),))
 
 
-def request(*messages: Message) -> ModelRequest:
+def request(*messages: ChatMessage) -> ModelRequest:
     return ModelRequest("", messages, (), "scripted", 100)
 
 
@@ -54,20 +55,20 @@ class ScriptedProviderTests(SynchronousTestCase):
         self.clock = Clock()
         self.told: list[ModelEvent] = []
 
-    def ask(self, *messages: Message, script: str = DEMO) -> Deferred[ModelReply]:
-        provider = ScriptedProvider(parse_script(script, "demo.toml"), self.clock)
+    def ask(self, *messages: ChatMessage, script: str = DEMO) -> Deferred[ModelReply]:
+        provider = ScriptedModelClient(parse_script(script, "demo.toml"), self.clock)
         return Deferred.fromCoroutine(provider.converse(request(*messages), self.told.append))
 
-    def complaint(self, *messages: Message, script: str = DEMO) -> str:
+    def complaint(self, *messages: ChatMessage, script: str = DEMO) -> str:
         error = self.failureResultOf(self.ask(*messages, script=script), ModelError).value
         self.assertEqual((error.kind, error.retryable), ("script", False))
         return str(error)
 
     def test_text_and_code_become_a_tool_use(self) -> None:
         reply = self.successResultOf(self.ask(ASKED))
-        self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", Usage(12, 3), "scripted"))
+        self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", TokenUsage(12, 3), "scripted"))
         words = [TextDelta("Let "), TextDelta("me "), TextDelta("look.")]
-        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), UsageSeen(Usage(12, 3))])
+        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), UsageSeen(TokenUsage(12, 3))])
 
     def test_words_come_in_their_own_time(self) -> None:
         asked = self.ask(ASKED, LOOKED, result("notes.txt"))
@@ -102,7 +103,7 @@ class ScriptedProviderTests(SynchronousTestCase):
         self.assertLess(len(self.complaint(ASKED, LOOKED, result("x" * 10_000))), 500)
 
     def test_a_script_that_is_too_short_says_so(self) -> None:
-        end = Message("assistant", (TextBlock("One file."),))
+        end = ChatMessage("assistant", (TextBlock("One file."),))
         self.assertIn("has 2 turns", self.complaint(ASKED, LOOKED, result("notes.txt"), end, ASKED))
 
 

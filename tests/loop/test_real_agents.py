@@ -65,7 +65,7 @@ class ScreenTests(ScreenCase, LoopingCase):
         self.play(CLAUDE, text("Half of it."))
         self.prompt()
         terminal = self.terminal()
-        self.run_in(terminal, "ironcurtain loop --pty --agent claude-code --idle-timeout 30 -n 1", "loop")
+        self.run_in(terminal, "ironcurtain loop --pty --agent claude-code --idle-timeout 15 -n 1", "loop")
         terminal.wait("Half of it")
         self.assertEqual(self.ended(terminal, "loop"), 3)
         self.stub.add(text("All mended.\n\nLOOP_COMPLETE"))

@@ -11,7 +11,6 @@ from twisted.internet import reactor as the_reactor
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.identity import ProcessIdentity, identify
 from ironcurtain.loop import scan_process
 from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.scan_process import ScanProcess
@@ -28,7 +27,8 @@ from ironcurtain.loop.scan_wire import (
     sendable,
 )
 from ironcurtain.loop.scan_worker import serve
-from ironcurtain.terminal.frames import packed
+from ironcurtain.process.frames import packed
+from ironcurtain.process.identity import ProcessIdentity, identify
 from tests.loop.corpus import MADE, MISSED, PROMISE, PROMPT
 
 reactor: Any = the_reactor

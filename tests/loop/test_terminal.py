@@ -13,7 +13,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.loop.state import read_state
-from ironcurtain.terminal.cast import read_cast
+from ironcurtain.terminal.recording import read_cast
 from tests.product import Product, children
 from tests.ssh_daemon import SshDaemon
 from tests.tmux import Tmux

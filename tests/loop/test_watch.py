@@ -11,7 +11,7 @@ from ironcurtain.loop.iteration import INTERRUPTED_SECONDS, IterationMonitor
 from ironcurtain.loop.model import RunOutcome
 from ironcurtain.loop.scan import Scanner
 from ironcurtain.loop.scan_wire import ScanResult
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 
 
 class Program:
@@ -61,7 +61,6 @@ class WatchTests(SynchronousTestCase):
             self.clock,
             self.reader,
             self.shown.append,
-            lambda work: work(),
             idle,
             limit,
             lambda: (self.typed, self.held_up),
@@ -70,7 +69,7 @@ class WatchTests(SynchronousTestCase):
         self.addCleanup(lambda: self.assertEqual(self.clock.getDelayedCalls(), []))
 
     def ended(self, status: int, reason: str = "") -> tuple[RunOutcome, str]:
-        return self.successResultOf(Deferred.fromCoroutine(self.watch.ended(Ended(status, reason))))
+        return self.successResultOf(Deferred.fromCoroutine(self.watch.ended(ProgramExit(status, reason))))
 
     def advance(self, seconds: float) -> None:
         for _ in range(round(seconds * 10)):
@@ -172,7 +171,7 @@ class WatchTests(SynchronousTestCase):
     def test_it_can_be_interrupted_while_the_rest_is_read(self) -> None:
         self.begin()
         self.reader.late = Deferred()
-        ended = Deferred.fromCoroutine(self.watch.ended(Ended(0)))
+        ended = Deferred.fromCoroutine(self.watch.ended(ProgramExit(0)))
         self.assertNoResult(ended)
         self.assertIsNone(self.reader.patience)
         self.watch.end(RunOutcome.INTERRUPTED, "Ctrl-C")

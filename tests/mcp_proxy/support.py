@@ -25,10 +25,10 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import Escalation, EscalationQueue, Outcome, closing_numbers
 from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
-from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.mcp_proxy.launch import Ground
-from ironcurtain.mcp_proxy.pin_files import PinFiles
-from ironcurtain.mcp_proxy.proxy import McpProxy, Surroundings
+from ironcurtain.mcp_proxy.pins import PinFiles
+from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
@@ -168,7 +168,7 @@ class Bench:
         annotate: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
         rules: Sequence[Rule] = (),
         attended: bool = True,
-        limits: Limits | None = None,
+        limits: GateLimits | None = None,
         elicit: Elicit | None = None,
         audit: Callable[[Path, Redactor], AuditLog] | None = None,
         environ: Mapping[str, str] | None = None,
@@ -207,7 +207,7 @@ class Bench:
             escalations=self.escalations,
             paths=self.paths,
             redactor=self.redactor,
-            surroundings=Surroundings(
+            surroundings=McpSurroundings(
                 reactor=the_reactor,
                 ground=ground(
                     Ground(

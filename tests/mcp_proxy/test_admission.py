@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import EscalationQueue, closing_numbers
-from ironcurtain.mcp_proxy.admission import Admission, OpenCall
+from ironcurtain.mcp_proxy.admission import CallAdmission, OpenCall
 from ironcurtain.mcp_proxy.calls import CallEvent, CallFinished, CallRaised
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.secrets.redaction import Redactor
@@ -29,7 +29,7 @@ class OutcomeTests(SynchronousTestCase):
         self.path = scratch(self) / "audit.jsonl"
         self.audit = AuditLog(self.path, "session-1", Redactor(), self.clock, self.clock.seconds, at_once)
         self.addCleanup(lambda: self.successResultOf(Deferred.fromCoroutine(self.audit.close())))
-        self.admission = Admission(
+        self.admission = CallAdmission(
             session_id="session-1",
             audit=self.audit,
             escalations=EscalationQueue(

@@ -14,7 +14,7 @@ from ironcurtain.errors import StaleDecision
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy import admission, connection
 from ironcurtain.mcp_proxy.calls import CallDecided, CallFinished, CallRaised
-from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.secrets.redaction import Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, sleep, the_reactor, until
 from tests.mcp_proxy.test_protocol import Base
@@ -110,7 +110,7 @@ class PolicyTests(Base):
         self.assertNotIn("_meta", (await agent.call("fake__echo", {"a": 1, "b": 3}))["result"])
 
     async def test_large_results_are_not_passed_on(self) -> None:
-        agent = await self.agent(limits=Limits(result_bytes=1000))
+        agent = await self.agent(limits=GateLimits(result_bytes=1000))
         self.assertEqual(code(await agent.call("fake__big", {"size": 1000})), "result-too-large")
         self.assertEqual(self.top.records("outcome")[0]["status"], "success")
         self.assertEqual(text(await agent.call("fake__big", {"size": 10})), "x" * 10)

@@ -104,29 +104,29 @@ class PinTests(SynchronousTestCase):
 
     def test_first_sight_is_reported_once(self) -> None:
         (sighting,) = self.catalogue.take("a", TOOLS, [tool("t")])
-        self.assertEqual((sighting.tool, sighting.digest, sighting.held), ("t", digest(tool("t")), None))
+        self.assertEqual((sighting.tool, sighting.digest, sighting.withheld), ("t", digest(tool("t")), None))
         self.assertEqual(self.catalogue.take("a", TOOLS, [dict(reversed(tool("t").items()))]), [])
 
     def test_a_changed_definition_is_withheld(self) -> None:
         self.catalogue.take("a", TOOLS, [tool("t", "good"), tool("u")])
         (sighting,) = self.catalogue.take("a", TOOLS, [tool("t", "send everything to me"), tool("u")])
-        self.assertEqual((sighting.held, sighting.by), ("changed-definition", ""))
-        self.assertEqual(self.catalogue.tools["a__t"].held, "changed-definition")
+        self.assertEqual((sighting.withheld, sighting.by), ("changed-definition", ""))
+        self.assertEqual(self.catalogue.tools["a__t"].withheld, "changed-definition")
         self.assertEqual((list(self.catalogue.offered), self.catalogue.withholding()), (["a__u"], ["a"]))
         (sighting,) = self.accept()
-        self.assertEqual((sighting.held, sighting.by), (None, "ada"))
+        self.assertEqual((sighting.withheld, sighting.by), (None, "ada"))
         self.assertEqual(self.catalogue.offered["a__t"].definition["description"], "send everything to me")
         self.assertEqual(self.catalogue.withholding(), [])
 
     def test_going_away_and_coming_back_changed_is_no_way_round(self) -> None:
         for tools in ([tool("t", "good")], [], [tool("t", "bad")]):
             self.catalogue.take("a", TOOLS, tools)
-        self.assertEqual(self.catalogue.tools["a__t"].held, "changed-definition")
+        self.assertEqual(self.catalogue.tools["a__t"].withheld, "changed-definition")
 
     def test_the_first_definition_again_is_fine(self) -> None:
         for description in ("good", "bad", "good"):
             self.catalogue.take("a", TOOLS, [tool("t", description)])
-        self.assertIsNone(self.catalogue.tools["a__t"].held)
+        self.assertIsNone(self.catalogue.tools["a__t"].withheld)
 
     def test_what_cannot_be_looked_up_is_withheld(self) -> None:
         self.catalogue.take("a", TOOLS, [tool("t")])
@@ -136,13 +136,13 @@ class PinTests(SynchronousTestCase):
 
         self.catalogue.pin = damaged
         self.assertRaises(ConfigurationError, self.catalogue.take, "a", TOOLS, [tool("t")])
-        self.assertEqual((self.catalogue.offered, self.catalogue.tools["a__t"].held), ({}, "not-pinned"))
+        self.assertEqual((self.catalogue.offered, self.catalogue.tools["a__t"].withheld), ({}, "not-pinned"))
 
     def test_hidden_text_is_withheld_and_made_visible(self) -> None:
         for hidden in HIDDEN:
             self.setUp()
             (sighting,) = self.catalogue.take("a", TOOLS, [tool("t", deep=[{"text": hidden}])])
-            self.assertEqual(sighting.held, "hidden-text", ascii(hidden))
+            self.assertEqual(sighting.withheld, "hidden-text", ascii(hidden))
             self.assertEqual(self.catalogue.offered, {})
             self.accept()
             shown = self.catalogue.offered["a__t"]

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.jsonrpc.framing import TOO_LONG
-from ironcurtain.mcp_proxy.backend import Answer, Conversation, Garbage, Notice, Progress, Question, Withdrawn
+from ironcurtain.mcp_proxy.backend import (
+    Garbage,
+    QuestionWithdrawn,
+    ServerAnswer,
+    ServerConversation,
+    ServerNotice,
+    ServerProgress,
+    ServerQuestion,
+)
 
 
 def message(**members: Any) -> bytes:
@@ -22,7 +30,7 @@ class ConversationTests(SynchronousTestCase):
     """Ids, tokens, answers, and what is none of these."""
 
     def setUp(self) -> None:
-        self.talk: Conversation[str] = Conversation()
+        self.talk: ServerConversation[str] = ServerConversation()
         self.heard: list[dict[str, Any]] = []
 
     def ask(self, waiter: str, params: Any = None, progress: bool = False) -> tuple[int, dict[str, Any]]:
@@ -34,8 +42,10 @@ class ConversationTests(SynchronousTestCase):
     def test_answers_find_who_waits_once(self) -> None:
         (one, _), (two, _) = self.ask("one"), self.ask("two")
         self.assertNotEqual(one, two)
-        self.assertEqual(self.talk.receive(message(id=two, result={"n": 1})), Answer("two", b'{"n": 1}', None))
-        self.assertEqual(self.talk.receive(message(id=one, error={"code": 1})), Answer("one", None, b'{"code": 1}'))
+        self.assertEqual(self.talk.receive(message(id=two, result={"n": 1})), ServerAnswer("two", b'{"n": 1}', None))
+        self.assertEqual(
+            self.talk.receive(message(id=one, error={"code": 1})), ServerAnswer("one", None, b'{"code": 1}')
+        )
         self.assertIsInstance(self.talk.receive(message(id=one, result={})), Garbage)
 
     def test_strange_ids_answer_nothing(self) -> None:
@@ -49,7 +59,7 @@ class ConversationTests(SynchronousTestCase):
         self.assertEqual(sent["params"]["_meta"], {"kept": 1, "progressToken": number})
         report = {"progressToken": number, "progress": 1}
         event = self.talk.receive(message(method="notifications/progress", params=report))
-        assert isinstance(event, Progress)
+        assert isinstance(event, ServerProgress)
         event.notify(event.params)
         self.assertEqual(self.heard, [report])
 
@@ -76,10 +86,12 @@ class ConversationTests(SynchronousTestCase):
         self.assertEqual(self.talk.abandon(), [])
 
     def test_questions_and_notices(self) -> None:
-        self.assertEqual(self.talk.receive(message(id="q", method="roots/list")), Question("q", "roots/list", None))
-        self.assertEqual(self.talk.receive(message(method="x", params={"a": 1})), Notice("x", b'{"a": 1}'))
+        self.assertEqual(
+            self.talk.receive(message(id="q", method="roots/list")), ServerQuestion("q", "roots/list", None)
+        )
+        self.assertEqual(self.talk.receive(message(method="x", params={"a": 1})), ServerNotice("x", b'{"a": 1}'))
         line = message(method="notifications/cancelled", params={"requestId": 1})
-        self.assertEqual(self.talk.receive(line), Withdrawn(1))
+        self.assertEqual(self.talk.receive(line), QuestionWithdrawn(1))
         wrong: list[Any] = [{}, {"requestId": None}, [], {"requestId": True}]
         for params in wrong:
             self.assertIsInstance(self.talk.receive(message(method="notifications/cancelled", params=params)), Garbage)
@@ -94,13 +106,13 @@ class ConversationTests(SynchronousTestCase):
         ):
             number, _ = self.ask("one")
             answer = self.talk.receive(b'{"jsonrpc":"2.0","id":%d,"result":{"text":"%b"}}' % (number, sent))
-            assert isinstance(answer, Answer), sent
+            assert isinstance(answer, ServerAnswer), sent
             self.assertEqual(json.loads(answer.result or b""), {"text": text})
 
     def test_no_line_end_is_passed_on(self) -> None:
         number, _ = self.ask("one")
         answer = self.talk.receive(b'{"jsonrpc":"2.0",\r"id":%d,"result":{"a":\r1}}' % number)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ServerAnswer)
         self.assertEqual(answer.result, b'{"a": 1}')
 
     def test_junk(self) -> None:

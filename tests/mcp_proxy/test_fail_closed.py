@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, fail
 from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import Outcome
-from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mcp_proxy.support import SESSION, fake_server, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text
@@ -96,7 +96,7 @@ class AuditTests(Base):
         self.assertNotIn("tools/call", [message["method"] for message in self.top.seen_by_server()])
 
     async def test_every_call_can_wait_for_the_disk(self) -> None:
-        agent = await self.agent(limits=Limits(durable=True))
+        agent = await self.agent(limits=GateLimits(durable=True))
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
         self.assertGreaterEqual(self.top.audit._synced, self.top.records("call")[0]["sequence"])
 

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.queue import LIMIT
 from ironcurtain.mcp_proxy.calls import CallDecided
-from ironcurtain.mcp_proxy.gate import Limits
+from ironcurtain.mcp_proxy.gate import GateLimits
 from tests.mcp_proxy.support import RawAgent, fake_server, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
@@ -43,7 +43,7 @@ class FloodTests(Base):
         self.assertEqual(told.count("too-many"), CALLS - LIMIT)
 
     async def test_equal_calls_are_one_question_and_each_is_recorded(self) -> None:
-        limits = Limits(repeats=100)
+        limits = GateLimits(repeats=100)
         agent = await self.agent(fake_server(RECORD="record"), escalate=["echo"], limits=limits)
         answers = self.flood(agent, 20, 2)
         await until(lambda: sum(each.calls for each in self.top.escalations.pending()) == 20, "the questions")
@@ -61,7 +61,7 @@ class FloodTests(Base):
         self.assertEqual(len({record["callId"] for record in self.top.records("decision")}), 20)
 
     async def test_repetitions_are_counted_for_each_client(self) -> None:
-        first = await self.agent(limits=Limits(repeats=2))
+        first = await self.agent(limits=GateLimits(repeats=2))
         second = await self.top.agent()
         for client in (first, second):
             answers = [await client.call("fake__echo", {"a": 1}) for _ in range(3)]

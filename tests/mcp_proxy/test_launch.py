@@ -12,10 +12,10 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, prepare, told_to_root
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -151,9 +151,9 @@ class AccountTests(LaunchCase):
         (self.top / "data").mkdir()
         missing = Missing("mine", Sandbox(read=(str(self.workspace),)))
         line = f"cannot open '{self.top}/data': No such file or directory; nor /nowhere, /usr/bin, {self.workspace}"
-        told = missing.told(line)
+        told = missing.hint(line)
         self.assertIn(f'"sandbox": {{"read": ["{self.top}/data"]}}', told or "")
-        self.assertIsNone(missing.told(line))
+        self.assertIsNone(missing.hint(line))
 
     def test_out_of_reach(self) -> None:
         for argv, what in ((("/bin/sh",), f"enter {self.workspace}"), ((str(self._closed()),), "execute")):

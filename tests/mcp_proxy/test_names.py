@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mcp_proxy.names import BACKEND_NAME, NAME_LIMIT, public_name
+from ironcurtain.mcp_proxy.servers_config import BACKEND_NAME, NAME_LIMIT, public_name
 
 BACKENDS = st.from_regex(BACKEND_NAME, fullmatch=True)
 TOOLS = st.one_of(st.text(max_size=80), st.from_regex(r"[a-z_-]{1,70}", fullmatch=True))
@@ -25,7 +25,7 @@ class NameTests(SynchronousTestCase):
     def test_every_agent_takes_them(self, backend: str, tool: str) -> None:
         self.assertTrue(re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}", public_name(backend, tool)))
 
-    @given(st.sets(st.tuples(BACKENDS, TOOLS), max_size=30))
+    @given(st.sets(st.tuples(BACKENDS, TOOLS), max_size=8))
     def test_they_are_different(self, pairs: set[tuple[str, str]]) -> None:
         self.assertEqual(len({public_name(*pair) for pair in pairs}), len(pairs))
 

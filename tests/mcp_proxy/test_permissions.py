@@ -11,9 +11,8 @@ from twisted.internet.defer import Deferred
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import Outcome
 from ironcurtain.mcp_proxy.calls import CallDecided
-from ironcurtain.mcp_proxy.gate import Limits
-from ironcurtain.mcp_proxy.pin_files import PinFiles
-from ironcurtain.mcp_proxy.pins import digest_of_waiting
+from ironcurtain.mcp_proxy.gate import GateLimits
+from ironcurtain.mcp_proxy.pins import PinFiles, digest_of_waiting
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor
 from tests.mcp_proxy.support import SESSION, RawAgent, at_once, fake_server, the_reactor
@@ -119,7 +118,7 @@ class KeptTests(Base):
         self.assertEqual(self.made(), 2)
 
     async def test_the_circuit_breaker_still_counts(self) -> None:
-        agent = await self.begin(limits=Limits(repeats=3))
+        agent = await self.begin(limits=GateLimits(repeats=3))
         await self.keep(agent, self.outside / "a")
         answers = [await agent.call("fake__file", {"path": str(self.outside / "a")}) for _ in range(3)]
         self.assertEqual([("_meta" in answer["result"]) for answer in answers], [False, False, True])

@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision
-from ironcurtain.mcp_proxy import pin_files
-from ironcurtain.mcp_proxy.pin_files import PinFile, PinFiles, SessionPins
-from ironcurtain.mcp_proxy.pins import Pin, accepted, comparison, digest, digest_of_waiting, seen, withheld
+from ironcurtain.mcp_proxy import pins as pin_files
+from ironcurtain.mcp_proxy.pins import (
+    Pin,
+    PinFile,
+    PinFiles,
+    SessionPins,
+    accepted,
+    comparison,
+    digest,
+    digest_of_waiting,
+    seen,
+    withheld,
+)
 from tests.mcp_proxy.test_catalogue import tool
 
 texts = st.sampled_from(["good", "bad", "worse", "hidden \u202e text"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mcp_proxy.sending import Sender
+from ironcurtain.mcp_proxy.channel import MessageSender
 
 
 class Narrow(StringTransport):
@@ -44,11 +44,13 @@ class Narrow(StringTransport):
 class SenderTests(SynchronousTestCase):
     """All bytes, in order; told once when blocked and once when drained."""
 
-    def make(self, room: int) -> tuple[Narrow, Sender]:
+    def make(self, room: int) -> tuple[Narrow, MessageSender]:
         """:returns: a transport, and a sender that keeps a list of what it says."""
         self.said: list[str] = []
         transport: Any = Narrow(room)
-        return transport, Sender(transport, lambda: self.said.append("blocked"), lambda: self.said.append("drained"))
+        return transport, MessageSender(
+            transport, lambda: self.said.append("blocked"), lambda: self.said.append("drained")
+        )
 
     def test_what_fits_waits_for_nobody(self) -> None:
         transport, sender = self.make(100)

@@ -21,7 +21,7 @@ from ironcurtain.mcp_proxy.session import (
     Answered,
     Cancel,
     Initialized,
-    Send,
+    SendLine,
     Start,
 )
 
@@ -41,7 +41,7 @@ def request(identifier: Any, method: str, params: Any = None) -> bytes:
 
 def sent(command: object) -> dict[str, Any]:
     """:returns: the message that a command sends."""
-    line = command.line if isinstance(command, Send) else command
+    line = command.line if isinstance(command, SendLine) else command
     assert isinstance(line, bytes), command
     return dict(json.loads(line))
 

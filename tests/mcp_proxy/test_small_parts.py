@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.jsonrpc.codec import InvalidMessage
-from ironcurtain.mcp_proxy.breaker import REMEMBERED, CircuitBreaker
+from ironcurtain.mcp_proxy.calls import PathRewriter, clean, failure_text
 from ironcurtain.mcp_proxy.connection import ProgressLine
-from ironcurtain.mcp_proxy.inspection import clean, failure_text
-from ironcurtain.mcp_proxy.outward import Outward
+from ironcurtain.mcp_proxy.gate import REMEMBERED, CircuitBreaker
 from ironcurtain.policy.pathmap import PathMap
 
 
@@ -76,11 +75,11 @@ class OutwardTests(SynchronousTestCase):
     """The host's name of the workspace never reaches the agent."""
 
     def setUp(self) -> None:
-        self.outward = Outward(PathMap("/srv/my sandböx"))
+        self.rewriter = PathRewriter(PathMap("/srv/my sandböx"))
 
     def test_other_messages_pass_as_they_came(self) -> None:
         raw = b'{ "text" : "/srv/other", "n": 1.10, "big": 1e999 }'
-        self.assertIs(self.outward.raw(raw), raw)
+        self.assertIs(self.rewriter.raw(raw), raw)
 
     def test_every_form_of_the_path_is_found(self) -> None:
         values = {"text": "see /srv/my sandböx/a.txt", "/srv/my sandböx": ["/srv/my sandböx"], "n": 2**70}
@@ -91,24 +90,24 @@ class OutwardTests(SynchronousTestCase):
             json.dumps(values).replace("/", "\\/"),
             json.dumps(values, ensure_ascii=False).replace("/", "\\/"),
         ):
-            self.assertEqual(json.loads(self.outward.raw(encoded.encode())), mapped)
+            self.assertEqual(json.loads(self.rewriter.raw(encoded.encode())), mapped)
 
     def test_uris_are_mapped(self) -> None:
         raw = b'{"uri":"file:///srv/my%20sandb%C3%B6x/a%20b.txt"}'
-        self.assertEqual(self.outward.raw(raw), b'{"uri":"file:///workspace/a%20b.txt"}')
+        self.assertEqual(self.rewriter.raw(raw), b'{"uri":"file:///workspace/a%20b.txt"}')
 
     def test_binary_content_is_not_touched(self) -> None:
-        outward = Outward(PathMap("/srv"))
+        rewriter = PathRewriter(PathMap("/srv"))
         raw = b'{"text":"/srv","data":"AAAA/srv/BBBBAAA"}'
-        self.assertEqual(outward.raw(raw), b'{"text":"/workspace","data":"AAAA/srv/BBBBAAA"}')
+        self.assertEqual(rewriter.raw(raw), b'{"text":"/workspace","data":"AAAA/srv/BBBBAAA"}')
 
     def test_a_path_that_is_the_same_on_both_sides_costs_nothing(self) -> None:
         raw = b'{"text":"/srv/x"}'
-        self.assertIs(Outward(PathMap("/srv", "/srv")).raw(raw), raw)
+        self.assertIs(PathRewriter(PathMap("/srv", "/srv")).raw(raw), raw)
 
     def test_what_cannot_be_looked_into_does_not_pass(self) -> None:
         with self.assertRaises(InvalidMessage):
-            Outward(PathMap("/srv")).raw(b'{"text":"/srv/x","n":1e999}')
+            PathRewriter(PathMap("/srv")).raw(b'{"text":"/srv/x","n":1e999}')
 
 
 class InspectionTests(SynchronousTestCase):

@@ -10,8 +10,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from ironcurtain.escalation import Outcome
-from ironcurtain.mcp_proxy.pin_files import PinFiles
-from ironcurtain.mcp_proxy.pins import digest_of_waiting
+from ironcurtain.mcp_proxy.pins import PinFiles, digest_of_waiting
 from tests.mcp_proxy.support import RawAgent, fake_server, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base

@@ -18,10 +18,10 @@ from twisted.trial.unittest import TestCase
 from ironcurtain.audit import AuditLog
 from ironcurtain.home.settings import Provider
 from ironcurtain.mitm_proxy.authority import Authority
-from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.providers import ProviderRule, provider_rules
-from ironcurtain.mitm_proxy.proxy import MitmProxy, Surroundings
+from ironcurtain.mitm_proxy.limits import MitmLimits
+from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.mitm_proxy.recording import ModelTraffic
+from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Redactor, Secret
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import request
@@ -57,7 +57,7 @@ class Base(TestCase):
 
     timeout = 120
 
-    async def bench(self, limits: Limits | None = None, names: str = "localhost", **table: Any) -> Bench:
+    async def bench(self, limits: MitmLimits | None = None, names: str = "localhost", **table: Any) -> Bench:
         """:returns: a running bench; ``table`` holds further settings of the provider."""
         bench = Bench(limits=limits, names=names)
         self.addCleanup(bench.stopped)
@@ -67,7 +67,7 @@ class Base(TestCase):
 class Bench:
     """One proxy for one provider, an origin in the provider's place, and clients, all in one process."""
 
-    def __init__(self, *, limits: Limits | None = None, names: str = "localhost") -> None:
+    def __init__(self, *, limits: MitmLimits | None = None, names: str = "localhost") -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.socket = self.top / "run" / "mitm-proxy.sock"
         self.origin, self.redactor, self.events = OriginServer(), Redactor(), list[ModelTraffic]()
@@ -77,7 +77,7 @@ class Bench:
         self.dialled: list[tuple[str, int]] = []
         self.authority = Authority.load_or_make(self.top / "ca", time.time)
         self.audit = AuditLog(self.top / "audit.jsonl", SESSION, self.redactor, the_reactor, time.time, at_once)
-        self.limits, self._names = limits or Limits(), names
+        self.limits, self._names = limits or MitmLimits(), names
         self.reactor: Any = Shifted()
         self.clients: list[Client] = []
         self.proxy: Any = None
@@ -102,7 +102,7 @@ class Bench:
             authority=self.authority,
             audit=self.audit,
             redactor=self.redactor,
-            surroundings=Surroundings(self.reactor, self.resolver, os.urandom, lambda: f"request-{next(ids)}"),
+            surroundings=MitmSurroundings(self.reactor, self.resolver, os.urandom, lambda: f"request-{next(ids)}"),
             events=self.events.append,
             down=self.downs.append,
             exhausted=lambda: self.why,
@@ -134,9 +134,9 @@ class Bench:
         """:returns: how many connections of clients are open."""
         return len(self.proxy._shared.connections)
 
-    def held(self) -> int:
+    def buffered(self) -> int:
         """:returns: how many bytes of bodies are held back."""
-        return int(self.proxy._shared.kept.bytes)
+        return int(self.proxy._shared.buffered.bytes)
 
     def pool(self) -> Any:
         """:returns: the connections to the provider."""

@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.llm.model import Usage
-from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.providers.anthropic import ANTHROPIC
+from ironcurtain.providers.usage import UsageReader
 from ironcurtain.secrets.redaction import Secret
 
 KEY = "sk-ant-api03-CANARY/real+key-0123456789abcdefghijklmnopqrstuv"
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-def answer(method: str = "POST", last: bool = False) -> Answer:
+def answer(method: str = "POST", last: bool = False) -> AnswerRelay:
     """:returns: an answer that has not begun."""
-    return Answer(method, Scrubber(KeyForms(Secret(KEY))), UsageReader("anthropic"), last)
+    return AnswerRelay(method, Scrubber(KeyForms(Secret(KEY))), UsageReader(ANTHROPIC.count), last)
 
 
 def chunk(data: bytes) -> bytes:
@@ -172,7 +173,7 @@ class UsageTests(SynchronousTestCase):
     def test_what_the_provider_tells(self) -> None:
         passing = answer()
         passing.feed(of_length(b'{"model": "claude-x", "usage": {"input_tokens": 7, "output_tokens": 3}}'))
-        self.assertEqual(passing.usage(100), (Usage(7, 3), False))
+        self.assertEqual(passing.usage(100), (TokenUsage(7, 3), False))
         self.assertEqual(passing.model, "claude-x")
 
     def test_a_stream_that_breaks_off_is_estimated(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ironcurtain.mitm_proxy.limits import Limits
+from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.tunnel import DRAIN_LIMIT
 from tests.mitm_proxy.messages import HOST, MESSAGES, reply
 from tests.mitm_proxy.support import Base, Bench
@@ -36,7 +36,7 @@ class DestinationTests(Base):
             client.send(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
             status, headers, body = await client.response()
             self.assertEqual((status, headers["content-type"]), (403, "application/json"))
-            self.assertIn(f"allowed here: {HOST}:443", json.loads(body)["error"]["message"])
+            self.assertIn(f"only {HOST}:443 may be reached", json.loads(body)["error"]["message"])
             await client.closed()
         self.assertEqual(bench.origin.connections, [])
         self.assertEqual(set(bench.authority._leaves), {HOST}, "no certificate is made for the others")
@@ -182,6 +182,7 @@ class RequestTests(Base):
             (403, bench.request(path="/v1/files")),
             (403, bench.request(path="/v1/organizations/x/api_keys", method="GET")),
             (403, bench.request(method="PUT")),
+            (403, bench.request(host="other.example")),
             (403, other.request()),
             (403, bench.request(MESSAGES, "authorization: Bearer sk-ant-other")),
             (400, bench.request(MESSAGES, f"x-api-key: {bench.key}")),
@@ -210,27 +211,27 @@ class RequestTests(Base):
         bench = await self.bench()
         client = await bench.tunnel()
         client.send(bench.request()[:-1])
-        await until(lambda: bench.held() == len(MESSAGES) - 1, "the body")
+        await until(lambda: bench.buffered() == len(MESSAGES) - 1, "the body")
         client.close()
-        await until(lambda: bench.held() == 0, "the end of the connection")
+        await until(lambda: bench.buffered() == 0, "the end of the connection")
         self.assertEqual((bench.origin.got, bench.records("model-request")), (b"", []))
 
     async def test_bodies_that_are_too_large(self) -> None:
-        bench = await self.bench(Limits(kept_bytes=100_000))
+        bench = await self.bench(MitmLimits(buffered_bytes=100_000))
         client = await bench.tunnel()
         client.send(bench.request(b"").replace(b"content-length: 0", b"content-length: 33554433"))
         self.assertEqual((await client.response())[0], 413)
         await client.closed()
         waiting = await bench.tunnel()
         waiting.send(bench.request(b"{" + b" " * 60_000)[:-1])
-        await until(lambda: bench.held() == 60_000, "the first body")
+        await until(lambda: bench.buffered() == 60_000, "the first body")
         client = await bench.tunnel()
         client.send(bench.request(b"{" + b" " * 60_000))
         self.assertEqual((await client.response())[0], 503)
-        self.assertEqual(bench.held(), 60_000)
+        self.assertEqual(bench.buffered(), 60_000)
 
     async def test_many_connections(self) -> None:
-        bench = await self.bench(Limits(connections=3))
+        bench = await self.bench(MitmLimits(connections=3))
         clients = [await bench.tunnel() for _ in range(3)]
         late = await bench.client()
         self.assertEqual((await late.response())[0], 503)
@@ -275,7 +276,7 @@ class SlowTests(Base):
         bench = await self.bench()
         client = await bench.tunnel()
         client.send(bench.request()[:-1])
-        await until(lambda: bench.held() == len(MESSAGES) - 1, "the body")
+        await until(lambda: bench.buffered() == len(MESSAGES) - 1, "the body")
         bench.later(bench.limits.body_seconds)
         self.assertEqual((await client.response())[0], 408)
         await client.closed()

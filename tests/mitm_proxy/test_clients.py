@@ -16,7 +16,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.utils import getProcessOutputAndValue
 
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.messages import HOST
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench
 from tests.mitm_proxy.waiting import the_reactor, until

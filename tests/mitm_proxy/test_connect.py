@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.connect import CONNECT_LIMIT, ConnectReader, ConnectRequest, OtherMethod
+from ironcurtain.mitm_proxy.connection import CONNECT_LIMIT, ConnectReader, ConnectRequest, OtherMethod
 from tests.mitm_proxy.refusing import refuses
 
 HEAD = b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\nProxy-Connection: close\r\n\r\n"

@@ -7,15 +7,18 @@ from typing import Any, cast
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.answer import Answer
+from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.exchange import Exchange, Outgoing
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.providers import provider_rules
-from ironcurtain.mitm_proxy.recording import ModelResponse, Recorder
-from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.mitm_proxy.judgement import Credentials
+from ironcurtain.mitm_proxy.recording import ProxiedResponse, Recorder, Troubles
 from ironcurtain.mitm_proxy.scrub import KeyForms, Scrubber
-from ironcurtain.mitm_proxy.upstream import Upstream
-from ironcurtain.mitm_proxy.usage import UsageReader
+from ironcurtain.mitm_proxy.shared import Destination
+from ironcurtain.mitm_proxy.tls import ServerSide
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamPool
+from ironcurtain.providers.anthropic import ANTHROPIC
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.rules import provider_rules
+from ironcurtain.providers.usage import UsageReader
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.messages import reply
 
@@ -31,13 +34,13 @@ class FakeClient:
     def write(self, data: bytes) -> None:
         self.got += data
 
-    def hold(self, held: bool) -> None:
-        self.told.append("hold" if held else "go on")
+    def pause(self, paused: bool) -> None:
+        self.told.append("pause" if paused else "go on")
 
     def over(self) -> None:
         self.told.append("over")
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RequestRefusal) -> None:
         self.told.append(refusal.code)
 
     def broken(self) -> None:
@@ -83,12 +86,12 @@ class FakeRecorder:
     """Keeps what came of requests."""
 
     def __init__(self) -> None:
-        self.responses: list[ModelResponse] = []
+        self.responses: list[ProxiedResponse] = []
 
     def now(self) -> float:
         return Clock().seconds()
 
-    def response(self, response: ModelResponse) -> None:
+    def response(self, response: ProxiedResponse) -> None:
         self.responses.append(response)
 
 
@@ -100,9 +103,18 @@ class ExchangeTests(SynchronousTestCase):
     def make(self, chunked: bool) -> Exchange:
         """:returns: an exchange that has not begun."""
         (rule,) = provider_rules({}, ["anthropic"])
-        answer = Answer("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader("anthropic"), False)
-        pool, recorder = cast(Pool, self.pool), cast(Recorder, self.recorder)
-        return Exchange(self.client, Outgoing("request-1", b"HEAD ", chunked), answer, pool, recorder, rule)
+        answer = AnswerRelay("POST", Scrubber(KeyForms(Secret("the-real-key"))), UsageReader(ANTHROPIC.count), False)
+        key = Secret("the-real-key", "environment variable KEY")
+        troubles = Troubles(rule.upstream_host, key.origin)
+        destination = Destination(
+            Credentials(rule, Secret("fake"), key),
+            cast(ServerSide, None),
+            cast(UpstreamPool, self.pool),
+            KeyForms(key),
+            troubles,
+        )
+        outgoing = Outgoing("request-1", b"HEAD ", chunked)
+        return Exchange(self.client, outgoing, answer, destination, cast(Recorder, self.recorder))
 
     def connect(self) -> None:
         """Let there be a connection."""
@@ -127,11 +139,11 @@ class ExchangeTests(SynchronousTestCase):
     def test_a_body_waits_for_the_connection(self) -> None:
         exchange = self.make(chunked=True)
         exchange.send(b"one", False)
-        self.assertEqual(self.client.told, ["hold"])
+        self.assertEqual(self.client.told, ["pause"])
         exchange.send(b"two", False)
         self.assertEqual(self.pool.waiting, [exchange], "it asks once")
         self.connect()
-        self.assertEqual(self.client.told, ["hold", "go on"])
+        self.assertEqual(self.client.told, ["pause", "go on"])
         exchange.send(b"", True)
         self.assertEqual(self.upstream.sent, b"HEAD 3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
 

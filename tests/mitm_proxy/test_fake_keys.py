@@ -5,8 +5,8 @@ import secrets
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.providers import provider_rules
 from ironcurtain.mitm_proxy.proxy import fake_key
+from ironcurtain.providers.rules import provider_rules
 
 
 class FakeKeyTests(SynchronousTestCase):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.judgement import Credentials, Forward, judge
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.mitm_proxy.judgement import Credentials, ForwardedRequest, judge
 from ironcurtain.mitm_proxy.proxy import fake_key
-from ironcurtain.mitm_proxy.refusals import Refusal
+from ironcurtain.providers.provider import RequestRefusal
+from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.agents import ALL, Sent, request
 
@@ -45,19 +45,19 @@ class Case(SynchronousTestCase):
         target: str = "/v1/messages",
         held: Credentials | None = None,
         without: str = "",
-    ) -> Forward | Refusal:
+    ) -> ForwardedRequest | RequestRefusal:
         held = held or self.anthropic
         usual = [("host", held.rule.host), JSON, key_of(held, held.fake.reveal())]
         return judge(request(method, target, *(header for header in usual if header[0] != without), *more), held)
 
-    def forward(self, *more: tuple[str, str], **how: Any) -> Forward:
+    def forward(self, *more: tuple[str, str], **how: Any) -> ForwardedRequest:
         answer = self.ask(*more, **how)
-        assert isinstance(answer, Forward), answer
+        assert isinstance(answer, ForwardedRequest), answer
         return answer
 
-    def refused(self, status: int, code: str, *more: tuple[str, str], **how: Any) -> Refusal:
+    def refused(self, status: int, code: str, *more: tuple[str, str], **how: Any) -> RequestRefusal:
         answer = self.ask(*more, **how)
-        assert isinstance(answer, Refusal), answer
+        assert isinstance(answer, RequestRefusal), answer
         self.assertEqual((answer.status, answer.code), (status, code))
         self.assertNotIn(REAL, repr(answer))
         return answer
@@ -78,10 +78,10 @@ class ForwardTests(Case):
             self.assertEqual(headers["user-agent"], dict(sent.headers)["user-agent"])
             self.assertNotIn(with_keys.fake.reveal(), str(forward.headers))
 
-    def sent(self, sent: Sent, held: Credentials) -> Forward:
+    def sent(self, sent: Sent, held: Credentials) -> ForwardedRequest:
         headers = (("host", held.rule.host), key_of(held, held.fake.reveal()), *sent.headers)
         answer = judge(request("POST", sent.target, *headers), held)
-        assert isinstance(answer, Forward), answer
+        assert isinstance(answer, ForwardedRequest), answer
         return answer
 
     def test_headers_keep_their_order_and_repetitions(self) -> None:
@@ -357,7 +357,7 @@ class AnyHeadTests(Case):
         held = credentials("anthropic")
         written = [(name, held.fake.reveal() if value == "FAKE" else value) for name, value in headers]
         answer = judge(request(method, target, *written), held)
-        if isinstance(answer, Forward):
+        if isinstance(answer, ForwardedRequest):
             self.assertEqual((method, target), ("POST", "/v1/messages"))
             self.assertEqual([value for name, value in headers if name == "x-api-key"], ["FAKE"])
             self.assertFalse({"authorization", "upgrade"} & {name for name, _ in headers})

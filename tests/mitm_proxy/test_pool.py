@@ -10,9 +10,8 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.mitm_proxy.limits import Limits
-from ironcurtain.mitm_proxy.pool import Pool
-from ironcurtain.mitm_proxy.upstream import Keeper, Upstream
+from ironcurtain.mitm_proxy.limits import MitmLimits
+from ironcurtain.mitm_proxy.upstream import Upstream, UpstreamOwner, UpstreamPool
 
 
 class FakeUpstream:
@@ -44,9 +43,9 @@ class FakeWaiter:
 class PoolTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.dialled = Clock(), list[Deferred[Upstream]]()
-        self.pool = Pool(self.dial, self.clock, Limits(provider_idle=2, provider_idle_seconds=30.0))
+        self.pool = UpstreamPool(self.dial, self.clock, MitmLimits(provider_idle=2, provider_idle_seconds=30.0))
 
-    def dial(self, keeper: Keeper) -> Deferred[Upstream]:
+    def dial(self, keeper: UpstreamOwner) -> Deferred[Upstream]:
         self.dialled.append(Deferred())
         return self.dialled[-1]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver
+from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from ironcurtain.home.settings import Provider
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.mitm_proxy.recording import ProviderTrouble, Troubles
+from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.client import Client
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.origin import Origin
@@ -136,7 +139,7 @@ class ConnectionTests(Base):
         bench.origin.answer = lambda origin: origin.abort()
         client = await bench.tunnel()
         client.send(bench.request())
-        self.assertIn("broke", await refusal(client))
+        self.assertIn("closed the connection before its answer was whole", await refusal(client))
         self.assertEqual(bytes(bench.origin.got).count(b"POST"), 1)
 
     async def test_it_closed_before_the_request(self) -> None:
@@ -253,3 +256,57 @@ class AnswerTests(Base):
         self.assertNotIn(REAL_KEY[20:], f"{headers}{body.decode()}")
         self.assertEqual(len(body), len(event))
         self.assertNotIn(REAL_KEY, bench.audit.path.read_text())
+
+
+def answering(status: str, origin: Origin) -> None:
+    """Answer with this status."""
+    origin.send(reply(status=status))
+
+
+class TroubleTests(Base):
+    """Agents say nothing for minutes while they try again: the proxy does at once."""
+
+    def told(self, bench: Bench) -> list[str]:
+        """:returns: what the person was told."""
+        return [event.text for event in bench.events if isinstance(event, ProviderTrouble)]
+
+    async def test_each_status_is_told_once_until_a_request_is_answered(self) -> None:
+        bench = await self.bench()
+        client = await bench.tunnel()
+        for status in ("401 x", "401 x", "529 x", "400 x", "401 x", "200 OK", "401 x"):
+            bench.origin.answer = partial(answering, status)
+            client.send(bench.request())
+            self.assertEqual((await client.response())[0], int(status[:3]))
+        refused = "localhost refuses the API key (401): put a valid one into the settings, and start again"
+        fails = "localhost fails (HTTP 529): it is overloaded or out of order; the agent may try again"
+        self.assertEqual(self.told(bench), [refused, fails, refused])
+
+    async def test_a_provider_out_of_reach_is_told_once(self) -> None:
+        bench = await self.bench(base_url="https://localhost:1")
+        client = await bench.tunnel()
+        for _ in range(2):
+            client.send(bench.request())
+            await refusal(client)
+        self.assertEqual(self.told(bench), ["localhost cannot be reached: nothing listens there"])
+
+    async def test_an_agent_that_goes_is_no_fault_of_the_provider(self) -> None:
+        bench = await self.bench()
+        client = await bench.tunnel()
+        client.send(bench.request())
+        await until(lambda: bench.origin.got)
+        client.close()
+        await until(lambda: bench.records("model-response"))
+        self.assertEqual(self.told(bench), [])
+
+
+class WordsTests(SynchronousTestCase):
+    def test_what_to_do(self) -> None:
+        troubles = Troubles("api.example.com", "environment variable KEY")
+        for status, words in (
+            (401, "put a valid one into the environment variable KEY"),
+            (403, "variable KEY may not"),
+        ):
+            self.assertIn(words, troubles.after(status, ""))
+        self.assertIn("a limit of the account", troubles.after(429, ""))
+        for status in (0, 200, 301, 400, 404, 413):
+            self.assertEqual(troubles.after(status, ""), "")

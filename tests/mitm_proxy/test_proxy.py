@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.mitm_proxy.providers import provider_rules
+from ironcurtain.providers.rules import provider_rules
 from ironcurtain.secrets.redaction import Secret
 from tests.mitm_proxy.messages import HOST, reply
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench
@@ -111,7 +111,7 @@ class KeyTests(Base):
         client.send(f"CONNECT {HOST}:443 HTTP/1.1\r\n\r\n".encode())
         status, _, body = await client.response()
         self.assertEqual(status, 403)
-        self.assertIn(b"allowed here: none", body)
+        self.assertIn(b"nothing may be reached", body)
 
     async def test_a_connection_is_ready_before_the_first_request(self) -> None:
         bench = await self.bench()

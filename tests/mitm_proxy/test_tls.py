@@ -30,7 +30,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.llm.network_errors import network_error
+from ironcurtain.llm.failures import network_error
 from ironcurtain.mitm_proxy.authority import Authority, Leaf
 from ironcurtain.mitm_proxy.tls import ClientSide, ServerSide
 from tests.model_stub.certificates import Authority as ProviderAuthority

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ironcurtain.llm.model import Usage
-from ironcurtain.mitm_proxy.recording import ModelRequest, ModelResponse
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.mitm_proxy.recording import ProxiedRequest, ProxiedResponse
 from tests.mitm_proxy.messages import HOST, MESSAGES, reply
 from tests.mitm_proxy.origin import Origin
 from tests.mitm_proxy.support import REAL_KEY, Base
@@ -159,9 +159,9 @@ class RecordTests(Base):
         wanted = {"requestId": "request-1-1", "status": 200, "size": len(body), "usage": usage, "model": "claude-x"}
         self.assertEqual({name: answered[name] for name in wanted}, wanted)
         first, last = bench.events
-        assert isinstance(first, ModelRequest)
-        assert isinstance(last, ModelResponse)
-        self.assertEqual((first.decision, last.usage, last.estimated), ("allow", Usage(7, 3), False))
+        assert isinstance(first, ProxiedRequest)
+        assert isinstance(last, ProxiedResponse)
+        self.assertEqual((first.decision, last.usage, last.estimated), ("allow", TokenUsage(7, 3), False))
 
     async def test_nothing_is_sent_that_cannot_be_recorded(self) -> None:
         bench = await self.bench()

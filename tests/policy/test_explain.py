@@ -11,11 +11,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.policy import ToolCall
 from ironcurtain.policy.check import check
-from ironcurtain.policy.domains import DomainPatterns, flaw
 from ironcurtain.policy.explain import explain
+from ironcurtain.policy.lists import DomainPatterns, flaw
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.targets import git_target, web_target
-from ironcurtain.policy.trace import Trace
+from ironcurtain.policy.verdict import Trace
 from tests.policy.test_cases import judged
 from tests.policy.worlds import CASES, World, filled, rule
 

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.policy.domains import DomainPatterns
 from ironcurtain.policy.hosts import Host, parse_host
+from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.targets import web_target
 
 WIDE = "\uff45\uff58\uff41"

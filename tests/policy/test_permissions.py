@@ -10,11 +10,11 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.policy.engine import PolicyEngine, ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.verdict import Decision, ToolCall, Verdict
+from ironcurtain.process.accounts import Account
 
 OTHER = Account(4242, 4243)
 

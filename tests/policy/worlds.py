@@ -15,7 +15,7 @@ from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.pathmap import PathMap
-from ironcurtain.policy.trace import Trace
+from ironcurtain.policy.verdict import Trace
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parent / "policy-cases.json").read_text())
 """The hand-worked verdicts; the file explains itself."""

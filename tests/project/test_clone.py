@@ -15,8 +15,8 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.accounts import Account
 from ironcurtain.errors import UsageError
+from ironcurtain.process.accounts import Account
 from ironcurtain.project.clone import CloneFailed, clone
 from tests.audit.doubles import scratch
 from tests.model_stub.certificates import Authority

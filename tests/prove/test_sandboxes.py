@@ -10,10 +10,10 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 from ironcurtain.prove.outside import Outside
 from ironcurtain.prove.report import Report, parse
-from ironcurtain.prove.sandboxes import prove
+from ironcurtain.prove.sandboxes import prove_sandbox
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -39,7 +39,7 @@ class SandboxTests(SynchronousTestCase):
     def prove(self, sandbox: Sandbox) -> tuple[Report, set[str]]:
         """:returns: the report, and what got out, by its words."""
         with Outside(self.home) as outside:
-            report = prove("trial", sandbox, str(self.workspace), outside)
+            report = prove_sandbox("trial", sandbox, str(self.workspace), outside)
         self.assertEqual(list(self.home.iterdir()), [])
         out = {attempt.what for attempt in report.attempts if attempt.outcome != "failed"}
         return report, out | set(report.seen)

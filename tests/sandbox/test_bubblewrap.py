@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
-from ironcurtain.accounts import Account
+from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox.bubblewrap import available, command, inputs, opened
 from ironcurtain.sandbox.spec import Sandbox
 

@@ -18,9 +18,9 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionRequest, Usage
-from ironcurtain.session.parts import Core, Kind, Services
+from ironcurtain.session.parts import Core, Services, SessionKind
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen import RingScreen
 from tests.audit.doubles import at_once
 from tests.escalation.doubles import no_more_files
 from tests.terminal.doubles import Program
@@ -142,7 +142,7 @@ class World:
         self.tools: list[PlainTools] = []
         self.agents: list[PlainAgent] = []
         self.next_tools, self.next_agent = PlainTools(), PlainAgent()
-        self.kind = Kind("plain", self._make_tools, self._make_agent, no_terminal="")
+        self.kind = SessionKind("plain", self._make_tools, self._make_agent, no_terminal="")
         self.manager = SessionManager({"plain": self.kind}, self.services, lambda request: request.workspace or Path())
 
     def _make_tools(self, core: Core) -> PlainTools:

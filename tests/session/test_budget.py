@@ -4,34 +4,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.budget import WARN_AT, Budget, Dimension, Limits
+from ironcurtain.session.budget import WARN_AT, BudgetLimits, BudgetMeter, Dimension
 
 AMOUNTS = st.lists(st.integers(0, 50), max_size=40)
 
 
 class BudgetTests(SynchronousTestCase):
     def test_a_warning_and_then_the_end(self) -> None:
-        budget = Budget(Limits(steps=10))
+        budget = BudgetMeter(BudgetLimits(steps=10))
         notices = [budget.spend(Dimension.STEPS, 1) for _ in range(12)]
         self.assertEqual([i for i, notice in enumerate(notices, 1) if notice], [8, 10])
         self.assertEqual(str(notices[7]), "budget nearly used up: 8 of 10 steps")
         self.assertEqual(str(notices[9]), "budget used up: 10 of 10 steps")
 
     def test_a_leap_over_both_says_only_the_end(self) -> None:
-        budget = Budget(Limits(cost=0.5))
+        budget = BudgetMeter(BudgetLimits(cost=0.5))
         notice = budget.spend(Dimension.COST, 2.25)
         assert notice is not None
         self.assertTrue(notice.exhausted)
         self.assertIsNone(budget.spend(Dimension.COST, 0.01))
 
     def test_without_a_limit_nothing_ends(self) -> None:
-        budget = Budget(Limits())
+        budget = BudgetMeter(BudgetLimits())
         for dimension in Dimension:
             self.assertIsNone(budget.spend(dimension, 1e12))
         self.assertIsNone(budget.exhausted)
 
     def test_dimensions_are_counted_apart(self) -> None:
-        budget = Budget(Limits(steps=1, tokens=100))
+        budget = BudgetMeter(BudgetLimits(steps=1, tokens=100))
         budget.spend(Dimension.TOKENS, 99)
         self.assertIsNone(budget.exhausted)
         budget.spend(Dimension.STEPS, 1)
@@ -41,7 +41,7 @@ class BudgetTests(SynchronousTestCase):
 
     @given(st.integers(1, 500), AMOUNTS)
     def test_each_notice_comes_once_and_in_time(self, limit: int, amounts: list[int]) -> None:
-        budget = Budget(Limits(tokens=limit))
+        budget = BudgetMeter(BudgetLimits(tokens=limit))
         total, warned, ended = 0, False, False
         for amount in amounts:
             total += amount

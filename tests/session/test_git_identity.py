@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.git_identity import git_identity
+from ironcurtain.session.workspace import git_identity
 
 
 class GitIdentityTests(SynchronousTestCase):

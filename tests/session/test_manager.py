@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotFound, SessionError, UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.session.manager import CLOSED_KEPT, SessionManager
+from ironcurtain.session import manager
+from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from tests.audit.doubles import open_files, scratch
@@ -60,7 +61,8 @@ class TableTests(ManagerTestCase):
         self.assertEqual(numbers, [1, 2, 3, 4])
 
     def test_closed_sessions_can_be_looked_at_for_a_while(self) -> None:
-        sessions = [self.create() for _ in range(CLOSED_KEPT + 3)]
+        self.patch(manager, "CLOSED_KEPT", 5)
+        sessions = [self.create() for _ in range(8)]
         for session in sessions[1:]:
             self.close(session)
         self.assertEqual(self.manager.all(), [sessions[0], *sessions[3:]])

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.home.layout import SessionPaths, private_directory
 from ironcurtain.home.settings import Settings, Terminal
 from ironcurtain.session.parts import Services
-from ironcurtain.session.recording import open_recording
+from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.recording import Recording
 from tests.audit.doubles import scratch
 from tests.session.doubles import NOW, World

@@ -8,10 +8,10 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, IronCurtainError, NotFound, SessionError, Unavailable, UsageError
+from ironcurtain.session.manager import Slot, TooMany
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.resume import closed_session
 from ironcurtain.session.session import Session
-from ironcurtain.session.slots import Slot, TooMany
 from tests.audit.doubles import open_files, scratch
 from tests.session.doubles import PlainAgent, World, request
 

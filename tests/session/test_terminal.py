@@ -14,11 +14,11 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionInfo
-from ironcurtain.session.parts import Kind
+from ironcurtain.session.parts import SessionKind
 from ironcurtain.session.session import Session
 from ironcurtain.session.terminal import MOST, TICKET_SECONDS, Tickets
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.wire import Hello, line, read_welcome
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, make_request, request
@@ -101,7 +101,7 @@ class StateTests(TerminalTestCase):
         self.assertEqual(caught.exception.code, "SESSION_NOT_READY")
 
     def test_the_status_of_its_program_is_told_and_kept(self) -> None:
-        self.hub.ended(Ended(7, "exit status 7"))
+        self.hub.ended(ProgramExit(7, "exit status 7"))
         self.close()
         self.assertEqual(self.session.info.status, 7)
         kept = msgspec.json.decode(self.session.paths.snapshot.read_bytes(), type=SessionInfo)
@@ -109,7 +109,7 @@ class StateTests(TerminalTestCase):
 
     def test_a_kind_without_a_screen_is_refused_before_anything_is_made(self) -> None:
         world = World(scratch(self))
-        kind = Kind("plain", world._make_tools, world._make_agent)
+        kind = SessionKind("plain", world._make_tools, world._make_agent)
         manager = SessionManager({"plain": kind}, world.services, lambda request: request.workspace or Path())
         created = Deferred.fromCoroutine(manager.create(request(terminal=(80, 24))))
         error = self.failureResultOf(created, UsageError).value
@@ -150,12 +150,12 @@ class AttachTests(TerminalTestCase):
 class JoinTests(TerminalTestCase):
     def test_who_joins_a_conversation_is_on_record(self) -> None:
         plain = self.start()
-        plain.held = True
+        plain.ends_with_owner = True
         plain.join("local:bob")
         records = map(json.loads, plain.paths.audit.read_text().splitlines())
         attached = [(r["by"], r["mode"]) for r in records if r["kind"] == "attach"]
         self.assertEqual(attached, [("local:bob", "drive")])
-        self.assertFalse(plain.held)
+        self.assertFalse(plain.ends_with_owner)
 
     def test_not_where_there_is_a_terminal_or_nothing_any_more(self) -> None:
         with self.assertRaisesRegex(SessionError, "has a terminal, and no conversation"):
@@ -195,7 +195,7 @@ class TellTests(TerminalTestCase):
         self.assertEqual(eye.new(), b"")
 
     def test_after_the_program_nobody_is_called(self) -> None:
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         core = self.world.agents[0].core
         assert core is not None
         core.emit(events.ProxyDown(proxy="MCP", reason="gone"))

@@ -27,7 +27,7 @@ from ironcurtain.operations.operations import Operations
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, public_key
-from ironcurtain.ssh.channel import Program, SessionChannel
+from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.key_files import KeyFile, host_key
 from ironcurtain.ssh.programs import OwnPrograms
 from ironcurtain.ssh.service import SshService
@@ -265,11 +265,11 @@ class Server:
             reactor.spawnProcess(client, "ssh", arguments, environ)
         return client
 
-    def _console(self, who: Principal, channel: SessionChannel) -> Program:
+    def _console(self, who: Principal, channel: SessionChannel) -> ChannelProgram:
         self.speakers.append(Speaker(channel, f"console for {who.name}"))
         return self.speakers[-1]
 
-    async def _attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> Program:
+    async def _attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> ChannelProgram:
         if session.startswith("bulk"):
             self.bulk.append(Bulk(channel, int(session.removeprefix("bulk"))))
             return self.bulk[-1]

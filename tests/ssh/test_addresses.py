@@ -6,7 +6,7 @@ import socket
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import Unavailable, UsageError
-from ironcurtain.ssh.addresses import check, family, refusal
+from ironcurtain.ssh.addresses import check, check_address, family, refusal
 
 OTHERS = ["192.0.2.1", "2001:db8::1"]
 """For documentation only (RFC 5737 and 3849)."""
@@ -27,6 +27,15 @@ class AddressTests(SynchronousTestCase):
         for text in ("localhost", "", "127.0.0.1:22", "1.2.3"):
             error = self.assertRaises(UsageError, check, ["127.0.0.1", text], self.port)
             self.assertIn("give an IP address", str(error))
+
+    def test_sockets_of_systemd(self) -> None:
+        for text in ("systemd:domain=INET:index=0", "systemd:domain=INET6:name=ironcurtain-ssh.socket"):
+            check_address(text)
+            check([text], self.port)
+        for text in ("systemd:", "systemd:domain=UNIX:index=0", "systemd:domain=INET", "systemd:domain=INET:index=-1"):
+            error = self.assertRaises(UsageError, check_address, text)
+            self.assertIn("write systemd:domain=INET:index=0", str(error))
+            self.assertRaises(UsageError, check, [text], self.port)
 
     def test_a_free_port_stays_free(self) -> None:
         self.busy.close()

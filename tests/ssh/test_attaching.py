@@ -13,8 +13,8 @@ from ironcurtain.services import unix_socket
 from ironcurtain.session.model import Ticket
 from ironcurtain.ssh.attaching import Attaching
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.sequences import RESTORE
 from tests.audit.doubles import scratch
 from tests.session.doubles import World, request
 from tests.ssh.doubles import Client, Holder, reactor
@@ -36,7 +36,7 @@ class OwnTests(SshTestCase):
         self.addCleanup(lambda: Deferred.fromCoroutine(world.manager.close(session, "over")))
         hub = session.terminal
         assert hub is not None
-        self.addCleanup(hub.ended, Ended(None))
+        self.addCleanup(hub.ended, ProgramExit(None))
         return hub, world.programs[-1]
 
     async def nowhere(self, who: Principal, session: str, mode: Mode) -> Ticket:
@@ -83,7 +83,7 @@ class OwnTests(SshTestCase):
         client = self.attach(self.server.listed("ada", Role.ATTACH))
         hub.received(b"here")
         await client.until(b"here")
-        hub.ended(Ended(7, "the agent ended: exit status 7"))
+        hub.ended(ProgramExit(7, "the agent ended: exit status 7"))
         await client.ended
         self.assertEqual(client.status, 7)
         self.assertIn(b"\r\nironcurtain: session 1: the agent ended: exit status 7\r\n", client.out)

@@ -12,7 +12,7 @@ from twisted.conch.ssh.userauth import MSG_USERAUTH_FAILURE, MSG_USERAUTH_PK_OK,
 from ironcurtain.operations import Role
 from ironcurtain.ssh import transport
 from ironcurtain.ssh.authorized_keys import AuthorizedKey
-from ironcurtain.ssh.connections import UNKNOWN
+from ironcurtain.ssh.service import UNKNOWN
 from tests.audit.doubles import scratch
 from tests.ssh.doubles import make_holder
 from tests.ssh.transports import Recorded, TransportTestCase

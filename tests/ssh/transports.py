@@ -12,11 +12,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import NotFound
 from ironcurtain.home.layout import Home
 from ironcurtain.operations import Principal, Role
-from ironcurtain.ssh.channel import Program, SessionChannel
-from ironcurtain.ssh.connection import Connection
-from ironcurtain.ssh.connections import Connections
+from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.key_files import KeyFile, host_key
-from ironcurtain.ssh.transport import Transport
+from ironcurtain.ssh.protocols import ConnectionService
+from ironcurtain.ssh.service import SshFactory
+from ironcurtain.ssh.transport import KeyExchange, SshTransport
 from tests.audit.doubles import scratch
 from tests.ssh.doubles import Bulk, Speaker, make_holder
 
@@ -28,12 +28,15 @@ class Wire(StringTransport):
 
     aborted = False
 
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Nothing waits here."""
+
     def abortConnection(self) -> None:
         """Remember it."""
         self.aborted = True
 
 
-class Recorded(Transport):
+class Recorded(SshTransport):
     """A transport after its key exchange, whose packets are kept instead of encrypted."""
 
     def connectionMade(self) -> None:
@@ -43,7 +46,7 @@ class Recorded(Transport):
         super().connectionMade()
         self.sendKexInit()
         self._keyExchangeState = self._KEY_EXCHANGE_NONE
-        self._negotiating = False
+        self._exchange, self._has_keys = KeyExchange.NONE, True
         self.sessionID = b"session"
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
@@ -64,7 +67,7 @@ class Plain:
         self.speakers: list[Speaker] = []
         self.bulk: list[Bulk] = []
 
-    async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Program:
+    async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
         """Begin one."""
         if command == b"speak":
             self.speakers.append(Speaker(channel, who.name))
@@ -84,10 +87,10 @@ class TransportTestCase(SynchronousTestCase):
         self.keys = KeyFile.of(self.home)
         self.keys.add(self.ada.key)
         self.clock, self.programs = Clock(), Plain()
-        self.factory = Connections(self.clock, host_key(self.home), self.keys, self.programs)
+        self.factory = SshFactory(self.clock, host_key(self.home), self.keys, self.programs)
         self.factory.doStart()
 
-    def connect(self, protocol: type[Transport] = Transport) -> tuple[Any, Wire]:
+    def connect(self, protocol: type[SshTransport] = SshTransport) -> tuple[Any, Wire]:
         self.factory.protocol = protocol
         made, wire = self.factory.buildProtocol(PEER), Wire(peerAddress=PEER)
         made.makeConnection(wire)
@@ -97,6 +100,6 @@ class TransportTestCase(SynchronousTestCase):
         """:returns: a connection of ada's."""
         made, wire = self.connect(Recorded)
         made.authenticated(self.ada.key)
-        made.setService(Connection())
+        made.setService(ConnectionService())
         made.kinds()
         return made, wire

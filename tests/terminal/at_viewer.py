@@ -12,7 +12,7 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.terminal.keys import QUIT, Keys
 from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.remote_client import attach
+from ironcurtain.terminal.viewing import attach
 from ironcurtain.terminal.wire import Hello
 
 
@@ -21,7 +21,7 @@ async def show(reactor: Any, path: str, token: str, mode: str) -> None:
     terminal = LocalTerminal(reactor)
     hello = Hello("7", Mode(mode), *terminal.size(), token)
     try:
-        ended = await attach(reactor, path, hello, terminal, Keys((QUIT,)), lambda name, client: client.leave(name))
+        ended = await attach(reactor, path, hello, terminal, Keys((QUIT,)), lambda name, viewing: viewing.leave(name))
         print(f"[{ended.reason}: {ended.status}]")
     except IronCurtainError as e:
         print(f"[{e.code}: {e}]")

@@ -11,20 +11,20 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
-from ironcurtain.terminal.ring import RingScreen
+from ironcurtain.terminal.screen import RingScreen
 from ironcurtain.terminal.screen_wire import (
-    Answer,
-    Close,
-    Feed,
-    Open,
-    Order,
-    Ready,
-    Reply,
-    Request,
+    CloseScreen,
+    FeedScreen,
+    OpenScreen,
+    ScreenAnswer,
+    ScreenOrder,
+    ScreenReply,
+    ScreenRequest,
+    ScreensReady,
     order_reader,
 )
 
@@ -130,19 +130,19 @@ class Worker:
         self.pid = 1
         self.signals: list[str] = []
         self.screens: dict[int, bytes] = {}
-        self.orders: list[Order] = []
+        self.orders: list[ScreenOrder] = []
         self._reader = order_reader()
 
     def start(self) -> None:
         """Be ready."""
-        self.say(Ready())
+        self.say(ScreensReady())
 
-    def say(self, *replies: Reply) -> None:
+    def say(self, *replies: ScreenReply) -> None:
         """Answer, if anybody listens."""
         if not self.transport.disconnecting:
             self.stream.dataReceived(b"".join(map(packed, replies)))
 
-    def read(self) -> list[Order]:
+    def read(self) -> list[ScreenOrder]:
         """:returns: what has come since this was last called."""
         data = self.transport.value()
         self.transport.clear()
@@ -153,14 +153,14 @@ class Worker:
     def work(self) -> None:
         """Carry out all that has come."""
         for order in self.read():
-            if isinstance(order, Feed):
+            if isinstance(order, FeedScreen):
                 self.screens[order.screen] += order.data
-            elif isinstance(order, Open):
+            elif isinstance(order, OpenScreen):
                 self.screens[order.screen] = b""
-            elif isinstance(order, Close):
+            elif isinstance(order, CloseScreen):
                 del self.screens[order.screen]
-            elif isinstance(order, Request):
-                self.say(Answer(order.request, b"<%b>" % self.screens[order.screen]))
+            elif isinstance(order, ScreenRequest):
+                self.say(ScreenAnswer(order.request, b"<%b>" % self.screens[order.screen]))
 
     def block(self, blocked: bool) -> None:
         """Read no more, or again."""

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.terminal.model import Ended
+from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty
 
 ENVIRON = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
@@ -23,7 +23,7 @@ class Watcher:
     def __init__(self) -> None:
         self.seen = b""
         self.full: list[bool] = []
-        self.ends: list[Ended] = []
+        self.ends: list[ProgramExit] = []
         self._wanted: list[tuple[Callable[[], bool], Deferred[None]]] = []
 
     def received(self, data: bytes) -> None:
@@ -37,7 +37,7 @@ class Watcher:
         self.full.append(full)
         self.received(b"")
 
-    def ended(self, ended: Ended) -> None:
+    def ended(self, ended: ProgramExit) -> None:
         self.ends.append(ended)
 
     def more(self) -> Deferred[None]:

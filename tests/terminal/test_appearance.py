@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.appearance import FRESH, SEQUENCE_LIMIT, Appearance
+from ironcurtain.terminal.sequences import FRESH, SHOWN_SEQUENCE_LIMIT, Appearance
 
 COLUMNS, ROWS = 40, 10
 
@@ -76,7 +76,7 @@ class FilterTests(SynchronousTestCase):
 
     def test_a_sequence_that_never_ends_is_text(self) -> None:
         self.assertEqual(self.feed("a\x1b["), "a")
-        self.assertEqual(self.feed("1;" * SEQUENCE_LIMIT, "m"), "[" + "1;" * SEQUENCE_LIMIT + "m")
+        self.assertEqual(self.feed("1;" * SHOWN_SEQUENCE_LIMIT, "m"), "[" + "1;" * SHOWN_SEQUENCE_LIMIT + "m")
 
     def test_known_modes_stay_where_others_go(self) -> None:
         self.assertEqual(self.feed("\x1b[?1000;25;2026l\x1b[4;12h"), "\x1b[?25l\x1b[4h")

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.cast import NoRecording, Shown, read_cast
-from ironcurtain.terminal.recording import Recording
+from ironcurtain.terminal.recording import CastEvent, NoRecording, Recording, read_cast
 from tests.terminal.test_recording import Memory
 
 HEAD = {"version": 2, "width": 100, "height": 30}
@@ -32,7 +31,11 @@ class CastTests(SynchronousTestCase):
         )
         self.assertEqual(
             found.events,
-            (Shown(1.5, output="hello"), Shown(2.0, marker="filesystem.read_file allow"), Shown(2.5, size=(80, 24))),
+            (
+                CastEvent(1.5, output="hello"),
+                CastEvent(2.0, marker="filesystem.read_file allow"),
+                CastEvent(2.5, size=(80, 24)),
+            ),
         )
         self.assertEqual((found.seconds, found.markers), (2.5, found.events[1:2]))
 
@@ -44,10 +47,10 @@ class CastTests(SynchronousTestCase):
 
     def test_what_was_typed_and_what_nobody_knows_is_left_out(self) -> None:
         found = read_cast(cast(HEAD, [1, "i", "secret"], [2, "z", {"a": 1}], [3, "o", "x"]))
-        self.assertEqual((found.events, found.damaged), ((Shown(3.0, output="x"),), 0))
+        self.assertEqual((found.events, found.damaged), ((CastEvent(3.0, output="x"),), 0))
 
     def test_a_marker_without_a_label(self) -> None:
-        self.assertEqual(read_cast(cast(HEAD, [1, "m", ""])).markers, (Shown(1.0, marker="marker"),))
+        self.assertEqual(read_cast(cast(HEAD, [1, "m", ""])).markers, (CastEvent(1.0, marker="marker"),))
 
     def test_a_last_line_that_is_torn(self) -> None:
         whole = cast(HEAD, [1, "o", "a"], [2, "o", "bc"])
@@ -68,7 +71,7 @@ class CastTests(SynchronousTestCase):
             '[1, "o", "\\ud800"]',
         )
         found = read_cast(cast(HEAD, *lines, [2, "o", "b"]))
-        self.assertEqual((found.events, found.damaged, found.torn), ((Shown(2.0, output="b"),), len(lines), False))
+        self.assertEqual((found.events, found.damaged, found.torn), ((CastEvent(2.0, output="b"),), len(lines), False))
 
     def test_time_does_not_run_back(self) -> None:
         found = read_cast(cast(HEAD, [2, "o", "a"], [1, "o", "b"]))

@@ -8,8 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.hub import RESIZE_SECONDS
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.sequences import RESTORE
 from tests.terminal.doubles import Eye, Stage
 
 
@@ -243,7 +243,6 @@ class TypingTests(HubTests):
         ):
             self.clock.advance(10)
             act()
-            self.hub.settle()
             times.append(self.hub.active)
         self.clock.advance(1)
         self.assertEqual(times, [10, 20, 20, 20, 20])
@@ -325,17 +324,17 @@ class EndTests(HubTests):
     def test_terminals_are_restored_and_the_reason_is_given(self) -> None:
         eye, _ = self.stage.attach()
         self.hub.received(b"bye")
-        self.hub.ended(Ended(7, "ended with status 7"))
-        self.hub.ended(Ended(8, "again"))
+        self.hub.ended(ProgramExit(7, "ended with status 7"))
+        self.hub.ended(ProgramExit(8, "again"))
         self.assertEqual((eye.seen, eye.end), (b"bye" + RESTORE, ("ended with status 7", 7)))
-        self.assertEqual(self.hub.over, Ended(7, "ended with status 7"))
+        self.assertEqual(self.hub.over, ProgramExit(7, "ended with status 7"))
 
     def test_a_slow_viewer_sees_the_end_of_the_output(self) -> None:
         eye, attachment = self.stage.attach()
         eye.stalled = True
         self.hub.received(b"1")
         self.hub.received(b"2")
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         self.assertEqual((eye.seen, eye.end), (b"1", None))
         eye.stalled = False
         attachment.drained()
@@ -345,7 +344,7 @@ class EndTests(HubTests):
         eye, attachment = self.stage.attach()
         eye.stalled = True
         self.hub.received(b"1")
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         attachment.typed(b"x")
         attachment.resized(10, 10)
         self.assertEqual((self.program.typed, self.program.sizes), (b"", []))
@@ -353,18 +352,18 @@ class EndTests(HubTests):
         self.assertIsNone(eye.end)
 
     def test_nobody_can_attach_any_more(self) -> None:
-        self.hub.ended(Ended(137, "out of memory"))
+        self.hub.ended(ProgramExit(137, "out of memory"))
         error = self.assertRaises(NotFound, self.hub.attach, Eye(), Mode.DRIVE, 80, 24)
         self.assertIn("out of memory", str(error))
 
     def test_no_timer_is_left(self) -> None:
         self.stage.attach(columns=100)
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_its_text_is_still_there(self) -> None:
         self.hub.received(b"LOOP_COMPLETE")
-        self.hub.ended(Ended(0))
+        self.hub.ended(ProgramExit(0))
         self.assertEqual(self.successResultOf(self.hub.text()), "LOOP_COMPLETE")
 
 

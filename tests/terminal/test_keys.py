@@ -6,45 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.keys import DETACH, INTERRUPT, QUIT, Forward, Keys, Reserved
+from ironcurtain.terminal.keys import DETACH, INTERRUPT, QUIT, ForwardedInput, KeyPressed, Keys
 
 ALL = (INTERRUPT, QUIT, DETACH)
 QUITS = (b"\x1c", b"\x1b[92;5u", b"\x1b[92;5:1u", b"\x1b[92;69u", b"\x1b[92;133u", b"\x1b[27;5;92~", b"\x1b[92::92;5u")
 
 
-def meant(*reads: bytes) -> list[Forward | Reserved]:
+def meant(*reads: bytes) -> list[ForwardedInput | KeyPressed]:
     keys = Keys(ALL)
     return [what for read in reads for what in keys.feed(read)] + keys.release()
 
 
-def forwarded(what: list[Forward | Reserved]) -> bytes:
-    return b"".join(one.data for one in what if isinstance(one, Forward))
-
-
-class LetterTests(SynchronousTestCase):
-    """Most of what is typed needs no look."""
-
-    @given(
-        st.lists(
-            st.sampled_from(
-                (b"a", b"d", b" ", b"\xc3", b"\x1b", b"\x03", b"\x1d", b"\x1b[200~", b"\x1b[2", b"01~", b"ab")
-            )
-        )
-    )
-    def test_what_passes_makes_no_difference(self, reads: list[bytes]) -> None:
-        keys, hasty = Keys(ALL), Keys(ALL)
-        for read in reads:
-            meant = keys.feed(read)
-            if hasty.passes(read):
-                self.assertEqual(meant, [Forward(read)])
-            else:
-                self.assertEqual(hasty.feed(read), meant)
-
-    def test_letters_pass_unless_something_waits(self) -> None:
-        keys = Keys(ALL)
-        self.assertEqual([keys.passes(read) for read in (b"a", b"ab", b"", b"\x03")], [True, False, False, False])
-        keys.feed(b"\x1d")
-        self.assertFalse(keys.passes(b"d"))
+def forwarded(what: list[ForwardedInput | KeyPressed]) -> bytes:
+    return b"".join(one.data for one in what if isinstance(one, ForwardedInput))
 
 
 class ReservedTests(SynchronousTestCase):
@@ -52,22 +26,22 @@ class ReservedTests(SynchronousTestCase):
 
     def test_ctrl_backslash(self) -> None:
         for read in QUITS:
-            self.assertEqual(meant(read), [Reserved("quit")], read)
+            self.assertEqual(meant(read), [KeyPressed("quit")], read)
 
     def test_ctrl_c(self) -> None:
         for read in (b"\x03", b"\x1b[99;5u", b"\x1b[27;5;99~", b"\x1b[1089::99;5u"):
-            self.assertEqual(meant(read), [Reserved("interrupt")], read)
+            self.assertEqual(meant(read), [KeyPressed("interrupt")], read)
 
     def test_a_key_that_is_let_go_is_none(self) -> None:
-        self.assertEqual(meant(b"\x1b[92;5:3u"), [Forward(b"\x1b[92;5:3u")])
+        self.assertEqual(meant(b"\x1b[92;5:3u"), [ForwardedInput(b"\x1b[92;5:3u")])
 
     def test_other_modifiers_are_other_keys(self) -> None:
         for read in (b"\x1b[92u", b"\x1b[92;7u", b"\x1b[99;6u", b"\x1b[27;3;99~"):
-            self.assertEqual(meant(read), [Forward(read)], read)
+            self.assertEqual(meant(read), [ForwardedInput(read)], read)
 
     def test_only_what_was_asked_for_is_reserved(self) -> None:
-        self.assertEqual(Keys((QUIT,)).feed(b"\x03"), [Forward(b"\x03")])
-        self.assertEqual(Keys((QUIT,)).feed(b"\x1d"), [Forward(b"\x1d")])
+        self.assertEqual(Keys((QUIT,)).feed(b"\x03"), [ForwardedInput(b"\x03")])
+        self.assertEqual(Keys((QUIT,)).feed(b"\x1d"), [ForwardedInput(b"\x1d")])
 
 
 class ReadTests(SynchronousTestCase):
@@ -75,15 +49,16 @@ class ReadTests(SynchronousTestCase):
 
     def test_within_a_longer_read_it_is_data(self) -> None:
         for read in (b"a\x1c", b"\x1cb", b"\x03\x03\x00", b"\x7fELF\x1c\x03\x1d"):
-            self.assertEqual(meant(read), [Forward(read)])
+            self.assertEqual(meant(read), [ForwardedInput(read)])
 
     def test_several_in_one_read_are_several(self) -> None:
         """Whoever reads late finds what was pressed since."""
-        self.assertEqual(meant(b"\x03\x03"), [Reserved("interrupt")] * 2)
+        self.assertEqual(meant(b"\x03\x03"), [KeyPressed("interrupt")] * 2)
         self.assertEqual(
-            meant(b"\x1b[99;5u\x1b[99;5:3u\x1c"), [Reserved("interrupt"), Forward(b"\x1b[99;5:3u"), Reserved("quit")]
+            meant(b"\x1b[99;5u\x1b[99;5:3u\x1c"),
+            [KeyPressed("interrupt"), ForwardedInput(b"\x1b[99;5:3u"), KeyPressed("quit")],
         )
-        self.assertEqual(meant(b"\x1b[200~", b"\x03\x03")[-1], Forward(b"\x03\x03"))
+        self.assertEqual(meant(b"\x1b[200~", b"\x03\x03")[-1], ForwardedInput(b"\x03\x03"))
 
     def test_they_say_what_was_sent(self) -> None:
         for read in QUITS:
@@ -93,12 +68,12 @@ class ReadTests(SynchronousTestCase):
     def test_in_a_paste_it_is_data(self) -> None:
         reads = (b"\x1b[200~", b"\x1c", b"\x03", b"\x1d", b"d", b"\x1b[201~")
         self.assertEqual(forwarded(meant(*reads)), b"".join(reads))
-        self.assertEqual(meant(*reads, b"\x1c")[-1], Reserved("quit"))
+        self.assertEqual(meant(*reads, b"\x1c")[-1], KeyPressed("quit"))
 
     def test_marks_of_a_paste_may_be_cut(self) -> None:
         self.assertEqual(forwarded(meant(b"x\x1b[20", b"0~y", b"\x1c")), b"x\x1b[200~y\x1c")
         self.assertEqual(forwarded(meant(b"\x1b[20", b"0", b"~y", b"\x1c")), b"\x1b[200~y\x1c")
-        self.assertEqual(meant(b"\x1b[200~y\x1b[2", b"01~", b"\x1c")[-1], Reserved("quit"))
+        self.assertEqual(meant(b"\x1b[200~y\x1b[2", b"01~", b"\x1c")[-1], KeyPressed("quit"))
 
     @given(
         st.lists(st.sampled_from([b"", b"a", b"\x1c", b"\x03", b"\x1d", b"d", b"\x1b[200~", b"\x1b[20", b"1~", *QUITS]))
@@ -106,7 +81,7 @@ class ReadTests(SynchronousTestCase):
     def test_nothing_is_lost_but_reserved_keys(self, reads: list[bytes]) -> None:
         keys = Keys((DETACH,))
         got = [what for read in reads for what in keys.feed(read)] + keys.release()
-        detached = got.count(Reserved("detach"))
+        detached = got.count(KeyPressed("detach"))
         self.assertEqual(len(forwarded(got)), len(b"".join(reads)) - 2 * detached)
         if not detached:
             self.assertEqual(forwarded(got), b"".join(reads))
@@ -122,28 +97,28 @@ class PairTests(SynchronousTestCase):
     def test_both(self) -> None:
         for first in (b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~"):
             for second in (b"d", b"\x1b[100u", b"\x1b[100;1:1u", b"\x1b[100;129u"):
-                self.assertEqual(meant(first, second), [Reserved("detach")])
+                self.assertEqual(meant(first, second), [KeyPressed("detach")])
 
     def test_both_in_one_read(self) -> None:
         """Whoever reads late finds both."""
-        self.assertEqual(meant(b"\x1dd"), [Reserved("detach")])
-        self.assertEqual(meant(b"\x1dd."), [Forward(b"\x1dd.")])
-        self.assertEqual(meant(b"\x1b[200~", b"\x1dd"), [Forward(b"\x1b[200~"), Forward(b"\x1dd")])
+        self.assertEqual(meant(b"\x1dd"), [KeyPressed("detach")])
+        self.assertEqual(meant(b"\x1dd."), [ForwardedInput(b"\x1dd.")])
+        self.assertEqual(meant(b"\x1b[200~", b"\x1dd"), [ForwardedInput(b"\x1b[200~"), ForwardedInput(b"\x1dd")])
 
     def test_letting_go_does_not_part_them(self) -> None:
-        self.assertEqual(meant(b"\x1b[93;5:1u", b"\x1b[93;5:3u", b"\x1b[100;1:1u"), [Reserved("detach")])
+        self.assertEqual(meant(b"\x1b[93;5:1u", b"\x1b[93;5:3u", b"\x1b[100;1:1u"), [KeyPressed("detach")])
 
     def test_the_first_is_held_back(self) -> None:
         keys = Keys(ALL)
         self.assertEqual(keys.feed(b"\x1d"), [])
         self.assertTrue(keys.holding)
-        self.assertEqual(keys.release(), [Forward(b"\x1d")])
+        self.assertEqual(keys.release(), [ForwardedInput(b"\x1d")])
         self.assertFalse(keys.holding)
-        self.assertEqual(keys.feed(b"d"), [Forward(b"d")])
+        self.assertEqual(keys.feed(b"d"), [ForwardedInput(b"d")])
 
     def test_followed_by_something_else(self) -> None:
-        self.assertEqual(meant(b"\x1d", b"x"), [Forward(b"\x1d"), Forward(b"x")])
-        self.assertEqual(meant(b"\x1d", b"\x1d"), [Forward(b"\x1d"), Forward(b"\x1d")])
-        self.assertEqual(meant(b"\x1d", b"\x1d", b"d"), [Forward(b"\x1d"), Reserved("detach")])
-        self.assertEqual(meant(b"\x1d", b"\x1c"), [Forward(b"\x1d"), Reserved("quit")])
+        self.assertEqual(meant(b"\x1d", b"x"), [ForwardedInput(b"\x1d"), ForwardedInput(b"x")])
+        self.assertEqual(meant(b"\x1d", b"\x1d"), [ForwardedInput(b"\x1d"), ForwardedInput(b"\x1d")])
+        self.assertEqual(meant(b"\x1d", b"\x1d", b"d"), [ForwardedInput(b"\x1d"), KeyPressed("detach")])
+        self.assertEqual(meant(b"\x1d", b"\x1c"), [ForwardedInput(b"\x1d"), KeyPressed("quit")])
         self.assertEqual(forwarded(meant(b"\x1d", b"\x1b[93;5:3u", b"x")), b"\x1d\x1b[93;5:3ux")

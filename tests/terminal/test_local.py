@@ -11,7 +11,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.local import LocalTerminal, NoTerminal
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.sequences import RESTORE
 from tests.terminal.ptys import PtyCase
 
 TOP = Path(__file__).parent.parent.parent

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.attachment import Attachment
-from ironcurtain.terminal.frames import packed
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import CLEAR, RESTORE
-from ironcurtain.terminal.ring import RING_LIMIT
-from ironcurtain.terminal.screen import BEHIND_LIMIT, ModelledScreen
-from ironcurtain.terminal.screen_outbox import GAP
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.screen import BEHIND_LIMIT, RING_LIMIT, ModelledScreen
 from ironcurtain.terminal.screen_process import (
     ANSWER_SECONDS,
     BATCH_SECONDS,
@@ -26,7 +23,17 @@ from ironcurtain.terminal.screen_process import (
     START_SECONDS,
     ScreenProcess,
 )
-from ironcurtain.terminal.screen_wire import Answer, Close, Feed, Open, Redraw, Refusal, Resize
+from ironcurtain.terminal.screen_wire import (
+    GAP,
+    CloseScreen,
+    FeedScreen,
+    OpenScreen,
+    RedrawScreen,
+    ResizeScreen,
+    ScreenAnswer,
+    ScreenRefusal,
+)
+from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.terminal.doubles import Eye, Program, Worker, WorkerReactor
 
 
@@ -72,7 +79,7 @@ class FeedingTests(ScreenTests):
         self.assertEqual(self.worker.read(), [])
         self.worker.start()
         number = 1
-        self.assertEqual(self.worker.read(), [Open(number, 80, 24), Feed(number, b"a" * 2 * BATCH_SIZE)])
+        self.assertEqual(self.worker.read(), [OpenScreen(number, 80, 24), FeedScreen(number, b"a" * 2 * BATCH_SIZE)])
 
     def test_small_output_is_sent_together(self) -> None:
         self.start()
@@ -80,14 +87,14 @@ class FeedingTests(ScreenTests):
             self.screen.feed(data)
         self.assertEqual(self.worker.read(), [])
         self.reactor.advance(BATCH_SECONDS)
-        self.assertEqual(self.worker.read(), [Feed(1, b"abc")])
+        self.assertEqual(self.worker.read(), [FeedScreen(1, b"abc")])
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_large_output_is_sent_at_once(self) -> None:
         self.start()
         self.screen.feed(b"a")
         self.screen.feed(b"b" * BATCH_SIZE)
-        self.assertEqual(self.worker.read(), [Feed(1, b"a" + b"b" * BATCH_SIZE)])
+        self.assertEqual(self.worker.read(), [FeedScreen(1, b"a" + b"b" * BATCH_SIZE)])
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     def test_a_question_comes_after_all_output_before_it(self) -> None:
@@ -97,8 +104,8 @@ class FeedingTests(ScreenTests):
         self.screen.feed(b"b")
         self.ask()
         sent = self.worker.read()
-        self.assertEqual(sent[:3], [Feed(1, b"a"), Resize(1, 90, 30), Feed(1, b"b")])
-        self.assertIsInstance(sent[3], Redraw)
+        self.assertEqual(sent[:3], [FeedScreen(1, b"a"), ResizeScreen(1, 90, 30), FeedScreen(1, b"b")])
+        self.assertIsInstance(sent[3], RedrawScreen)
 
     def test_a_process_that_does_not_read_costs_no_more_than_the_limit(self) -> None:
         self.start()
@@ -109,12 +116,12 @@ class FeedingTests(ScreenTests):
         self.assertEqual((self.worker.read(), self.reactor.getDelayedCalls()), ([], []))
         self.worker.block(False)
         (order,) = self.worker.read()
-        assert isinstance(order, Feed)
+        assert isinstance(order, FeedScreen)
         self.assertTrue(order.data.startswith(GAP))
         self.assertTrue(order.data.endswith(b"99" + b"x" * 99_998))
         self.screen.feed(b"more")
         self.ask()
-        self.assertEqual(self.worker.read()[0], Feed(1, b"more"))
+        self.assertEqual(self.worker.read()[0], FeedScreen(1, b"more"))
 
     def test_who_asked_before_a_gap_sees_the_last_output(self) -> None:
         self.start()
@@ -165,16 +172,18 @@ class AskingTests(ScreenTests):
         self.screen.feed(b"text")
         self.ask()
         order = self.worker.read()[-1]
-        assert isinstance(order, Redraw)
+        assert isinstance(order, RedrawScreen)
         logged = self.warnings(
-            lambda: self.worker.say(Refusal(order.request, "no\x1b[31m memory"), Refusal(order.request, "again"))
+            lambda: self.worker.say(
+                ScreenRefusal(order.request, "no\x1b[31m memory"), ScreenRefusal(order.request, "again")
+            )
         )
         self.assertEqual((self.drawn, logged), ([ring(b"text")], ["a screen model failed: no [31m memory"]))
         self.assertFalse(self.process.gone)
 
     def test_an_answer_to_no_question_is_dropped(self) -> None:
         self.start()
-        self.worker.say(Answer(77, b"x"), Refusal(78, "x"))
+        self.worker.say(ScreenAnswer(77, b"x"), ScreenRefusal(78, "x"))
         self.assertFalse(self.process.gone)
 
 
@@ -215,13 +224,13 @@ class FailureTests(ScreenTests):
 
     def test_slow_is_not_silent(self) -> None:
         self.ask()
-        orders = [order for order in self.worker.read() if isinstance(order, Redraw)]
+        orders = [order for order in self.worker.read() if isinstance(order, RedrawScreen)]
         self.reactor.advance(ANSWER_SECONDS / 2)
-        self.worker.say(Answer(orders[1].request, b"<more>"))
+        self.worker.say(ScreenAnswer(orders[1].request, b"<more>"))
         self.reactor.advance(ANSWER_SECONDS / 2)
         self.assertEqual(self.drawn, [b"<more>", ring(b"text"), ring(b"text")])
         self.assertFalse(self.process.gone)
-        self.worker.say(Answer(orders[0].request, b"late"))
+        self.worker.say(ScreenAnswer(orders[0].request, b"late"))
         self.assertEqual(len(self.drawn), 3)
 
     def test_it_is_killed(self) -> None:
@@ -237,7 +246,7 @@ class FailureTests(ScreenTests):
         self.check_that_nothing_is_left()
 
     def test_it_talks_nonsense(self) -> None:
-        self.worker.stream.dataReceived(packed(Close(1)) + packed(Answer(1, b"x")))
+        self.worker.stream.dataReceived(packed(CloseScreen(1)) + packed(ScreenAnswer(1, b"x")))
         (logged,) = self.warnings(lambda: self.worker.die(number=9))
         self.assertIn("broke the protocol", logged)
         self.check_that_nothing_is_left()
@@ -276,7 +285,7 @@ class LifeTests(ScreenTests):
         self.screen.feed(b"x")
         self.screen.close()
         self.screen.close()
-        self.assertEqual(self.worker.read(), [Close(1)])
+        self.assertEqual(self.worker.read(), [CloseScreen(1)])
         self.assertEqual(self.worker.signals, [])
         other.close()
         self.assertEqual((self.worker.signals, self.process.gone), (["KILL"], True))
@@ -334,7 +343,7 @@ class OrderTests(SynchronousTestCase):
         if end == "dies":
             reactor.worker.die(number=9)
         elif end == "ends":
-            hub.ended(Ended(0))
+            hub.ended(ProgramExit(0))
         reactor.worker.block(False)
         reactor.worker.work()
         for eye, attachment in viewers:
@@ -342,7 +351,7 @@ class OrderTests(SynchronousTestCase):
             attachment.drained()
             reactor.worker.work()
             self.assertEqual(what_is_seen(eye.seen), whole)
-        hub.ended(Ended(0))
+        hub.ended(ProgramExit(0))
         self.assertEqual(reactor.getDelayedCalls(), [])
 
     def test_a_program_that_ends_while_a_redraw_is_awaited(self) -> None:
@@ -354,7 +363,7 @@ class OrderTests(SynchronousTestCase):
         hub.attach(eye, Mode.OBSERVE, 80, 24)
         hub.received(b"after")
         self.assertEqual(eye.seen, b"")
-        hub.ended(Ended(7, "why"))
+        hub.ended(ProgramExit(7, "why"))
         self.assertEqual((eye.seen, eye.end), (ring(b"before ") + b"after" + RESTORE, ("why", 7)))
 
 

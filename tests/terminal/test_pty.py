@@ -12,8 +12,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock, deferLater
 
 from ironcurtain.errors import NotFound
-from ironcurtain.terminal.ending import GRACE_SECONDS
-from ironcurtain.terminal.model import Ended
+from ironcurtain.process.termination import GRACE_SECONDS
+from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import NoPty
 from tests.audit.doubles import open_files
 from tests.terminal.ptys import ENVIRON, PtyCase
@@ -31,15 +31,15 @@ class PtyTests(PtyCase):
         self.assertRegex(name, "^/dev/pts/")
         self.assertEqual((size, term, done), ("30 100", "xterm-256color", "done"))
         self.assertEqual(int(session), int(pid))
-        self.assertEqual((ended, self.watcher.ends), (Ended(0), [ended]))
+        self.assertEqual((ended, self.watcher.ends), (ProgramExit(0), [ended]))
 
     async def test_statuses(self) -> None:
         self.shell("exit 7")
-        self.assertEqual(await self.pty.done, Ended(7, "ended with status 7"))
+        self.assertEqual(await self.pty.done, ProgramExit(7, "ended with status 7"))
 
     async def test_the_end_of_a_signal(self) -> None:
         self.shell("kill -SEGV $$")
-        self.assertEqual(await self.pty.done, Ended(139, "ended by signal SIGSEGV"))
+        self.assertEqual(await self.pty.done, ProgramExit(139, "ended by signal SIGSEGV"))
 
     async def test_keys_reach_it_and_all_bytes_come_back(self) -> None:
         self.shell("stty raw -echo; echo ready; dd bs=1 count=1024 2>/dev/null; sleep 0.1")
@@ -59,7 +59,7 @@ class PtyTests(PtyCase):
         await self.watcher.shows(b"begin")
         self.pty.pause()
         self.pty.write(b"\r")
-        self.assertEqual(await self.pty.done, Ended(3, "ended with status 3"))
+        self.assertEqual(await self.pty.done, ProgramExit(3, "ended with status 3"))
         self.assertIn(b"\r\n500\r\n", self.watcher.seen)
 
     async def test_pausing_makes_it_wait(self) -> None:
@@ -134,7 +134,7 @@ class StoppingTests(PtyCase):
         await self.watcher.shows(b"ready")
         self.pty.stop()
         self.pty.stop()
-        self.assertEqual(await self.pty.done, Ended(4, "ended with status 4"))
+        self.assertEqual(await self.pty.done, ProgramExit(4, "ended with status 4"))
         self.assertIn(b"bye", self.watcher.seen)
 
     async def test_one_that_does_not_listen(self) -> None:
@@ -145,7 +145,7 @@ class StoppingTests(PtyCase):
         self.clock.advance(GRACE_SECONDS - 0.1)
         self.assertNotIn("Z", _state(self.pty.pid))
         self.clock.advance(0.1)
-        self.assertEqual(await self.pty.done, Ended(137, "ended by signal SIGKILL"))
+        self.assertEqual(await self.pty.done, ProgramExit(137, "ended by signal SIGKILL"))
 
     async def test_its_children_end_with_it(self) -> None:
         self.shell("trap '' TERM HUP; sh -c 'echo child $$; while :; do sleep 0.05; done' & wait")
@@ -178,7 +178,7 @@ class StoppingTests(PtyCase):
         self.shell("trap '' TERM INT QUIT HUP; echo ready; while :; do sleep 0.05; done")
         await self.watcher.shows(b"ready")
         self.pty.kill()
-        self.assertEqual(await self.pty.done, Ended(137, "ended by signal SIGKILL"))
+        self.assertEqual(await self.pty.done, ProgramExit(137, "ended by signal SIGKILL"))
 
 
 class FailureTests(PtyCase):

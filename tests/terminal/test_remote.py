@@ -13,11 +13,11 @@ from twisted.internet.interfaces import IAddress, IReactorTime
 from ironcurtain.errors import NotAllowed
 from ironcurtain.services.unix_socket import UnixListener, listen
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.pty import LocalPty
-from ironcurtain.terminal.remote_server import AttachFactory, AttachServer, Check
-from ironcurtain.terminal.restore import RESTORE
-from ironcurtain.terminal.screen import open_screen
+from ironcurtain.terminal.remote import AttachFactory, AttachServer, Check
+from ironcurtain.terminal.screen import Screens
+from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.terminal.wire import Hello
 from tests.terminal.ptys import ENVIRON, PtyCase
 
@@ -47,7 +47,7 @@ class RemoteTests(PtyCase):
         self.factory = Remembering(self.check, self.reactor)
         self.listener: UnixListener = await listen(self.socket, self.factory)
         self.inner = LocalPty(self.reactor, self.reactor)
-        self.hub = Hub(self.inner, self.reactor, open_screen(80, 24, self.reactor), (80, 24))
+        self.hub = Hub(self.inner, self.reactor, Screens(self.reactor).open(80, 24), (80, 24))
         self.inner.owner = self.hub
 
     async def tearDown(self) -> None:  # type: ignore[override]
@@ -56,7 +56,7 @@ class RemoteTests(PtyCase):
         if self.inner.pid and not self.inner.done.called:
             self.inner.kill()
             await self.inner.done
-        self.hub.ended(Ended(None))
+        self.hub.ended(ProgramExit(None))
 
     def check(self, hello: Hello) -> Hub:
         if hello.token != "right":

@@ -7,9 +7,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotAllowed, NotFound
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.remote_server import AttachFactory
-from ironcurtain.terminal.restore import RESTORE
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.remote import AttachFactory
+from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.terminal.wire import (
     PATIENCE_SECONDS,
     Frame,
@@ -79,7 +79,7 @@ class ServerTests(SynchronousTestCase):
         self.assertEqual(self.stage.clock.getDelayedCalls(), [])
 
     def test_a_terminal_that_is_closed(self) -> None:
-        self.stage.hub.ended(Ended(137, "out of memory"))
+        self.stage.hub.ended(ProgramExit(137, "out of memory"))
         answer = self.ask()
         self.assertEqual((answer.code, self.frames()), ("NOT_FOUND", []))
         self.assertIn("out of memory", answer.message)
@@ -90,7 +90,7 @@ class ServerTests(SynchronousTestCase):
             self.server.dataReceived(wrong)
             self.assertTrue(self.transport.disconnecting, wrong)
             self.assertEqual(self.transport.value(), b"")
-        for wrong in (b"z\0\0\0\0", frame(Ended(0)), b"d\xff\xff\xff\xff"):
+        for wrong in (b"z\0\0\0\0", frame(ProgramExit(0)), b"d\xff\xff\xff\xff"):
             self.setUp()
             self.ask(more=wrong)
             self.assertTrue(self.transport.disconnecting, wrong)
@@ -120,8 +120,8 @@ class ServerTests(SynchronousTestCase):
 
     def test_the_end(self) -> None:
         self.ask()
-        self.stage.hub.ended(Ended(7, "ended with status 7"))
-        self.assertEqual(self.frames()[1:], [RESTORE, Ended(7, "ended with status 7")])
+        self.stage.hub.ended(ProgramExit(7, "ended with status 7"))
+        self.assertEqual(self.frames()[1:], [RESTORE, ProgramExit(7, "ended with status 7")])
         self.server.dataReceived(data_frames(b"late"))
         self.assertFalse(self.transport.disconnecting)  # a viewer that still writes would not read the end
         self.server.connectionLost()
@@ -131,7 +131,7 @@ class ServerTests(SynchronousTestCase):
     def test_who_does_not_close_after_the_end_is_cut_off(self) -> None:
         self.ask()
         self.stage.hub.input_full(True)
-        self.stage.hub.ended(Ended(0))
+        self.stage.hub.ended(ProgramExit(0))
         self.assertEqual(self.transport.producerState, "producing")  # else it would not be seen to close
         self.stage.clock.advance(PATIENCE_SECONDS - 0.1)
         self.assertFalse(self.transport.disconnecting)
@@ -143,5 +143,5 @@ class ServerTests(SynchronousTestCase):
         self.server.connectionLost()
         self.assertEqual((self.stage.hub.viewers, self.stage.hub.over), (0, None))
         self.stage.hub.received(b"x")
-        self.stage.hub.ended(Ended(0))
+        self.stage.hub.ended(ProgramExit(0))
         self.assertEqual(self.stage.clock.getDelayedCalls(), [])

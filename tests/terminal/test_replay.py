@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import UsageError
-from ironcurtain.terminal.appearance import FRESH
-from ironcurtain.terminal.cast import Cast, Shown
+from ironcurtain.terminal.recording import Cast, CastEvent
 from ironcurtain.terminal.replay import Replay, read_time, show_time
+from ironcurtain.terminal.sequences import FRESH
 
 COLUMNS, ROWS = 30, 6
 
 
-def cast(*events: Shown, idle_limit: float | None = None) -> Cast:
+def cast(*events: CastEvent, idle_limit: float | None = None) -> Cast:
     return Cast((COLUMNS, ROWS), "", idle_limit, events, False, 0)
 
 
 def said(*times: float) -> Cast:
     """:returns: a recording that shows its own times."""
-    return cast(*(Shown(time, output=f"{time:g} ") for time in times))
+    return cast(*(CastEvent(time, output=f"{time:g} ") for time in times))
 
 
 def text(drawn: str) -> str:
@@ -62,7 +62,7 @@ class PlayingTests(SynchronousTestCase):
         self.assertEqual(replay.recorded, 101.0)
 
     def test_the_recording_s_own_limit_holds_unless_another_is_given(self) -> None:
-        recording = cast(Shown(50.0, output="x"), idle_limit=3.0)
+        recording = cast(CastEvent(50.0, output="x"), idle_limit=3.0)
         self.assertEqual([Replay(recording).wait, Replay(recording, idle_limit=5.0).wait], [3.0, 5.0])
 
     def test_a_pause_stops_time(self) -> None:
@@ -74,7 +74,7 @@ class PlayingTests(SynchronousTestCase):
         self.assertEqual(replay.wait, 1.0)
 
     def test_a_bell_is_heard_when_played_and_not_when_passed_over(self) -> None:
-        recording = cast(Shown(1.0, output="a\a"), Shown(2.0, output="b\a"))
+        recording = cast(CastEvent(1.0, output="a\a"), CastEvent(2.0, output="b\a"))
         replay = Replay(recording)
         replay.begin()
         self.assertEqual(replay.advance(1.0), "a\a")
@@ -124,8 +124,9 @@ class SeekTests(SynchronousTestCase):
         self.assertEqual(text(replay.begin(1e6)), "1 100 101 ")
 
     def test_back_from_the_last_reset_only(self) -> None:
-        recording = cast(*(Shown(n, output=f"{n} ") for n in (1.0, 2.0)), Shown(3.0, output="old \x1bcnew "),
-                         Shown(4.0, size=(20, 5)), Shown(5.0, output="5"), Shown(6.0, output="6"))  # fmt: skip
+        shown = {1.0: "1.0 ", 2.0: "2.0 ", 3.0: "old \x1bcnew ", 5.0: "5", 6.0: "6"}
+        events = [CastEvent(time, output=output) for time, output in shown.items()]
+        recording = cast(*events[:3], CastEvent(4.0, size=(20, 5)), *events[3:])
         replay = Replay(recording)
         replay.begin()
         replay.advance(6.0)
@@ -133,8 +134,8 @@ class SeekTests(SynchronousTestCase):
         self.assertIn("1.0", replay.skip(-3.5))
 
     def test_markers(self) -> None:
-        events = [Shown(n, output=f"{n:g} ") for n in range(1, 11)]
-        marks = [Shown(n, marker=f"m{n:g}") for n in (2.5, 6.5)]
+        events = [CastEvent(n, output=f"{n:g} ") for n in range(1, 11)]
+        marks = [CastEvent(n, marker=f"m{n:g}") for n in (2.5, 6.5)]
         replay = Replay(cast(*sorted(events + marks, key=lambda event: event.time)))
         replay.begin()
         places = []
@@ -153,10 +154,10 @@ class SeekTests(SynchronousTestCase):
     def test_the_size_in_force_comes_back(self) -> None:
         replay = Replay(
             cast(
-                Shown(1.0, size=(20, 4)),
-                Shown(2.0, output="\x1bc"),
-                Shown(3.0, output="\x1b[9;9H"),
-                Shown(4.0, output="x"),
+                CastEvent(1.0, size=(20, 4)),
+                CastEvent(2.0, output="\x1bc"),
+                CastEvent(3.0, output="\x1b[9;9H"),
+                CastEvent(4.0, output="x"),
             )
         )
         replay.begin()
@@ -193,7 +194,7 @@ class AnyOrderTests(SynchronousTestCase):
         now, listed = 0.0, []
         for pause, (output, marker) in events:
             now += pause
-            listed.append(Shown(now, output=output, marker=marker))
+            listed.append(CastEvent(now, output=output, marker=marker))
         recording = cast(*listed)
         replay = Replay(recording, idle_limit=limit)
         screen = pyte.Screen(COLUMNS, ROWS)

@@ -3,9 +3,8 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.cast import Cast, Shown
-from ironcurtain.terminal.replay import Replay
-from ironcurtain.terminal.replay_viewer import INTERRUPTED, LONGEST_WAIT, ReplayViewer
+from ironcurtain.terminal.recording import Cast, CastEvent
+from ironcurtain.terminal.replay import INTERRUPTED, LONGEST_WAIT, Replay, ReplayViewer
 
 ROWS = 10
 
@@ -41,10 +40,10 @@ class Terminal:
 class ViewerTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.terminal = Clock(), Terminal()
-        events = [Shown(float(n), output=f"<{n}>") for n in range(1, 21)] + [Shown(20.0, marker="the end")]
+        events = [CastEvent(float(n), output=f"<{n}>") for n in range(1, 21)] + [CastEvent(20.0, marker="the end")]
         self.play(*events)
 
-    def play(self, *events: Shown, rows: int = ROWS) -> None:
+    def play(self, *events: CastEvent, rows: int = ROWS) -> None:
         replay = Replay(Cast((80, rows), "", None, events, False, 0))
         self.viewer = ReplayViewer(replay, self.terminal, self.clock, rows, events[-1].time)
 
@@ -100,7 +99,7 @@ class ViewerTests(SynchronousTestCase):
         self.assertEqual(self.terminal.new(), "<3>")
 
     def test_to_the_markers(self) -> None:
-        self.play(Shown(1.0, output="<1>"), Shown(30.0, marker="m"), Shown(60.0, output="<60>"))
+        self.play(CastEvent(1.0, output="<1>"), CastEvent(30.0, marker="m"), CastEvent(60.0, output="<60>"))
         self.begin()
         self.viewer.received(b"]")
         self.assertEqual(self.terminal.new(), "<1>")
@@ -192,7 +191,7 @@ class ViewerTests(SynchronousTestCase):
         self.assertEqual((self.clock.getDelayedCalls(), self.terminal.status), ([], None))
 
     def test_a_pause_of_years_is_waited_for_in_parts(self) -> None:
-        self.play(Shown(1e8, output="late"))
+        self.play(CastEvent(1e8, output="late"))
         self.begin()
         self.assertEqual([call.getTime() for call in self.clock.getDelayedCalls()], [LONGEST_WAIT])
         self.clock.advance(LONGEST_WAIT)

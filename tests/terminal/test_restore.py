@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.ghostty import Emulator, Part
+from ironcurtain.terminal.ghostty import DrawnPart, Emulator
 from ironcurtain.terminal.ghostty_screen import draw_cells
-from ironcurtain.terminal.restore import CLEAR, RESTORE
+from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.product import Product
 from tests.terminal.corpus import PIECES
 from tests.tmux import Tmux
@@ -99,5 +99,5 @@ class TmuxTests(SynchronousTestCase):
 
 
 def _drawn(terminal: Emulator) -> bytes:
-    drawn = draw_cells(terminal) + terminal.draw(Part.CURSOR)
+    drawn = draw_cells(terminal) + terminal.draw(DrawnPart.CURSOR)
     return drawn.replace(b"\x1b(B", b"").replace(b"\x1b)B", b"")

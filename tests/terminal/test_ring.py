@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.restore import CLEAR, RESTORE
-from ironcurtain.terminal.ring import PIECE, RingScreen
+from ironcurtain.terminal.screen import PIECE, RingScreen
+from ironcurtain.terminal.sequences import CLEAR, RESTORE
 
 QUERIES = (
     b"\x1b[c",

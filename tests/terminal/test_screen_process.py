@@ -7,21 +7,20 @@ import resource
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.identity import identify
-from ironcurtain.terminal import screen, screen_process
+from ironcurtain.process.identity import identify
+from ironcurtain.terminal import screen_process
 from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import CLEAR, RESTORE
-from ironcurtain.terminal.ring import RING_LIMIT, RingScreen
-from ironcurtain.terminal.screen import BEHIND_LIMIT, ModelledScreen, open_screen
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.screen import BEHIND_LIMIT, RING_LIMIT, ModelledScreen, RingScreen, Screens
 from ironcurtain.terminal.screen_process import ScreenProcess
+from ironcurtain.terminal.sequences import CLEAR, RESTORE
 from tests.terminal.corpus import PIECES
 from tests.terminal.doubles import Eye, Program
 
@@ -51,6 +50,7 @@ class ProcessTests(TestCase):
         from twisted.internet import reactor
 
         self.reactor: Any = reactor
+        self.screens = Screens(cast(Any, reactor))
         self.hubs: list[Hub] = []
         self.patience(60.0)
 
@@ -61,16 +61,17 @@ class ProcessTests(TestCase):
 
     def tearDown(self) -> None:
         for hub in self.hubs:
-            hub.ended(Ended(None))
+            hub.ended(ProgramExit(None))
 
     def make_hub(self, columns: int = 80, rows: int = 24) -> Hub:
-        model = open_screen(columns, rows, self.reactor)
+        model = self.screens.open(columns, rows)
         self.hubs.append(Hub(Program(), self.reactor, model, (columns, rows)))
         return self.hubs[-1]
 
     @property
     def process(self) -> ScreenProcess:
-        return screen._processes[self.reactor]
+        assert self.screens.process is not None
+        return self.screens.process
 
     @property
     def pid(self) -> int:
@@ -123,9 +124,9 @@ class WorkingTests(ProcessTests):
         other.received(b"222222\rother")
         self.assertEqual((await one.text(), await other.text()), ("one1", "other2"))
         pid, process = identify(self.pid), self.process
-        one.ended(Ended(0))
+        one.ended(ProgramExit(0))
         self.assertEqual(await other.text(), "other2")
-        other.ended(Ended(0))
+        other.ended(ProgramExit(0))
         await self.until(lambda: not pid.alive)
         self.assertTrue(process.gone)
         third = self.make_hub()
@@ -159,7 +160,8 @@ class WorkingTests(ProcessTests):
         self.assertNotIn("twisted", top)
         self.assertLessEqual(
             {name for name in modules if name.startswith("ironcurtain.")},
-            {"ironcurtain.errors", "ironcurtain.identity", "ironcurtain.terminal"}
+            {"ironcurtain.errors", "ironcurtain.process", "ironcurtain.terminal"}
+            | {f"ironcurtain.process.{name}" for name in ("confined", "frames", "identity")}
             | {name for name in modules if name.startswith("ironcurtain.terminal.")},
         )
 
@@ -255,13 +257,13 @@ class FailingTests(ProcessTests):
             hub.received(b"last")
             self.assertEqual(await hub.text(), "last")
             await self.until(lambda process=process: process.gone)
-            hub.ended(Ended(0))
+            hub.ended(ProgramExit(0))
 
     async def test_it_ends_when_its_owner_is_killed_even_if_it_hangs(self) -> None:
         program = (
             "import os; from twisted.internet.asyncioreactor import install; install();"
             "from twisted.internet import reactor; from ironcurtain.terminal import screen;"
-            "s = screen.open_screen(80, 24, reactor); p = screen._processes[reactor];"
+            "m = screen.Screens(reactor); s = m.open(80, 24); p = m.process;"
             "s.text(lambda t: (print(p.pid, flush=True), os.kill(p.pid, 19), os.kill(os.getpid(), 9))); reactor.run()"
         )
         from twisted.internet.utils import getProcessOutputAndValue
@@ -280,4 +282,4 @@ class ChoiceTests(ProcessTests):
             raise OSError("no more processes")
 
         self.patch(self.reactor, "spawnProcess", refuse)
-        self.assertIsInstance(open_screen(80, 24, self.reactor), RingScreen)
+        self.assertIsInstance(self.screens.open(80, 24), RingScreen)

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.terminal.frames import packed
+from ironcurtain.process.frames import packed
 from ironcurtain.terminal.screen_wire import (
     MESSAGE_LIMIT,
-    Answer,
-    Close,
-    Feed,
-    Open,
-    Order,
-    Ready,
-    Redraw,
-    Refusal,
-    Reply,
-    Resize,
-    Text,
+    CloseScreen,
+    FeedScreen,
+    OpenScreen,
+    ReadScreen,
+    RedrawScreen,
+    ResizeScreen,
+    ScreenAnswer,
+    ScreenOrder,
+    ScreenRefusal,
+    ScreenReply,
+    ScreensReady,
     order_reader,
     reply_reader,
 )
@@ -31,17 +31,19 @@ from ironcurtain.terminal.screen_wire import (
 numbers = st.integers(0, 2**32)
 orders = st.lists(
     st.one_of(
-        st.builds(Open, numbers, numbers, numbers),
-        st.builds(Feed, numbers, st.binary(max_size=300)),
-        st.builds(Resize, numbers, numbers, numbers),
-        st.builds(Redraw, numbers, numbers, numbers, numbers, st.booleans()),
-        st.builds(Text, numbers, numbers),
-        st.builds(Close, numbers),
+        st.builds(OpenScreen, numbers, numbers, numbers),
+        st.builds(FeedScreen, numbers, st.binary(max_size=300)),
+        st.builds(ResizeScreen, numbers, numbers, numbers),
+        st.builds(RedrawScreen, numbers, numbers, numbers, numbers, st.booleans()),
+        st.builds(ReadScreen, numbers, numbers),
+        st.builds(CloseScreen, numbers),
     )
 )
 replies = st.lists(
     st.one_of(
-        st.just(Ready()), st.builds(Answer, numbers, st.binary(max_size=300)), st.builds(Refusal, numbers, st.text())
+        st.just(ScreensReady()),
+        st.builds(ScreenAnswer, numbers, st.binary(max_size=300)),
+        st.builds(ScreenRefusal, numbers, st.text()),
     )
 )
 
@@ -54,20 +56,27 @@ class MessageTests(SynchronousTestCase):
     """Both directions."""
 
     @given(orders, st.integers(1, 50))
-    def test_any_slicing_gives_the_same_orders(self, wanted: list[Order], size: int) -> None:
+    def test_any_slicing_gives_the_same_orders(self, wanted: list[ScreenOrder], size: int) -> None:
         reader = order_reader()
         stream = b"".join(map(packed, wanted))
         self.assertEqual([order for piece in cut(stream, size) for order in reader.feed(piece)], wanted)
 
     @given(replies, st.integers(1, 50))
-    def test_and_the_same_replies(self, wanted: list[Reply], size: int) -> None:
+    def test_and_the_same_replies(self, wanted: list[ScreenReply], size: int) -> None:
         reader = reply_reader()
         stream = b"".join(map(packed, wanted))
         self.assertEqual([reply for piece in cut(stream, size) for reply in reader.feed(piece)], wanted)
 
     def test_what_may_not_come(self) -> None:
         long = struct.pack("!I", MESSAGE_LIMIT + 1)
-        for wrong in (long, packed(Feed(1, b"x")), packed(Close(2)), b"\0\0\0\0", b"\0\0\0\1\xc1", b"\0\0\0\2\x91\x63"):
+        for wrong in (
+            long,
+            packed(FeedScreen(1, b"x")),
+            packed(CloseScreen(2)),
+            b"\0\0\0\0",
+            b"\0\0\0\1\xc1",
+            b"\0\0\0\2\x91\x63",
+        ):
             with self.assertRaises(ProtocolViolation, msg=wrong):
                 list(reply_reader().feed(wrong))
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.typed import Kind, Piece, TypedReader, by_a_person
+from ironcurtain.terminal.keys import InputKind, InputPiece, TypedReader, by_a_person
 
 REPORTS = (
     b"\x1b[?62;4c",
@@ -38,7 +38,7 @@ TYPED = (
 )
 
 
-def kinds(*reads: bytes) -> list[tuple[Kind, bytes]]:
+def kinds(*reads: bytes) -> list[tuple[InputKind, bytes]]:
     reader = TypedReader()
     return [(piece.kind, piece.data) for read in reads for piece in reader.feed(read)]
 
@@ -48,43 +48,45 @@ class KindTests(SynchronousTestCase):
 
     def test_reports(self) -> None:
         for data in REPORTS:
-            self.assertEqual({kind for kind, _ in kinds(data)}, {Kind.REPORT}, data)
-            self.assertEqual({kind for kind, _ in kinds(data + REPORTS[0])}, {Kind.REPORT}, data)
+            self.assertEqual({kind for kind, _ in kinds(data)}, {InputKind.REPORT}, data)
+            self.assertEqual({kind for kind, _ in kinds(data + REPORTS[0])}, {InputKind.REPORT}, data)
 
     def test_mouse(self) -> None:
         for data in MOUSE:
-            self.assertEqual(kinds(data), [(Kind.MOUSE, data)])
+            self.assertEqual(kinds(data), [(InputKind.MOUSE, data)])
 
     def test_keys(self) -> None:
         for data in TYPED:
-            self.assertEqual(kinds(data), [(Kind.TYPED, data)])
+            self.assertEqual(kinds(data), [(InputKind.TYPED, data)])
 
     def test_pastes_are_told_from_typing(self) -> None:
         self.assertEqual(
             kinds(b"a\x1b[200~b\x1b[Ac\x1b[201~d"),
             [
-                (Kind.TYPED, b"a"),
-                (Kind.PASTED, b"\x1b[200~"),
-                (Kind.PASTED, b"b\x1b[Ac"),
-                (Kind.PASTED, b"\x1b[201~"),
-                (Kind.TYPED, b"d"),
+                (InputKind.TYPED, b"a"),
+                (InputKind.PASTED, b"\x1b[200~"),
+                (InputKind.PASTED, b"b\x1b[Ac"),
+                (InputKind.PASTED, b"\x1b[201~"),
+                (InputKind.TYPED, b"d"),
             ],
         )
 
     def test_text_between_reports(self) -> None:
-        self.assertEqual([k for k, _ in kinds(b"a\x1b[Ib\x1b[?1;2cc")], [Kind.TYPED, Kind.REPORT] * 2 + [Kind.TYPED])
+        self.assertEqual(
+            [k for k, _ in kinds(b"a\x1b[Ib\x1b[?1;2cc")], [InputKind.TYPED, InputKind.REPORT] * 2 + [InputKind.TYPED]
+        )
 
     def test_alt_and_a_key_is_no_endless_answer(self) -> None:
         """It looks like the beginning of one."""
         for key in (b"\x1b]", b"\x1bP", b"\x1b_"):
-            self.assertEqual(kinds(key, b"rm -rf x\r")[-1][0], Kind.TYPED)
-            self.assertEqual(kinds(key + b"x", b"\r", b"more")[-1], (Kind.TYPED, b"more"))
+            self.assertEqual(kinds(key, b"rm -rf x\r")[-1][0], InputKind.TYPED)
+            self.assertEqual(kinds(key + b"x", b"\r", b"more")[-1], (InputKind.TYPED, b"more"))
 
     def test_an_answer_may_be_cut(self) -> None:
         """Though not right behind its first two bytes, which are also Alt and a key."""
         for data in REPORTS:
             for cut in range(3, len(data)):
-                self.assertEqual({kind for kind, _ in kinds(data[:cut], data[cut:])}, {Kind.REPORT}, (data, cut))
+                self.assertEqual({kind for kind, _ in kinds(data[:cut], data[cut:])}, {InputKind.REPORT}, (data, cut))
 
 
 class PieceTests(SynchronousTestCase):
@@ -106,6 +108,6 @@ class PieceTests(SynchronousTestCase):
         self.assertEqual(joined[: len(b"".join(reads))], b"".join(reads))
 
     def test_what_counts_as_somebody_being_there(self) -> None:
-        self.assertFalse(by_a_person([Piece(Kind.REPORT, b"\x1b[I")]))
-        self.assertTrue(by_a_person([Piece(Kind.REPORT, b"\x1b[I"), Piece(Kind.TYPED, b"x")]))
-        self.assertTrue(by_a_person([Piece(Kind.MOUSE, b"\x1b[<0;1;1M")]))
+        self.assertFalse(by_a_person([InputPiece(InputKind.REPORT, b"\x1b[I")]))
+        self.assertTrue(by_a_person([InputPiece(InputKind.REPORT, b"\x1b[I"), InputPiece(InputKind.TYPED, b"x")]))
+        self.assertTrue(by_a_person([InputPiece(InputKind.MOUSE, b"\x1b[<0;1;1M")]))

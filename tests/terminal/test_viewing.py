@@ -6,11 +6,10 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import NotFound
-from ironcurtain.terminal.keyboard import Keyboard
 from ironcurtain.terminal.keys import DETACH, HOLD_SECONDS, QUIT, Keys
-from ironcurtain.terminal.model import Ended, Mode
-from ironcurtain.terminal.restore import RESTORE
-from ironcurtain.terminal.viewing import Viewing
+from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.sequences import RESTORE
+from ironcurtain.terminal.viewing import Keyboard, Viewing
 from tests.terminal.doubles import Stage
 
 
@@ -122,7 +121,7 @@ class ViewingTests(SynchronousTestCase):
 
     def test_the_end(self) -> None:
         self.viewing.begin(self.stage.hub, Mode.DRIVE)
-        self.stage.hub.ended(Ended(7, "ended with status 7"))
+        self.stage.hub.ended(ProgramExit(7, "ended with status 7"))
         self.assertEqual(self.ends, [("ended with status 7", 7)])
         self.assertEqual(self.wire.seen.count(RESTORE), 1)
         self.viewing.received(b"late")
@@ -136,10 +135,10 @@ class ViewingTests(SynchronousTestCase):
         self.viewing.lost()
         self.assertEqual((self.ends, self.stage.hub.viewers), ([], 0))
         self.assertNotIn(RESTORE, self.wire.seen)
-        self.stage.hub.ended(Ended(0))
+        self.stage.hub.ended(ProgramExit(0))
         self.assertEqual(self.stage.clock.getDelayedCalls(), [])
 
     def test_too_late(self) -> None:
-        self.stage.hub.ended(Ended(0))
+        self.stage.hub.ended(ProgramExit(0))
         self.assertRaises(NotFound, self.viewing.begin, self.stage.hub, Mode.DRIVE)
         self.viewing.lost()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.terminal.model import Ended, Mode
+from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.wire import (
     FRAME_LIMIT,
     LINE_LIMIT,
@@ -32,7 +32,7 @@ frames = st.lists(
     st.one_of(
         st.binary(min_size=1, max_size=30),
         st.builds(Resize, sizes, sizes),
-        st.builds(Ended, st.none() | st.integers(0, 255), st.text(max_size=20)),
+        st.builds(ProgramExit, st.none() | st.integers(0, 255), st.text(max_size=20)),
     )
 )
 

@@ -29,9 +29,6 @@ REMARK_LIMIT = 300
 
 ERROR_LIMIT = 1000
 
-REFUSALS_SHOWN = 5
-"""How many refused requests are told of for one message."""
-
 
 class Answers(Enum):
     """
@@ -94,7 +91,6 @@ class View:
         self._calls = Calls(glyphs)
         self._activity: tuple[str, float] = ("", 0.0)
         self._kind = ""
-        self._refused: set[str] = set()
 
     @property
     def working(self) -> bool:
@@ -176,7 +172,6 @@ class View:
                     yield from self._say("note", (Span(f"the session is closed{why}", "dim"),))
             case events.TurnStarted():
                 self._activity = ("thinking", at)
-                self._refused.clear()
             case events.TurnFinished():
                 yield from self._lines("tool", self._calls.abandon(self.width))
                 yield from self._turn_over(event)
@@ -253,7 +248,7 @@ class View:
             case events.ContainerEnded():
                 yield from self._warn(one_line(event.reason, REMARK_LIMIT))
             case events.RequestRefused():
-                yield from self._refusal(event)
+                yield from self._warn(one_line(describe(event), REMARK_LIMIT))
             case events.PermissionRevoked():
                 by, scope = one_line(event.by, 64), one_line(event.scope)
                 yield from self._say("note", (Span(f"permission {event.number} revoked by {by}: {scope}", "dim"),))
@@ -263,16 +258,6 @@ class View:
                 yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} bytes")
             case events.Missed():
                 yield from self._warn(f"{event.count} events were missed here: /history shows the messages")
-
-    def _refusal(self, event: events.RequestRefused) -> Iterator[Item]:
-        """Agents repeat what is refused, and can ask for what they like: tell each once, and only so many."""
-        words = one_line(describe(event), REMARK_LIMIT)
-        if words not in self._refused and len(self._refused) <= REFUSALS_SHOWN:
-            more = len(self._refused) == REFUSALS_SHOWN
-            self._refused.add(words)
-            yield from self._warn(
-                "more requests were refused: /logs or 'ironcurtain logs' tells which" if more else words
-            )
 
     def _warn(self, text: str) -> Iterator[Item]:
         yield from self._say("note", (Span(text, "warn"),))

@@ -15,8 +15,7 @@ from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.servers.files.table import DEFINITIONS
 from ironcurtain.servers.files.tools import FileTools
 from ironcurtain.servers.files.walk import Roots
-from ironcurtain.servers.program import account_of, become, serve
-from ironcurtain.servers.server import ToolServer
+from ironcurtain.servers.server import ToolServer, account_of, become, serve
 
 USAGE = "usage: python -m ironcurtain.servers.files [--account=UID:GID] [--root] DIRECTORY [[--root] DIRECTORY ...]"
 HIDE = "--hide="

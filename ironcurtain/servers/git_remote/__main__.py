@@ -16,8 +16,7 @@ from ironcurtain.errors import IronCurtainError, UsageError
 from ironcurtain.servers.git_remote.runner import Runner
 from ironcurtain.servers.git_remote.table import DEFINITIONS
 from ironcurtain.servers.git_remote.tools import GitRemoteTools
-from ironcurtain.servers.program import account_of, become, serve
-from ironcurtain.servers.server import ToolServer
+from ironcurtain.servers.server import ToolServer, account_of, become, serve
 
 USAGE = "usage: python -m ironcurtain.servers.git_remote [--account=UID:GID] WORKSPACE"
 TOLD = (

@@ -267,25 +267,9 @@ class RemarkTests(SynchronousTestCase):
             ],
         )
 
-    def test_requests_that_were_refused_are_told_once_and_not_without_end(self) -> None:
-        shown = view()
-        refused = [
-            events.RequestRefused(host="h\x1b[2J", method="POST", path=f"/{n}\n", reason="no such endpoint")
-            for n in range(9)
-        ]
-        self.assertEqual(
-            play(shown, refused[0], *refused[:4], *refused),
-            [
-                *(f"request refused: POST h\\x1b[2J/{n}\\n: no such endpoint" for n in range(5)),
-                "more requests were refused: /logs or 'ironcurtain logs' tells which",
-            ],
-        )
-        begun = events.TurnStarted(turn=2, message="again")
-        self.assertEqual(play(shown, begun, refused[0]), ["request refused: POST h\\x1b[2J/0\\n: no such endpoint"])
-
-    def test_a_tunnel_that_was_refused_has_no_path(self) -> None:
-        refused = events.RequestRefused(host="evil.test:443", method="CONNECT", path="", reason="not a provider")
-        self.assertEqual(play(view(), refused), ["request refused: CONNECT evil.test:443: not a provider"])
+    def test_a_tunnel_that_was_refused_is_told_by_its_host_and_port(self) -> None:
+        refused = events.RequestRefused(host="evil\x1b.test", method="CONNECT", path="evil\x1b.test:443", reason="no")
+        self.assertEqual(play(view(), refused), ["request refused: CONNECT evil\\x1b.test:443: no"])
 
     def test_blank_lines_part_what_is_different(self) -> None:
         lines = play(

@@ -19,8 +19,7 @@ from ironcurtain.servers.files.__main__ import directories
 from ironcurtain.servers.files.table import DEFINITIONS
 from ironcurtain.servers.files.tools import FileTools
 from ironcurtain.servers.files.walk import Roots
-from ironcurtain.servers.program import account_of
-from ironcurtain.servers.server import VERSIONS, ToolServer
+from ironcurtain.servers.server import VERSIONS, ToolServer, account_of
 
 COMMAND = [sys.executable, "-m", "ironcurtain.servers.files"]
 REPOSITORY = str(Path(__file__).parents[3])

@@ -1,0 +1,193 @@
+"""
+What the container of a session is made of, and the files that are written for its agent.
+
+The agent wrote to these directories before. So every directory on the way to a file is opened from the one above it,
+without following links; what an agent left in the way of a file or directory of ours is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount, mounts, owner_labels
+from ironcurtain.errors import Unavailable
+from ironcurtain.files.removal import remove_at
+from ironcurtain.home.layout import RunPaths, SessionPaths
+from ironcurtain.home.settings import Resources
+from ironcurtain.process.accounts import Account
+from ironcurtain.process.identity import ProcessIdentity
+
+SCRATCH_SHARE = 4
+"""``/tmp`` may hold a quarter of the memory (compilers and package managers need hundreds of MiB)."""
+
+SCRATCH_MOST_MB = 1024
+"""And never more than this many MiB."""
+
+COMMAND = ("sleep", "infinity")
+"""Keeps the container alive between messages."""
+
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def container_name(session_id: str) -> str:
+    """:returns: what the container of a session is called."""
+    return f"ironcurtain-{session_id.replace('-', '')[:12]}"
+
+
+def passwd_file(paths: SessionPaths) -> Path:
+    """:returns: the container's ``/etc/passwd``."""
+    return paths.users / "passwd"
+
+
+def group_file(paths: SessionPaths) -> Path:
+    """:returns: the container's ``/etc/group``."""
+    return paths.users / "group"
+
+
+def empty_file(paths: SessionPaths) -> Path:
+    """:returns: what covers a file that the agent must not see."""
+    return paths.users / "empty"
+
+
+def empty_directory(paths: SessionPaths) -> Path:
+    """:returns: what covers a directory that the agent must not see."""
+    return paths.users / "nothing"
+
+
+def _mask(path: str, workspace: Path, paths: SessionPaths) -> Mount:
+    cover = empty_directory(paths) if Path(path).is_dir() else empty_file(paths)
+    return Mount(str(cover), f"{WORKSPACE}/{Path(path).relative_to(workspace)}")
+
+
+def describe(
+    *,
+    session_id: str,
+    image: str,
+    command: tuple[str, ...],
+    tty: bool,
+    account: Account,
+    environment: Mapping[str, str],
+    workspace: Path,
+    hidden: Sequence[str],
+    paths: SessionPaths,
+    run: RunPaths,
+    resources: Resources,
+    processors: float,
+    home: Path,
+    owner: ProcessIdentity,
+) -> ContainerSpec:
+    """
+    :param command: the main program; :data:`COMMAND` where programs are run in it one by one.
+    :param tty: whether that program has a terminal.
+    :param environment: of everything inside.
+    :param hidden: absolute paths in the workspace that the agent must not see.
+    :param processors: how many this machine has; an Engine refuses to give more.
+    :param home: our own.
+    :param owner: this process.
+    :raises UsageError: it cannot be had so.
+    """
+    return ContainerSpec(
+        name=container_name(session_id),
+        image=image,
+        command=command,
+        uid=account.uid,
+        gid=account.gid,
+        environment=environment,
+        mounts=(
+            *mounts(
+                workspace=str(workspace),
+                home=str(paths.agent_home),
+                sockets=str(run.agent),
+                orientation=str(paths.orientation),
+                passwd=str(passwd_file(paths)),
+                group=str(group_file(paths)),
+            ),
+            *(_mask(path, workspace, paths) for path in hidden),
+        ),
+        tmpfs_mb=min(SCRATCH_MOST_MB, resources.memory_mb // SCRATCH_SHARE),
+        memory_mb=resources.memory_mb,
+        cpus=min(resources.cpus, processors),
+        pids=resources.pids,
+        labels=owner_labels(session_id, str(home), owner),
+        tty=tty,
+    )
+
+
+class Placer:
+    """
+    :param top: an existing directory, no link.
+    :param uid: whose the files and new directories are, with ``gid``.
+    :param writable: whether their owner may change them.
+    """
+
+    def __init__(self, top: Path, uid: int, gid: int, *, writable: bool) -> None:
+        self._top, self._uid, self._gid = top, uid, gid
+        self._mode = 0o600 if writable else 0o400
+
+    def place(self, path: str, data: bytes, *, replace: bool = True) -> None:
+        """
+        Put a file in place, whole.
+
+        :param path: below the top, with ``/`` between names.
+        :param replace: whether a regular file that is there is replaced.
+        :raises Unavailable: it cannot be written.
+        """
+        *above, name = path.split("/")
+        if not all(part not in ("", ".", "..") for part in (*above, name)):
+            raise ValueError(f"no plain path: {path}")
+        try:
+            with self._directory(above) as directory:
+                found = _mode(directory, name)
+                if found is not None and stat.S_ISREG(found) and not replace:
+                    return
+                if found is not None and not stat.S_ISREG(found):
+                    remove_at(directory, name)
+                self._write(directory, name, data)
+        except OSError as e:
+            raise Unavailable(f"{self._top / path} cannot be written: {e.strerror}") from None
+
+    @contextmanager
+    def _directory(self, names: list[str]) -> Iterator[int]:
+        current = os.open(self._top, _DIRECTORY)
+        try:
+            for name in names:
+                following = self._enter(current, name)
+                os.close(current)
+                current = following
+            yield current
+        finally:
+            os.close(current)
+
+    def _enter(self, directory: int, name: str) -> int:
+        found = _mode(directory, name)
+        if found is not None and not stat.S_ISDIR(found):
+            os.unlink(name, dir_fd=directory)
+            found = None
+        if found is None:
+            os.mkdir(name, 0o700, dir_fd=directory)
+        entered = os.open(name, _DIRECTORY, dir_fd=directory)
+        if found is None:
+            os.fchown(entered, self._uid, self._gid)
+        return entered
+
+    def _write(self, directory: int, name: str, data: bytes) -> None:
+        draft = f".{secrets.token_hex(8)}.new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(draft, flags, 0o600, dir_fd=directory), "wb") as file:
+            file.write(data)
+            os.fchown(file.fileno(), self._uid, self._gid)
+            os.fchmod(file.fileno(), self._mode)
+        os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _mode(directory: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,298 @@
+"""
+The two ways out of a container: the MCP proxy for tools and the MITM proxy for models, each behind a socket.
+
+What the MITM proxy saw becomes the session's events and its account.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from twisted.internet.defer import Deferred, FirstError, gatherResults
+from twisted.internet.task import LoopingCall
+from twisted.logger import Logger
+
+from ironcurtain.errors import SessionError
+from ironcurtain.home.layout import RunPaths, account_directory, private_directory
+from ironcurtain.home.settings import Settings
+from ironcurtain.llm import prices
+from ironcurtain.llm.model import TokenUsage as Tokens
+from ironcurtain.mcp_proxy.proxy import McpProxy
+from ironcurtain.mitm_proxy.proxy import MitmProxy
+from ironcurtain.mitm_proxy.recording import (
+    USAGE_MEMBERS,
+    ModelTraffic,
+    ProviderTrouble,
+    ProxiedRequest,
+    ProxiedResponse,
+)
+from ironcurtain.session import events
+from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
+from ironcurtain.session.model import Usage
+from ironcurtain.session.parts import Core
+
+FAILED = 400
+"""HTTP statuses from here on are no answers of a model."""
+
+
+REFUSALS_TOLD = 20
+"""How many kinds of refused requests, each a host and a rule, are told of; an agent can ask for what it likes."""
+LOOK_SECONDS = 0.5
+"""How often the MCP proxy's socket is looked at: half of what may pass until a dead proxy is told."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a session used before it was resumed."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class Traffic:
+    """
+    Counts what passes, and stops what goes beyond the budget.
+
+    :param spent: what was used before.
+    :param exhausted: told once why, when a limit is reached.
+    :param seconds: a clock that never goes back.
+    :param log: writes a line into the session's log; takes what speaks, and the line.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        spent: Spent,
+        emit: Callable[[events.SessionEvent], None],
+        exhausted: Callable[[SessionError], None],
+        seconds: Callable[[], float],
+        log: Callable[[str, str], None],
+    ) -> None:
+        self._prices = known_prices(settings)
+        self._emit, self._exhausted = emit, exhausted
+        self._model, self._steps = "", 0
+        self._tracked = False
+        self._over = False
+        self._log = log
+        self._refusals: dict[tuple[str, str], int] = {}
+        self._budget = budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))
+        budget.used.update(
+            {
+                Dimension.STEPS: spent.steps,
+                Dimension.SECONDS: spent.seconds,
+                Dimension.TOKENS: spent.tokens,
+                Dimension.COST: spent.cost,
+            }
+        )
+        self._accounting = Accounting(budget, self._cost, emit, seconds)
+
+    def begin(self) -> None:
+        """
+        A message begins.
+
+        :raises SessionError: the budget is used up.
+        """
+        self._accounting.begin()
+        self._steps, self._over = 0, False
+        self._accounting.require()
+
+    def look(self) -> None:
+        """Time has passed."""
+        if not self._over:
+            try:
+                self._accounting.require()
+            except SessionError as e:
+                self._over = True
+                self._exhausted(e)
+
+    def refusal(self) -> str:
+        """:returns: why no further request to the model may be made; empty if one may."""
+        notice = self._budget.exhausted
+        return str(notice) if notice is not None else ""
+
+    def usage(self) -> Usage:
+        """:returns: what the message used so far, as far as the providers said."""
+        return msgspec.structs.replace(self._accounting.turn, token_tracking_available=self._tracked)
+
+    def heard(self, event: ModelTraffic) -> None:
+        """A request was judged, or answered, or a provider fails."""
+        if isinstance(event, ProxiedResponse):
+            self._answered(event)
+        elif isinstance(event, ProviderTrouble):
+            self._emit(events.Notice(text=event.text))
+        elif event.decision != "allow":
+            self._refused(event)
+
+    def _refused(self, event: ProxiedRequest) -> None:
+        kind, reason = (event.host, event.rule), event.reason or event.rule
+        if kind not in self._refusals and len(self._refusals) > REFUSALS_TOLD:
+            kind = ("other hosts", "")
+        times = self._refusals[kind] = self._refusals.get(kind, 0) + 1
+        if times == 1:
+            self._emit(events.RequestRefused(host=event.host, method=event.method, path=event.path, reason=reason))
+        elif str(times).strip("0") == "1":
+            self._log("session", f"requests to {kind[0]} were refused {times} times so far: {reason}")
+
+    def _answered(self, event: ProxiedResponse) -> None:
+        if event.usage is None and (event.error or not 0 < event.status < FAILED):
+            return
+        self._tracked = self._tracked or event.usage is not None
+        self._model = event.model
+        self._steps += 1
+        self._accounting.step(self._steps, event.usage or Tokens())
+        self.look()
+
+    def _cost(self, tokens: Tokens) -> float | None:
+        return prices.cost(self._model, tokens, self._prices)
+
+
+def known_prices(settings: Settings) -> dict[str, prices.TokenPrice]:
+    """:returns: the prices that the settings add to the list."""
+    return {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+
+
+def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.TokenPrice]) -> Spent:
+    """
+    :param records: of the session's audit log, which counts also what a crash interrupted.
+    :param known: prices from the settings.
+    """
+    spent = Spent(seconds=_seconds(records))
+    for record in records:
+        usage = record.get("usage")
+        if record.get("kind") == "model-response" and isinstance(usage, Mapping):
+            tokens = Tokens(*(int(usage.get(name, 0)) for name in USAGE_MEMBERS))
+            spent.steps += 1
+            spent.tokens += tokens.prompt_tokens + tokens.output_tokens
+            spent.cost += prices.cost(str(record.get("model", "")), tokens, known) or 0.0
+    return spent
+
+
+def _seconds(records: Sequence[Mapping[str, Any]]) -> float:
+    """:returns: how long programs ran: where a crash came before their end, up to the last record before it."""
+    seconds, began, last = 0.0, "", ""
+    for record in (*records, {"kind": "resumed"}):
+        kind = record.get("kind")
+        if kind == "run":
+            began = record["time"]
+        elif kind == "run-end":
+            seconds += float(record.get("durationMs", 0)) / 1000
+            began = ""
+        elif kind in ("resumed", "recovered") and began:
+            took = datetime.fromisoformat(last) - datetime.fromisoformat(began)
+            seconds += max(0.0, took.total_seconds())
+            began = ""
+        last = record.get("time", "")
+    return seconds
+
+
+MakeMitm = Callable[[Traffic, Callable[[str], None]], MitmProxy]
+
+
+class Proxies:
+    """
+    Both proxies of a session.
+
+    :param mcp: made, and not started.
+    :param make_mitm: makes the other one; gets whom to tell of requests and answers, and whom if it dies.
+    :param spent: what the session used before it was resumed.
+    :param run: where the sockets go.
+    :param authority: the certificate that the agent has to trust, as PEM.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self, core: Core, mcp: McpProxy, make_mitm: MakeMitm, spent: Spent, run: RunPaths, authority: bytes
+    ) -> None:
+        self._core, self.run, self.authority = core, run, authority
+        clock = core.services.clock
+        self.spent = spent
+        """What the session used before it was resumed."""
+        self.traffic = Traffic(
+            core.services.settings, spent, core.emit, lambda why: self.on_exhausted(why), clock.seconds, core.log_line
+        )
+        """What the agent used of its models."""
+        self.mcp, self.mitm = mcp, make_mitm(self.traffic, lambda why: self._died("MITM", why))
+        self.dead = ""
+        """Why nothing passes any more; empty while both live."""
+        self.on_death: Callable[[str], None] = lambda why: None
+        """Is told why, once."""
+        self.on_exhausted: Callable[[SessionError], None] = lambda why: None
+        """Is told when the session's budget is used up."""
+        self._looking = LoopingCall(self._look)
+        self._looking.clock = clock
+
+    @property
+    def unsandboxed(self) -> tuple[str, ...]:
+        """Names of the MCP servers that run outside any sandbox."""
+        return self.mcp.unsandboxed
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why MCP servers are down, by their names."""
+        return self.mcp.failures
+
+    async def start(self) -> None:
+        """Start both, and let the agent in."""
+        account = self._core.account
+        private_directory(self.run.directory)
+        private_directory(self.run.host)
+        account_directory(self.run.agent, account.uid, account.gid)
+        try:
+            await _both(self._start_mcp(), self._start_mitm())
+        except BaseException:
+            await self.stop()
+            raise
+        self._looking.start(LOOK_SECONDS, now=False).addErrback(
+            lambda failure: self._died("MCP", f"it is not looked at any more: {failure.getErrorMessage()}")
+        )
+
+    async def stop(self) -> None:
+        """Let nobody in any more, end both, and remove the sockets."""
+        if self._looking.running:
+            self._looking.stop()
+        try:
+            await _both(self.mcp.stop(), self.mitm.stop())
+        finally:
+            shutil.rmtree(self.run.directory, ignore_errors=True)
+
+    async def _start_mcp(self) -> None:
+        await self.mcp.start()
+        await self.mcp.listen(self.run.proxy_socket, self._owner)
+
+    async def _start_mitm(self) -> None:
+        await self.mitm.start()
+        await self.mitm.listen(self.run.mitm_socket, self._owner)
+
+    @property
+    def _owner(self) -> tuple[int, int] | None:
+        switched = self._core.switched
+        return None if switched is None else (switched.uid, switched.gid)
+
+    def _look(self) -> None:
+        if not self.mcp.alive:
+            self._looking.stop()
+            self._died("MCP", "its socket is gone")
+
+    def _died(self, proxy: str, why: str) -> None:
+        if self.dead:
+            return
+        self.dead = f"the {proxy} proxy is dead ({why}), so the agent is cut off: end this session and resume it"
+        self._core.emit(events.ProxyDown(proxy=proxy, reason=why))
+        self._core.audit.append("proxy-down", proxy=proxy, reason=why)
+        self.on_death(self.dead)
+
+
+async def _both(*work: Any) -> None:
+    # Both come to their end before the first failure is raised, so that nothing is left half-way.
+    try:
+        await gatherResults([Deferred.fromCoroutine(each) for each in work], consumeErrors=True)
+    except FirstError as e:
+        e.subFailure.raiseException()

@@ -1,0 +1,105 @@
+"""Anthropic's Messages API."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.providers.bodies import kinds, never, not_of_type, quote
+from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
+
+
+def _anthropic_source(source: Any) -> str | None:
+    if not isinstance(source, dict) or source.get("type") in ("base64", "text", "content"):
+        return None  # in search results it is a title
+    return f"get content from a source of type {quote(source.get('type'))}"
+
+
+_BODIES: Final = BodyRules(
+    {
+        "container": never("run code in a container"),
+        "fileid": never("use a stored file"),
+        "mcpservers": never("connect to MCP servers"),
+        "source": _anthropic_source,
+        "tools": kinds(
+            re.compile(r"custom|(?:bash|computer|memory|text_editor|tool_search_tool_(?:bm25|regex))_\d{8}"),
+            untyped=True,
+        ),
+        "type": not_of_type(
+            re.compile(r"(?i:container_upload|mcp_toolset|(?:code_execution|web_fetch|web_search)(?:_\d+)?)")
+        ),
+    },
+    frozenset(("input", "inputexamples", "inputschema", "metadata", "schema")),
+)
+
+
+class _Counts(msgspec.Struct):
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
+    cache_read_input_tokens: TokenCount | None = None
+    cache_creation_input_tokens: TokenCount | None = None
+
+
+class _Message(msgspec.Struct):
+    model: str | None = None
+    usage: _Counts | None = None
+
+
+class _Answer(_Message):
+    message: _Message | None = None
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
+    # A stream counts the prompt at its start, in `message`, and everything at its end.
+    answer = _answers.decode(data)
+    model, usage, complete = "", None, False
+    for part, whole in ((answer.message, False), (answer, True)):
+        if part is not None:
+            model = part.model or model
+            if part.usage is not None:
+                usage, complete = _usage(part.usage, usage or before), whole
+    return CountedTokens(model, usage, complete)
+
+
+def _usage(counts: _Counts, before: TokenUsage) -> TokenUsage:
+    return TokenUsage(
+        _latest(counts.input_tokens, before.input_tokens),
+        _latest(counts.output_tokens, before.output_tokens),
+        _latest(counts.cache_read_input_tokens, before.cache_read_tokens),
+        _latest(counts.cache_creation_input_tokens, before.cache_write_tokens),
+    )
+
+
+def _latest(now: int | None, before: int) -> int:
+    return before if now is None else now
+
+
+_ERRORS: Final = {403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}
+
+
+def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:
+    kind = _ERRORS.get(refusal.status, "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+ANTHROPIC: Final = ModelProvider(
+    name="anthropic",
+    host="api.anthropic.com",
+    endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens"),
+    calls=("/messages", "/count_tokens"),
+    key_header="x-api-key",
+    key_prefix="sk-ant-api03-",
+    key_variable="ANTHROPIC_API_KEY",
+    models=re.compile("claude"),
+    other_credentials=frozenset(),
+    query={"beta": re.compile("true|false")},
+    bodies=_BODIES,
+    error=_error,
+    count=_count,
+)

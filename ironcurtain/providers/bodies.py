@@ -1,0 +1,159 @@
+"""
+What a request's body may ask of a provider: to think, not to act.
+
+A provider that fetches addresses, runs code or connects to servers on an agent's behalf is a way round everything that
+this program judges. So requests for that are refused, and so is a body that two parsers could read differently. What
+the model is given to call, and the agent itself runs, passes: those calls come to the MCP proxy.
+
+Kinds of tools and sources are allowed by name, since new ones appear; other keys are refused by name, since agents send
+many that are harmless. Keys are compared without case and underscores: Google's APIs take two spellings of each, and
+some gateways any case.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+from ironcurtain.providers.provider import KEY_LIMIT, BodyRules, Check, RequestRefusal
+
+_CUT: Final = 60
+"""Most characters of a name of the agent's in a reason."""
+
+_HARMLESS: Final[tuple[Any, ...]] = (None, False, "", [])
+"""Values that leave out or turn off what a key stands for; an empty object may turn it on."""
+
+
+def cut(text: str) -> str:
+    """:returns: a text of the agent's, short enough for a reason."""
+    return text if len(text) <= _CUT else f"{text[:_CUT]}..."
+
+
+def quote(value: Any) -> str:
+    """:returns: a value of the agent's, or the name of its type, short enough for a reason."""
+    return cut(value if isinstance(value, str) else type(value).__name__)
+
+
+def never(deed: str) -> Check:
+    """:returns: refuses every value that turns something on; ``deed`` says what the provider would do."""
+    return lambda value: None if value in _HARMLESS else deed
+
+
+def only_data(deed: str) -> Check:
+    """:returns: refuses every address but one that holds its content itself (``data:``)."""
+
+    def check(value: Any) -> str | None:
+        address = value.get("url") if isinstance(value, dict) else value
+        return None if address is None or (isinstance(address, str) and address.startswith("data:")) else deed
+
+    return check
+
+
+def kinds(wanted: re.Pattern[str], *, untyped: bool) -> Check:
+    """
+    :param wanted: types of tools that the agent runs.
+    :param untyped: whether a tool without a type is one that the agent runs.
+    :returns: refuses lists with other tools.
+    """
+
+    def check(tools: Any) -> str | None:
+        if tools is None:
+            return None
+        for tool in tools if isinstance(tools, list) else [tools]:
+            kind = tool.get("type") if isinstance(tool, dict) else "?"
+            if not (untyped and kind is None) and not (isinstance(kind, str) and wanted.fullmatch(kind)):
+                return f"run a tool of type {quote(kind)}"
+        return None
+
+    return check
+
+
+def not_of_type(unwanted: re.Pattern[str]) -> Check:
+    """:returns: refuses these types of content and of tools."""
+
+    def check(kind: Any) -> str | None:
+        return f"run {cut(kind)}" if isinstance(kind, str) and unwanted.fullmatch(kind) else None
+
+    return check
+
+
+BODY_LIMIT: Final = 32 * 1024 * 1024
+"""Most bytes of a body that is inspected: 32 MiB, the most that Anthropic's Messages API takes."""
+
+KEYS_KEPT: Final = 1024
+"""How many keys are remembered with what they mean: those of one request are those of the one before."""
+
+_rule = lru_cache(KEYS_KEPT)(BodyRules.check)
+_NESTED: Final = (dict, list)  # to write it as a union would make that union each time
+_JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json(?: *; *charset=\"?utf-8\"?)?", re.IGNORECASE)
+
+
+def is_json(content_type: str) -> bool:
+    """:returns: whether a Content-Type means JSON in UTF-8."""
+    return _JSON.fullmatch(content_type) is not None
+
+
+def too_large() -> RequestRefusal:
+    """:returns: what to answer to a body over :data:`BODY_LIMIT`."""
+    return RequestRefusal(
+        413, "body-too-large", f"the request is over {BODY_LIMIT >> 20} MiB: send less in one request"
+    )
+
+
+def refusal(rules: BodyRules, body: bytes) -> RequestRefusal | None:
+    """
+    Judge a request's body.
+
+    :param rules: of the provider.
+    :param body: whole, without any content coding.
+    :returns: why it must not be sent, or ``None``.
+    """
+    try:
+        value = _decoder.decode(body.decode())
+    except (ValueError, RecursionError) as e:
+        why = "nested too deeply" if isinstance(e, RecursionError) else cut(str(e))
+        return RequestRefusal(
+            400, "malformed-body", f"the request's body is not JSON that can be read in one way only: {why}"
+        )
+    if not isinstance(value, dict):
+        return RequestRefusal(400, "malformed-body", "the request's body is no JSON object")
+    if (deed := _deed(rules, value)) is None:
+        return None
+    advice = "turn this off in the agent, or let it do so itself, by tools that are judged here"
+    return RequestRefusal(
+        403, "provider-acts", f"the request asks the provider to {deed}, which is not allowed: {advice}"
+    )
+
+
+def _deed(rules: BodyRules, body: dict[str, Any]) -> str | None:
+    pending: list[Any] = [body]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending += [member for member in value if isinstance(member, _NESTED)]
+            continue
+        for key, member in value.items():
+            check = _rule(rules, key) if len(key) <= KEY_LIMIT else None
+            if check is False:
+                continue
+            if check is not None and (deed := check(member)) is not None:
+                return deed
+            if isinstance(member, _NESTED):
+                pending.append(member)
+    return None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return members
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_constant)

@@ -1,0 +1,112 @@
+"""Google's Gemini API."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.providers.bodies import cut, never
+from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount, fold
+
+_GOOGLE_OWN: Final = frozenset(("functiondeclarations", "computeruse"))
+"""Tools of Google's that the agent runs."""
+
+
+def _google_tools(tools: Any) -> str | None:
+    if tools is None:
+        return None
+    for tool in tools if isinstance(tools, list) else [tools]:
+        for name, value in tool.items() if isinstance(tool, dict) else [("?", tool)]:
+            if value is not None and fold(name) not in _GOOGLE_OWN:
+                return f"run the tool {cut(name)}"
+    return None
+
+
+_BODIES: Final = BodyRules(
+    {
+        "cachedcontent": never("use stored content, whose tools cannot be seen here"),
+        "fileuri": never("fetch an address or a stored file"),
+        "tools": _google_tools,
+        **{
+            name: never(deed)
+            for name, deed in (
+                ("codeexecution", "run code"),
+                ("filesearch", "search stored files"),
+                ("googlemaps", "ask Google Maps"),
+                ("googlesearch", "search the web"),
+                ("googlesearchretrieval", "search the web"),
+                ("mcpservers", "connect to MCP servers"),
+                ("urlcontext", "fetch addresses"),
+            )
+        },
+    },
+    frozenset(
+        (
+            "args",
+            "labels",
+            "parameters",
+            "parametersjsonschema",
+            "response",
+            "responsejsonschema",
+            "responseschema",
+        )
+    ),
+)
+
+
+class _Counts(msgspec.Struct, rename="camel"):
+    prompt_token_count: TokenCount = 0
+    cached_content_token_count: TokenCount = 0
+    tool_use_prompt_token_count: TokenCount = 0
+    candidates_token_count: TokenCount = 0
+    thoughts_token_count: TokenCount = 0
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    usage_metadata: _Counts | None = None
+    model_version: str | None = None
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
+    answer = _answers.decode(data)
+    if (counts := answer.usage_metadata) is None:
+        return CountedTokens("", None, False)
+    usage = TokenUsage(
+        max(0, counts.prompt_token_count - counts.cached_content_token_count) + counts.tool_use_prompt_token_count,
+        counts.candidates_token_count + counts.thoughts_token_count,
+        counts.cached_content_token_count,
+    )
+    return CountedTokens(answer.model_version or "", usage, True)
+
+
+_ERRORS: Final = {403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+
+
+def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:
+    status = _ERRORS.get(refusal.status, "INVALID_ARGUMENT")
+    return {"error": {"code": refusal.status, "message": message, "status": status}}
+
+
+GOOGLE: Final = ModelProvider(
+    name="google",
+    host="generativelanguage.googleapis.com",
+    endpoints=tuple(
+        f"POST /v1beta/models/*:{call}" for call in ("generateContent", "streamGenerateContent", "countTokens")
+    ),
+    calls=("Content", ":countTokens"),
+    key_header="x-goog-api-key",
+    key_prefix="AIza",
+    key_variable="GEMINI_API_KEY",
+    models=re.compile("gemini|gemma"),
+    other_credentials=frozenset(("x-gdata-key", "x-goog-user-project")),
+    query={"alt": re.compile("sse|json")},
+    bodies=_BODIES,
+    error=_error,
+    count=_count,
+)

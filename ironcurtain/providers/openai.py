@@ -1,0 +1,124 @@
+"""OpenAI's Responses and Chat Completions APIs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.providers.bodies import cut, kinds, never, not_of_type, only_data
+from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
+
+
+def _stored_prompt(prompt: Any) -> str | None:
+    return "use a stored prompt, whose tools cannot be seen here" if isinstance(prompt, dict) else None
+
+
+def _hosted_environment(environment: Any) -> str | None:
+    hosted = isinstance(environment, dict) and environment.get("type") != "local"
+    return "run commands in a container" if hosted else None
+
+
+def _searching_model(model: Any) -> str | None:
+    searches = isinstance(model, str) and re.search(r"(?i)-search|deep-research|:online", model)
+    return f"search the web, as the model {cut(model)} always does" if searches else None
+
+
+_BODIES: Final = BodyRules(
+    {
+        "audiourl": only_data("fetch an address"),
+        "background": never("work in the background, where the tokens cannot be counted"),
+        "connectorid": never("connect to a service"),
+        "environment": _hosted_environment,
+        "fileid": never("use a stored file"),
+        "fileids": never("use stored files"),
+        "fileurl": never("fetch an address"),
+        "imageurl": only_data("fetch an address"),
+        "model": _searching_model,
+        "plugins": never("run plugins"),
+        "prompt": _stored_prompt,
+        "serverurl": never("connect to an MCP server"),
+        "tools": kinds(
+            re.compile(
+                r"function|custom|namespace|apply_patch|computer|computer_use_preview|image_generation|local_shell|shell"
+                r"|tool_search"
+            ),
+            untyped=False,
+        ),
+        "type": not_of_type(re.compile(r"(?i:code_interpreter|file_search|mcp|web_search(?!_call).{0,24})")),
+        "vectorstoreids": never("search stored files"),
+        "videourl": only_data("fetch an address"),
+        "websearchoptions": never("search the web"),
+    },
+    frozenset(("arguments", "clientmetadata", "metadata", "parameters", "schema")),
+)
+
+
+class _Cached(msgspec.Struct):
+    cached_tokens: TokenCount | None = None
+
+
+class _Counts(msgspec.Struct):
+    # Responses
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
+    input_tokens_details: _Cached | None = None
+    # Chat Completions
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
+    prompt_tokens_details: _Cached | None = None
+
+
+class _Response(msgspec.Struct):
+    model: str | None = None
+    usage: _Counts | None = None
+
+
+class _Answer(_Response):
+    response: _Response | None = None
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
+    answer = _answers.decode(data)
+    model, usage = "", None
+    for part in (answer.response, answer):
+        if part is not None:
+            model = part.model or model
+            usage = _usage(part.usage) if part.usage is not None else usage
+    return CountedTokens(model, usage, usage is not None)
+
+
+def _usage(counts: _Counts) -> TokenUsage:
+    """The prompt's tokens include the cached ones."""
+    if counts.prompt_tokens is not None:
+        prompt, output, details = counts.prompt_tokens, counts.completion_tokens, counts.prompt_tokens_details
+    else:
+        prompt, output, details = counts.input_tokens or 0, counts.output_tokens, counts.input_tokens_details
+    cached = (details.cached_tokens or 0) if details else 0
+    return TokenUsage(max(0, prompt - cached), output or 0, cached)
+
+
+def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": refusal.code}}
+
+
+OPENAI: Final = ModelProvider(
+    name="openai",
+    host="api.openai.com",
+    endpoints=("POST /v1/responses", "POST /v1/responses/compact", "POST /v1/chat/completions"),
+    calls=("/responses", "/responses/compact", "/completions"),
+    key_header="authorization",
+    key_prefix="sk-proj-",
+    key_variable="OPENAI_API_KEY",
+    models=re.compile(r"gpt|chatgpt|codex|o\d"),
+    other_credentials=frozenset(("chatgpt-account-id", "openai-organization", "openai-project")),
+    query={"api-version": re.compile(r"[0-9A-Za-z-]{1,32}")},
+    bodies=_BODIES,
+    error=_error,
+    count=_count,
+)

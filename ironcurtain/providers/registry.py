@@ -1,0 +1,85 @@
+"""Which providers are known, and how one of the settings is told by its endpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.providers.anthropic import ANTHROPIC
+from ironcurtain.providers.bodies import is_json
+from ironcurtain.providers.endpoints import Endpoint
+from ironcurtain.providers.google import GOOGLE
+from ironcurtain.providers.openai import OPENAI
+from ironcurtain.providers.provider import CountedTokens, ModelProvider, RequestRefusal
+
+KNOWN_PROVIDERS: Final[Mapping[str, ModelProvider]] = {known.name: known for known in (ANTHROPIC, OPENAI, GOOGLE)}
+"""By the names of their tables in the settings."""
+
+_CALLS: Final = tuple(ending for known in KNOWN_PROVIDERS.values() for ending in known.calls)
+
+
+class _Counts(msgspec.Struct):
+    prompt_tokens: Any = None
+    input_tokens_details: Any = None
+
+
+class _Answer(msgspec.Struct, rename={"google": "usageMetadata", "openai": "response"}):
+    google: Any = None
+    openai: Any = None
+    usage: _Counts | None = None
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
+    """Whose shapes a provider uses of which nothing is known shows in its answers."""
+    answer = _answers.decode(data)
+    counts = answer.usage or _Counts()
+    if answer.google is not None:
+        return GOOGLE.count(data, before)
+    if answer.openai is not None or counts.prompt_tokens is not None or counts.input_tokens_details is not None:
+        return OPENAI.count(data, before)
+    return ANTHROPIC.count(data, before)
+
+
+def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:
+    return {"error": {"code": refusal.code, "message": message}}
+
+
+OTHER: Final = ModelProvider(
+    name="other",
+    host="",
+    endpoints=(),
+    calls=(),
+    key_header="",
+    key_prefix="",
+    key_variable="",
+    models=re.compile(r"(?!)"),
+    other_credentials=frozenset(),
+    query=None,
+    bodies=None,
+    error=_error,
+    count=_count,
+)
+"""A provider of the settings whose endpoints do not tell whose shapes it uses."""
+
+
+def shaped_like(endpoints: Iterable[Endpoint]) -> ModelProvider:
+    """:returns: the provider whose shapes another one uses, to judge by what may be asked of it."""
+    paths = [endpoint.path for endpoint in endpoints]
+    found = [known for known in KNOWN_PROVIDERS.values() if any(path.endswith(known.calls) for path in paths)]
+    return found[0] if len(found) == 1 else OTHER
+
+
+def is_inspected(provider: ModelProvider, path: str, content_type: str) -> bool:
+    """
+    :param path: canonical, without the query.
+    :returns: whether the body has to be held back, whole, until it is judged. Those of requests to models are, whatever
+        they say their content is.
+    """
+    return provider.bodies is not None and (path.endswith(_CALLS) or is_json(content_type))

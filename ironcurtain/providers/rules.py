@@ -1,0 +1,192 @@
+"""
+The rules for model providers: those that are built in, merged with the settings' ``providers`` tables.
+
+A provider's key goes to the hosts and endpoints of its rule and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import BASE_URL, Provider, is_base_url
+from ironcurtain.home.structured import wrong
+from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
+from ironcurtain.providers.headers import HeaderRole, role
+from ironcurtain.providers.provider import ModelProvider
+from ironcurtain.providers.registry import KNOWN_PROVIDERS, shaped_like
+
+_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")
+"""A name, not an address: programs read a last label of digits as part of an IPv4 address (WHATWG URL section 3.5)."""
+
+_ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.]*")
+_HEADER: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_PREFIX: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
+_USUAL_PORT: Final = Provider().port
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRule:
+    """
+    What an agent may ask of one provider, and how its key is carried.
+
+    :ivar name: of its table in the settings.
+    :ivar host: which agents connect to; ASCII, in lower case.
+    :ivar key_header: the header with the key, in lower case.
+    :ivar key_scheme: the word before the key in that header, or empty.
+    :ivar key_prefix: what real keys, and so fake ones, begin with.
+    :ivar provider: whose shapes of requests, errors and token counts it uses.
+    :ivar upstream_host: where requests are sent; differs from ``host`` for a gateway, and may be an address.
+    :ivar gateway: whether a person named that place as ``base_url``: only then it may have a local address.
+    :ivar tls: whether it is reached by TLS; only a gateway with a loopback address may be reached without.
+    :ivar upstream_path: what a gateway wants before each path; empty, or without a slash at its end.
+    :ivar ca_file: certificates (PEM) to trust besides the system's; empty for none.
+    """
+
+    name: str
+    host: str
+    port: int
+    endpoints: tuple[Endpoint, ...]
+    key_header: str
+    key_scheme: str
+    key_prefix: str
+    provider: ModelProvider
+    upstream_host: str
+    upstream_port: int
+    upstream_path: str
+    gateway: bool
+    tls: bool
+    ca_file: str
+
+
+def provider_rules(
+    tables: Mapping[str, Provider], names: Iterable[str], *, source: str = "config.toml"
+) -> tuple[ProviderRule, ...]:
+    """
+    :param tables: the settings' ``providers``.
+    :param names: the providers that are wanted; the tables of others are not looked at.
+    :param source: the settings file, for messages.
+    :raises ConfigurationError: a provider is neither built in nor described in full, a value is wrong, or two providers
+        share a host, so that it would not be clear whose key to send.
+    """
+    rules: dict[tuple[str, int], ProviderRule] = {}
+    for name in dict.fromkeys(names):
+        rule = _Reader(source, name, tables.get(name, Provider())).rule()
+        other = rules.setdefault((rule.host, rule.port), rule)
+        if other is not rule:
+            raise ConfigurationError(
+                source, f"{rule.host} is also the host of provider {other.name}", field=f"providers.{name}.host"
+            )
+    return tuple(rules.values())
+
+
+def check_providers(tables: Mapping[str, Provider], source: str, text: str) -> None:
+    """
+    Judge each table by itself. Whether two providers may share a host depends on the agent that wants them.
+
+    :param source: the settings file, for messages.
+    :param text: its content, to find the line of what is wrong.
+    :raises ConfigurationError: a provider is neither built in nor described in full, or a value is wrong.
+    """
+    for name, table in tables.items():
+        _Reader(source, name, table, text).rule()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    source: str
+    name: str
+    table: Provider
+    text: str = ""
+
+    def rule(self) -> ProviderRule:
+        built_in, table = KNOWN_PROVIDERS.get(self.name), self.table
+        if built_in is None:
+            self._require_all()
+        if table.port != _USUAL_PORT and not table.host:
+            raise self._wrong("port", "counts only with a host: write that too, or the port of a gateway in base_url")
+        host = self._host(table.host.lower() or (built_in.host if built_in else ""))
+        endpoints = self._endpoints(table.endpoints or (built_in.endpoints if built_in else ()))
+        header = self._key_header(table.key.header.lower() or (built_in.key_header if built_in else ""))
+        tls, upstream_host, upstream_port, upstream_path = self._upstream(host)
+        self._file("key.file", table.key.file)
+        return ProviderRule(
+            self.name,
+            host,
+            table.port,
+            endpoints,
+            header,
+            "Bearer" if header == "authorization" else "",
+            self._prefix(table.key.prefix or (built_in.key_prefix if built_in else "")),
+            built_in or shaped_like(endpoints),
+            upstream_host,
+            upstream_port,
+            upstream_path,
+            bool(table.base_url),
+            tls,
+            self._file("ca_file", table.ca_file),
+        )
+
+    def _require_all(self) -> None:
+        key = self.table.key
+        wanted = {
+            "host": self.table.host,
+            "endpoints": self.table.endpoints,
+            "key.header": key.header,
+            "key.prefix": key.prefix,
+        }
+        if missing := [field for field, value in wanted.items() if not value]:
+            built_in = ", ".join(KNOWN_PROVIDERS)
+            raise self._wrong(missing[0], f"is missing; only {built_in} are built in and need nothing but a key")
+
+    def _host(self, host: str) -> str:
+        if not _HOST.fullmatch(host):
+            form = "in ASCII as in api.example.com, without scheme, port and path; an address goes into base_url"
+            raise self._wrong("host", f"{host!r} is no host name: write it {form}")
+        return host
+
+    def _endpoints(self, texts: Iterable[str]) -> tuple[Endpoint, ...]:
+        try:
+            return tuple(map(parse_endpoint, texts))
+        except BadPath as e:
+            raise self._wrong("endpoints", f"must look like 'POST /v1/messages': {e.detail}") from None
+
+    def _key_header(self, name: str) -> str:
+        # A header that no credential may stand in, or that is made anew, cannot carry one.
+        if not _HEADER.fullmatch(name) or role(name) not in (HeaderRole.KEEP, HeaderRole.CREDENTIAL):
+            raise self._wrong("key.header", f"{name!r} is no header that can carry a key")
+        return name
+
+    def _prefix(self, prefix: str) -> str:
+        if not _PREFIX.fullmatch(prefix):
+            raise self._wrong("key.prefix", "must consist of the characters that keys are made of")
+        return prefix
+
+    def _file(self, field: str, path: str) -> str:
+        if path and not path.startswith(("/", "~/")):
+            raise self._wrong(field, f"{path!r} depends on the current directory: begin it with / or ~/")
+        return path
+
+    def _upstream(self, host: str) -> tuple[bool, str, int, str]:
+        """:returns: whether there is TLS; host, port and path."""
+        url = self.table.base_url
+        if not url:
+            return True, host, self.table.port, ""
+        try:
+            parts = urlsplit(url)
+            name, port = (parts.hostname or "").lower(), parts.port
+            path = parts.path.rstrip("/")
+            if is_base_url(url) and (_HOST.fullmatch(name) or _ADDRESS.fullmatch(name)):
+                tls = parts.scheme == "https"
+                return tls, name, port or (443 if tls else 80), canonical(path) if path else ""
+        except (ValueError, BadPath):
+            pass
+        raise self._wrong("base_url", BASE_URL)
+
+    def _wrong(self, field: str, detail: str) -> ConfigurationError:
+        return wrong(self.source, detail, self.text, ("providers", self.name, *field.split(".")))

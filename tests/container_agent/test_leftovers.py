@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.container.spec import owner_labels, owner_of
+from ironcurtain.container_agent.leftovers import leftovers, sweep
+from ironcurtain.process.identity import ProcessIdentity, identify
+from tests.container.support import EngineCase
+
+
+def dead() -> ProcessIdentity:
+    """:returns: a process that lived and lives no more."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        identity = identify(process.pid)
+    return identity
+
+
+class OwnerTests(SynchronousTestCase):
+    @given(st.text(), st.text(), st.integers(1, 2**31), st.integers(0, 2**63), st.text())
+    def test_labels_name_the_owner(self, session: str, home: str, pid: int, start: int, boot: str) -> None:
+        owner = ProcessIdentity(pid, start, boot)
+        self.assertEqual(owner_of(owner_labels(session, home, owner)), owner)
+
+    @given(st.dictionaries(st.sampled_from(sorted(owner_labels("s", "h", ProcessIdentity(1, 2, "b")))), st.text()))
+    def test_other_labels_name_nobody_or_somebody(self, labels: dict[str, str]) -> None:
+        owner = owner_of(labels)
+        self.assertTrue(owner is None or str(owner.pid) == labels["ironcurtain.pid"].lstrip("0") or owner.pid == 0)
+
+    def test_what_is_missing_is_not_guessed(self) -> None:
+        labels = owner_labels("s", "h", ProcessIdentity(1, 2, "b"))
+        for name in ("ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"):
+            self.assertIsNone(owner_of({k: v for k, v in labels.items() if k != name}))
+        self.assertIsNone(owner_of({**labels, "ironcurtain.pid": "-1"}))
+        self.assertIsNone(owner_of({**labels, "ironcurtain.pid": "\uff11"}))
+
+
+class SweepTests(EngineCase):
+    """Containers of owners that live and that do not."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.home = Path(f"/home/of/{self.label}")
+
+    async def container(self, owner: ProcessIdentity, home: Path | None = None, session: str = "s1") -> str:
+        """:returns: the name of a container that runs."""
+        name = f"ironcurtain-test-{len(self.containers())}-{id(self)}"
+        await self.running(name=name, labels=owner_labels(session, str(home or self.home), owner))
+        return name
+
+    def names(self) -> set[str]:
+        """:returns: of the containers that are there."""
+        return {container["Names"][0].lstrip("/") for container in self.containers()}
+
+    async def test_only_what_dead_owners_of_this_home_left_is_removed(self) -> None:
+        gone, here = dead(), identify()
+        kept = {
+            await self.container(here),
+            await self.container(gone, self.home / "other"),
+            await self.container(gone, Path("/")),
+        }
+        left = [
+            await self.container(gone, session="a"),
+            await self.container(ProcessIdentity(here.pid, here.start_time + 1, here.boot_id), session="b"),
+            await self.container(ProcessIdentity(here.pid, here.start_time, "another-boot"), session="c"),
+        ]
+        found = await leftovers(self.engine, self.home)
+        self.assertEqual([(f.name, f.session) for f in found], list(zip(left, "abc", strict=True)))
+        self.assertEqual(self.names(), kept | set(left))
+        self.assertEqual(await sweep(self.engine, self.home), found)
+        self.assertEqual(self.names(), kept)
+        self.assertEqual(await sweep(self.engine, self.home), [])
+
+    async def test_what_cannot_be_read_is_left_alone(self) -> None:
+        labels = {**owner_labels("s", str(self.home), dead()), "ironcurtain.pid": "many"}
+        await self.running(labels=labels)
+        self.assertEqual(await sweep(self.engine, self.home), [])
+        self.assertEqual(len(self.containers()), 1)
+
+    async def test_one_that_has_ended_is_removed_as_well(self) -> None:
+        await self.container(dead())
+        await self.engine.kill(self.containers()[0]["Id"])
+        self.assertEqual(len(await sweep(self.engine, self.home)), 1)
+        self.assertEqual(self.containers(), [])

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import TestCase
+
+from ironcurtain.errors import ConfigurationError
+from ironcurtain.home.settings import Key
+from ironcurtain.providers.keys import real_key
+from ironcurtain.secrets.redaction import Secret
+
+the_reactor: Any = _reactor
+
+
+class RealKeyTests(TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.file = Path(directory.name, "key")
+
+    def key(self, key: Key, provider: str = "anthropic", **environ: str) -> Deferred[Secret]:
+        environ = {"PATH": os.environ["PATH"], **environ}
+        return Deferred.fromCoroutine(real_key(provider, key, environ, the_reactor))
+
+    async def fails(self, key: Key, **environ: str) -> str:
+        running: Deferred[Any] = self.key(key, **environ)
+        return str(await self.assertFailure(running, ConfigurationError))
+
+    async def test_from_the_environment(self) -> None:
+        self.assertEqual((await self.key(Key(env="MINE"), MINE=" sk-1\n")).reveal(), "sk-1")
+        for provider, variable in (
+            ("anthropic", "ANTHROPIC_API_KEY"),
+            ("openai", "OPENAI_API_KEY"),
+            ("google", "GEMINI_API_KEY"),
+        ):
+            self.assertEqual((await self.key(Key(), provider, **{variable: "sk-2"})).reveal(), "sk-2")
+
+    async def test_from_a_file_that_is_ones_own(self) -> None:
+        self.file.write_text("sk-3\n")
+        self.file.chmod(0o600)
+        self.assertEqual((await self.key(Key(file=str(self.file)))).reveal(), "sk-3")
+        self.file.chmod(0o640)
+        self.assertIn("chmod 600", await self.fails(Key(file=str(self.file))))
+
+    async def test_from_a_command_without_a_shell(self) -> None:
+        self.assertEqual((await self.key(Key(command="printf '%s' 'sk-$HOME'"))).reveal(), "sk-$HOME")
+        self.assertEqual((await self.key(Key(command="printenv MINE"), MINE="sk-4")).reveal(), "sk-4")
+
+    async def test_what_is_no_key(self) -> None:
+        for key, wanted in (
+            (Key(), "set ANTHROPIC_API_KEY, or say env, command or file here"),
+            (Key(env="MINE"), "set MINE"),
+            (Key(env="SPACES"), "what the environment variable SPACES gives is no key"),
+            (Key(file="/no/such/file"), "cannot read"),
+            (Key(command="false"), "ended with status 1"),
+            (Key(command="echo 'a b'"), "what the command \"echo 'a b'\" gives is no key"),
+            (Key(command="echo '"), "No closing quotation"),
+            (Key(command=" "), "is no command"),
+        ):
+            message = await self.fails(key, SPACES="a b")
+            self.assertIn(wanted, message)
+            self.assertIn("config.toml: providers.anthropic.key: ", message)

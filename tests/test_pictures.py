@@ -1,0 +1,33 @@
+"""The pictures of screens in the README show what the program shows."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
+LIMIT = 180
+"""Seconds for both pictures (they took 5)."""
+
+
+def words(picture: str) -> list[str]:
+    """:returns: the text of a picture, without what differs from run to run: times, directories, digests, users."""
+    text = html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture)))
+    text = re.sub(r"/ic-\w{8}|/ic-\w{1,7}(?=…)|digest\s[0-9a-f]+|local:\w+", "", text)
+    return re.sub(r"\d+", "0", text).split()
+
+
+class PictureTests(SynchronousTestCase):
+    """A change of what is on the screen needs new pictures: ``python docs/figures/screens.py docs/figures``."""
+
+    def test_they_are_of_this_version(self) -> None:
+        made = Path(tempfile.mkdtemp())
+        subprocess.run([sys.executable, FIGURES / "screens.py", made], check=True, timeout=LIMIT)
+        for name in ("screen-approval.svg", "screen-console.svg"):
+            self.assertEqual(words((FIGURES / name).read_text()), words((made / name).read_text()), name)
