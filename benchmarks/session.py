@@ -36,7 +36,7 @@ from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
 from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
 from ironcurtain.home.settings import Resources
-from ironcurtain.process.accounts import USUAL_UID
+from ironcurtain.process.accounts import FREE_UIDS
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
 from tests.product import Product
@@ -110,7 +110,7 @@ class Direct:
 
     def __init__(self, directory: Path, stub: StubProcess, image: str) -> None:
         self._top, self._image, self._engine = directory, image, engine.engine()
-        self._uid = os.geteuid() or USUAL_UID
+        self._uid = os.geteuid() or FREE_UIDS[0]
         for name in ("workspace", "home", "sockets", "orientation"):
             (directory / name).mkdir(parents=True)
             os.chown(directory / name, self._uid, self._uid)

@@ -71,6 +71,7 @@ class Options(usage.Options):
     The options after ``twistd ironcurtain``.
 
     :ivar home: prepared.
+    :ivar umask: the user's, for what works in a workspace; ``None``: as twistd sets it.
     """
 
     synopsis = "[options]"
@@ -84,6 +85,7 @@ class Options(usage.Options):
         ["ssh-port", None, None, "The port for SSH (default: [ssh] port, 2222; 0: no SSH).", port_number],
     ]
     home: Home
+    umask: int | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,8 +134,9 @@ class Options(usage.Options):
             twistd["logfile"] = str(self.home.daemon_log)
             # twistd opens it before its umask holds, and keeps the mode of a file that is there.
             os.close(os.open(self.home.daemon_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
-        if twistd["umask"] is None:
+        if twistd["umask"] is None:  # for the files that twistd makes; ours have modes of their own
             twistd["umask"] = 0o077
+            self.umask = os.umask(0o077)
 
     def choose_ssh(self, settings: Ssh) -> Ssh:
         """:returns: where to listen for SSH: as the options say, else as the settings do."""
@@ -185,6 +188,8 @@ class Daemon(Service):
         from ironcurtain.assembly import Application
 
         super().startService()
+        if self._options.umask is not None:
+            os.umask(self._options.umask)
         self._reactor: Any = reactor
         try:
             self._application = Application.for_daemon(

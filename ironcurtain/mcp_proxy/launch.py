@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
-from ironcurtain.process.accounts import SEARCH, WRITE, Account
+from ironcurtain.process.accounts import FREE_UIDS, SEARCH, WRITE, Account
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import is_system
 from ironcurtain.sandbox.installation import Installation
@@ -141,6 +141,8 @@ def told_to_root(account: Account | None, workspace: str) -> str:
         return "WARNING: run_as is root, so MCP servers run as root: those outside a sandbox may do everything"
     if is_for_root(workspace, account):
         return f"MCP servers run as {account}, but our file server as root: the workspace {workspace} is root's alone"
+    if account.uid in FREE_UIDS:
+        return f"MCP servers run as {account}, which no account has; set run_as in config.toml to name one"
     return f"MCP servers run as {account}"
 
 

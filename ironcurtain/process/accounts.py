@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError
 
-USUAL_UID = 1000
-"""The first person's on most systems; taken where nothing else tells."""
+FREE_UIDS = range(61184, 65520)
+"""Uids of no person: systemd reserves them for services (its UIDS-GIDS.md). The first unused one is the default."""
 
 READ, WRITE, SEARCH = 4, 2, 1
 """Permissions, as they stand in a mode; files are made in a directory by who may write and search it."""
@@ -84,13 +84,13 @@ def session_account(run_as: str, environ: Mapping[str, str], workspace: Path | N
     Choose the account of a session.
 
     Whoever is not root is the account. For root it is what ``run_as`` says, else the owner of the workspace, else who
-    called ``sudo``, else uid 1000; of the last three the first that is not root.
+    called ``sudo``; of these two the first that is not root. Else it is a uid that no account has.
 
     :param run_as: the setting: a name or a uid; empty: choose.
     :param environ: our environment, for ``SUDO_UID`` and ``SUDO_GID``.
     :param workspace: the directory that the session was given; ``None`` for a fresh one.
     :param euid: our own.
-    :raises ConfigurationError: there is no such user, or only root could run as it.
+    :raises ConfigurationError: there is no such user, only root could run as it, or no uid is free.
     """
     if run_as:
         chosen = replace(_named(run_as), named=True)
@@ -99,7 +99,7 @@ def session_account(run_as: str, environ: Mapping[str, str], workspace: Path | N
         return chosen
     if euid != 0:
         return _account(euid, os.getegid())
-    return _owner(workspace) or _caller(environ) or _account(USUAL_UID)
+    return _owner(workspace) or _caller(environ) or _unused()
 
 
 def _named(run_as: str) -> Account:
@@ -120,6 +120,13 @@ def _owner(workspace: Path | None) -> Account | None:
 def _caller(environ: Mapping[str, str]) -> Account | None:
     uid, gid = (_number(environ.get(name, "")) for name in ("SUDO_UID", "SUDO_GID"))
     return _account(uid, gid or None) if uid else None
+
+
+def _unused() -> Account:
+    for uid in FREE_UIDS:
+        if not (account := _account(uid)).name:
+            return account
+    raise ConfigurationError("config.toml", "every uid for services is taken: name an account", field="run_as")
 
 
 def _number(text: str) -> int | None:

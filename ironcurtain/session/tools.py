@@ -176,7 +176,8 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     for server in servers:
         pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
     if os.geteuid() == 0:
-        core.log_line("session", told_to_root(core.switched, paths.host))
+        said = told_to_root(core.switched, paths.host)
+        core.log_line("session", said) if core.account.named else tell(said)
     around = McpSurroundings(
         reactor=reactor,
         ground=Ground(

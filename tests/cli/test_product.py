@@ -302,6 +302,15 @@ class DaemonTests(DaemonCase):
         for path in ("twistd.pid", "logs/ironcurtain.log", "run/daemon.sock", "daemon.lock"):
             self.assertEqual((self.product.home / path).lstat().st_mode & 0o777, 0o600, path)
 
+    def test_what_it_makes_in_a_workspace_has_the_umask_of_whoever_started_the_daemon(self) -> None:
+        self.product.project.chmod(0o777)  # as root, the session runs as another account
+        code = "filesystem.create_directory('made')\nfilesystem.write_file('made/file.txt', 'x')"
+        making = {"text": "I write.", "code": code}
+        done = self.product.run("start", "--workspace", ".", "--backend", self.product.script(making, DONE), "write")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        modes = [(self.product.project / name).stat().st_mode & 0o777 for name in ("made", "made/file.txt")]
+        self.assertEqual(modes, [0o755, 0o644])
+
     def test_a_session_runs_in_the_daemon_and_ends_with_its_client(self) -> None:
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
         while not self.product.json("escalations"):

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 from ironcurtain.errors import Unavailable
 from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, prepare, told_to_root
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
-from ironcurtain.process.accounts import Account
+from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
 from ironcurtain.sandbox.spec import Sandbox
 
@@ -103,6 +103,8 @@ class FileServerTests(LaunchCase):
         self.workspace.chmod(0o777)
         self.assertEqual(told_to_root(SOMEBODY, workspace), "MCP servers run as somebody")
         self.assertIn("WARNING: run_as is root", told_to_root(None, workspace))
+        unused = Account(FREE_UIDS[0], FREE_UIDS[0])
+        self.assertIn("which no account has; set run_as", told_to_root(unused, workspace))
         if os.geteuid() == 0:
             self.workspace.chmod(0o755)
             self.assertIn("our file server as root", told_to_root(SOMEBODY, workspace))

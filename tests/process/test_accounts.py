@@ -11,7 +11,7 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.process.accounts import HIGHEST_ID, SEARCH, WRITE, Account, session_account
+from ironcurtain.process.accounts import FREE_UIDS, HIGHEST_ID, SEARCH, WRITE, Account, session_account
 
 ABSENT = HIGHEST_ID - 7
 """A uid that no system has an account for."""
@@ -68,9 +68,23 @@ class RootTests(SynchronousTestCase):
             account = session_account("", {"SUDO_UID": str(known.pw_uid), "SUDO_GID": gid}, None, 0)
             self.assertEqual((account.uid, account.gid), (known.pw_uid, known.pw_gid))
 
-    def test_then_the_first_person(self) -> None:
+    def test_then_a_uid_that_no_account_has(self) -> None:
         for uid in ("", "0", "-5", "x", "4294967295"):
-            self.assertEqual(session_account("", {"SUDO_UID": uid}, Path("/"), 0).uid, 1000)
+            account = session_account("", {"SUDO_UID": uid}, Path("/"), 0)
+            self.assertEqual((account.uid in FREE_UIDS, account.name, account.gid), (True, "", account.uid))
+        taken = {FREE_UIDS[0], FREE_UIDS[1]}
+        known = pwd.getpwuid(0)
+
+        def getpwuid(uid: int) -> pwd.struct_passwd:
+            if uid in taken:
+                return known
+            raise KeyError(uid)
+
+        self.patch(pwd, "getpwuid", getpwuid)
+        self.assertEqual(session_account("", {}, None, 0).uid, FREE_UIDS[2])
+        taken.update(FREE_UIDS)
+        error = self.assertRaises(ConfigurationError, session_account, "", {}, None, 0)
+        self.assertIn("run_as: every uid for services is taken", str(error))
 
 
 class AccountTests(SynchronousTestCase):
