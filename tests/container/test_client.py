@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.container import engine
+from ironcurtain.container.client import EngineClient
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineError, EngineUnavailable
 
@@ -195,6 +196,16 @@ class EngineClientTests(TestCase):
             peers = await self.serve(version("1.41"), reply)
             self.assertIn("silent", await self.unavailable())
             await peers.over
+
+    async def test_an_answer_that_comes_bit_by_bit_falls_silent(self) -> None:
+        got, begun = bytearray(), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
+        peers = await self.serve(version("1.41"), begun)
+        client = EngineClient(reactor, self.path, 20.0)
+        self.addCleanup(client.close)
+        with self.assertRaisesRegex(EngineUnavailable, "silent"):
+            await client.read("/build", {}, b"archive", got.extend, silence=0.1)
+        self.assertEqual(got, b"half")
+        await peers.over
 
     async def test_a_call_that_is_cancelled_is_left_to_itself(self) -> None:
         peers = await self.serve(version("1.41"), "", answer("{}"))
