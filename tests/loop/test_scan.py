@@ -177,7 +177,6 @@ class EventTests(SynchronousTestCase):
                 self.assertEqual(scanner.events, [done], (output, step))
 
     @example(columns=5, before=47, above=38, below=266, step=0)  # lines that end in a blank, read all at once
-    @settings(max_examples=300)
     @given(st.integers(5, 60), st.integers(0, 60), st.integers(0, 40), st.integers(0, 300), st.integers(0, 2000))
     def test_they_are_found_where_a_program_wrapped_them(
         self, columns: int, before: int, above: int, below: int, step: int
@@ -291,7 +290,7 @@ class ManyLinesTests(SynchronousTestCase):
         scanner.end()
         self.assertEqual(scanner.events, [])
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=50, deadline=None)
     @given(st.lists(st.sampled_from(LINES + HINTS), max_size=12), st.lists(st.integers(0, 400), min_size=1, max_size=4))
     def test_all_at_once_and_in_small_pieces(self, lines: list[bytes], fillers: list[int]) -> None:
         output = b""

@@ -98,9 +98,9 @@ class WorkingTests(ProcessCase):
         self.assertFalse((await process.end()).promised)
 
     async def test_who_writes_faster_is_held_back(self) -> None:
-        self.patch(scan_process, "BEHIND_LIMIT", 300_000)
+        self.patch(scan_process, "BEHIND_LIMIT", 60_000)
         process = self.begin()
-        for _ in range(100):
+        for _ in range(20):
             process.feed(b"line\r\n" * 1000)
         self.assertEqual(self.held, [True])
         found = await process.end()

@@ -19,11 +19,24 @@ class OtherProcessTests(SynchronousTestCase):
         self.product = Product()
         self.addCleanup(lambda: self.assertEqual(self.product.close(), []))
         (self.product.person / "secret.txt").write_text("the moon is far")
-        self.daemon = SshDaemon(self, self.product, "view", "approve", "attach")
+        roles = "view", "approve", "attach"
+        self.daemon = SshDaemon(self, self.product, *roles)
+        for role in roles:  # one login each, for all commands
+            self.connect(role, "-M", "-N", "-f")
+            self.addCleanup(self.connect, role, "-O", "exit")
+
+    def shared(self, role: str) -> tuple[str, str]:
+        return "-S", str(self.product.person / f"{role}.sock")
+
+    def connect(self, role: str, *options: str) -> None:
+        command = self.daemon.ssh(role, *self.shared(role), *options)
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+        )
 
     def ssh(self, role: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self.daemon.ssh(role), command],
+            [*self.daemon.ssh(role, *self.shared(role)), command],
             stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 
