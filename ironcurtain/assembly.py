@@ -132,6 +132,7 @@ class Application:
         await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
         if self._lock is not None:
             await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
+        await deferLater(self._reactor, 0)  # once the loop runs, and signals are handled
         self._systemd.ready(self._serving)
 
     def reload(self) -> Reloaded:

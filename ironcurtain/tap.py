@@ -32,15 +32,15 @@ STOP_SECONDS = 60.0
 
 EXAMPLES = """
 Examples:
-  twistd ironcurtain                     in the background
-  twistd -n ironcurtain                  in the foreground, log on standard output
+  twistd ironcurtain                in the background
+  twistd -n ironcurtain             in the foreground, log on standard output
   twistd ironcurtain --home /srv/agents --ssh-port 2223
   twistd ironcurtain --ssh-listen 0.0.0.0 --ssh-listen ::
-                                         SSH for other machines, too
-  twistd --logfile /var/log/ironcurtain.log --pidfile /run/ironcurtain.pid ironcurtain
-                                         log and pid file elsewhere: options of
-                                         twistd, so they stand before 'ironcurtain'
-  ironcurtain systemd-unit               prints a unit for systemd
+                                    SSH for other machines, too
+  twistd --logfile /srv/log --pidfile /run/ic.pid ironcurtain
+                                    log and pid file elsewhere: options of
+                                    twistd, so they stand before 'ironcurtain'
+  ironcurtain systemd-unit          prints a unit for systemd
 
 Signals: SIGTERM and SIGINT end all sessions, then the daemon; a second one ends
 it at once. SIGHUP reads the files again, as 'ironcurtain reload' does. SIGUSR1
@@ -195,9 +195,7 @@ class Daemon(Service):
         self._has_terminal = _has_terminal()
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup(1)
             self._on(signal.SIGHUP, self._hung_up)
-        self._reactor.callLater(0, self._start)  # once the loop runs, and signals are handled
-
-    def _start(self) -> None:
+        # As far as it goes before the loop runs: twistd returns to the shell now, and the sockets listen by then.
         self._starting = Deferred.fromCoroutine(self._application.start())
         self._starting.addErrback(self._failed)
 
@@ -248,7 +246,7 @@ class Daemon(Service):
             self.log.failure("IronCurtain did not start", failure=failure)
         # twistd ends with status 0 whatever happened, unless by a signal.
         atexit.register(os._exit, getattr(error, "exit_status", 1))
-        self._reactor.stop()
+        self._reactor.callWhenRunning(self._reactor.stop)
 
 
 def _has_terminal() -> bool:

@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.audit import chain
 from ironcurtain.errors import AuditUnavailable
+from ironcurtain.process.portability import sync_data
 from ironcurtain.secrets.redaction import Redactor
 
 SYNC_SECONDS = 1.0
@@ -232,7 +233,7 @@ class AuditLog:
     def _sync(self) -> None:
         if self._syncing is None and self._broken is None and self._synced < self._sequence:
             covered, fd = self._sequence, self._fd
-            self._syncing = self._in_thread(lambda: os.fdatasync(fd))
+            self._syncing = self._in_thread(lambda: sync_data(fd))
             self._syncing.addCallbacks(lambda _: self._covered(covered), self._failed)
 
     def _covered(self, sequence: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, home, print_json, print_text
 from ironcurtain.session.elsewhere import session_directory
 
 session_argument = click.argument("session", default="last", shell_complete=all_sessions)
@@ -53,7 +55,7 @@ def verify(session: str, json_output: bool) -> None:
 @session_argument
 @as_json
 def show(session: str, json_output: bool) -> None:
-    """Show all records, one a line; with --json exactly as they were written."""
+    """Show all records, one a line, broken where a terminal is narrower; with --json exactly as they were written."""
     _print(session, False, json_output)
 
 
@@ -74,7 +76,11 @@ def _print(session: str, following: bool, json_output: bool) -> None:
         if json_output:
             click.echo(line.decode(errors="backslashreplace").rstrip("\n"))
         else:
-            click.echo(render(record) if record is not None else "       (no record)")
+            text = render(record) if record is not None else "       (no record)"
+            if sys.stdout.isatty():
+                print_text(text)
+            else:
+                click.echo(text)
 
 
 def _fields(report: object) -> dict[str, object]:

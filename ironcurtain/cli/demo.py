@@ -11,19 +11,22 @@ from pathlib import Path
 
 import click
 
+from ironcurtain.cli.output import print_text
+
 GREETING = 'print("Helo, world")\n'
 NAMES = "Ada\nGrace\n"
 
 INTRODUCTION = """\
-This plays a whole session. Only the model is scripted; everything else is real: its code runs in the interpreter, the
-tools are an MCP server behind the policy, and every step is recorded. All of it lies in
+This plays a whole session. Only the model is scripted; everything else is real: its code runs in the interpreter, \
+the tools are an MCP server behind the policy, and every step is recorded. All of it lies in
 {place}
 
 What you will see:
-  1  It reads the project in its workspace.              The policy allows that without asking.
-  2  It mends a file there.                              That is allowed as well.
-  3  It reads a file outside the workspace.              The policy asks you. Nothing happens until you answer.
-  4  It tries to change the policy to its own liking.    Denied. There is no rule, and no approval, for that.
+  1  It reads the project in its workspace. The policy allows that without asking.
+  2  It mends a file there. That is allowed as well.
+  3  It reads a file outside the workspace. The policy asks you, and nothing happens before: \
+type /approve 1 or /deny 1.
+  4  It tries to change the policy to its own liking. Denied. There is no rule, and no approval, for that.
 """
 
 NEXT = """
@@ -60,7 +63,7 @@ def demo(answer: bool | None) -> None:
     (place / "names.txt").write_text(NAMES)
     environ = {**os.environ, "HOME": str(place), "IRONCURTAIN_HOME": str(place / ".ironcurtain")}
     where = find_home(environ, os.geteuid())
-    click.echo(INTRODUCTION.format(place=place), err=True)
+    print_text(INTRODUCTION.format(place=place), err=True)
     script = str(files("ironcurtain.cli") / "data" / "demo.toml")
     task = "Mend the greeting, then greet the people in ~/names.txt."
     request = SessionRequest("builtin", task, project, {"backend": f"scripted:{script}"})
@@ -68,17 +71,17 @@ def demo(answer: bool | None) -> None:
     if status:
         raise SystemExit(status)
     audit = next(where.sessions.glob("*/audit.jsonl"))
-    click.echo("\nThe record of all this, as 'ironcurtain audit show' prints it:\n", err=True)
+    print_text("\nThe record of all this, as 'ironcurtain audit show' prints it:\n", err=True)
     with audit.open("rb") as lines:
         for line in lines:
             if (record := read_record(line.rstrip(b"\n"))) and record["kind"] in ("call", "decision", "outcome"):
-                click.echo(render(record), err=True)
+                print_text(render(record), err=True)
     with audit.open("rb") as lines:
         report = verify(lines)
     state = "intact" if report.intact else "NOT intact"
     click.echo(f"\n{report.records} records, each chained to the one before: {state}.", err=True)
     greeting = (project / "greet.py").read_text().strip()
-    click.echo(NEXT.format(greeting=greeting, home=where.path, program=_program()), err=True)
+    print_text(NEXT.format(greeting=greeting, home=where.path, program=_program()), err=True)
     if not report.intact:
         raise SystemExit(1)
 

@@ -89,10 +89,11 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     Run an agent with the same prompt again and again, until it says LOOP_COMPLETE or a limit is reached.
 
     \b
-    Write PROMPT.md, and end it with: When everything is done, print LOOP_COMPLETE on a line of its own.
-      ironcurtain loop --agent claude-code -n 20    in a container: sandboxed, mediated, recorded
-      ironcurtain loop --pty                        Claude Code of this machine, on your screen
-      ironcurtain loop -n 5 -- ./my-agent --fast    any command of this machine
+    Write PROMPT.md, and end it with: When everything is done, print
+    LOOP_COMPLETE on a line of its own.
+      ironcurtain loop --agent claude-code -n 20  in a container, mediated
+      ironcurtain loop --pty                      this machine's Claude Code
+      ironcurtain loop -n 5 -- ./my-agent --fast  any command of this machine
     The settings in force, and where each comes from (ralph.yml, flags):
       ironcurtain loop config
 
@@ -101,8 +102,9 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
 
     \b
     Keys with --pty and --observe (within a paste they are just text):
-      Ctrl-C           goes to the agent; twice within a second ends it, and the loop
-      Ctrl-\\           kills it, and ends the loop
+      Ctrl-C   goes to the agent; twice within a second ends it, and the loop
+      Ctrl-\\   kills it, and ends the loop
+
     An iteration that shows nothing and gets no keys for 30 s is ended, and the next one begins: --idle-timeout.
 
     Look on from elsewhere: ironcurtain attach N. If your terminal is in disorder after a kill -9: type reset.

@@ -36,8 +36,9 @@ def mcp_proxy(
     Without --socket it speaks MCP on standard input and output, so that a client starts it as its server:
 
     \b
-      {"mcpServers": {"ironcurtain": {"command": "ironcurtain",
-                                      "args": ["mcp-proxy", "--workspace", "/path/to/project"]}}}
+      {"mcpServers": {"ironcurtain": {
+          "command": "ironcurtain",
+          "args": ["mcp-proxy", "--workspace", "/path/to/project"]}}}
 
     Standard error says which servers are down, and why; so do 'ironcurtain sessions' and 'ironcurtain doctor' in
     another terminal, and a message of the log that the client gets when it lists the tools.

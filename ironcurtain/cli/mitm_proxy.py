@@ -39,7 +39,8 @@ def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, j
     Ctrl-C or SIGTERM. An agent that wants a proxy with a port reaches the socket by:
 
     \b
-      socat TCP-LISTEN:18080,bind=127.0.0.1,fork,reuseaddr,nodelay UNIX-CONNECT:SOCKET
+      socat TCP-LISTEN:18080,bind=127.0.0.1,fork,reuseaddr,nodelay \\
+            UNIX-CONNECT:SOCKET
       HTTPS_PROXY=http://127.0.0.1:18080 ...
     """
     from ironcurtain.cli.run import run

@@ -13,6 +13,7 @@ import click
 from ironcurtain.configuration import read_settings
 from ironcurtain.home.layout import Home, find_home
 from ironcurtain.home.settings import Effective
+from ironcurtain.text.columns import Span, fold, unstyled
 from ironcurtain.text.display import table
 
 as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON, for programs.")
@@ -34,6 +35,19 @@ def print_json(value: Any) -> None:
     from ironcurtain.view.data import json_text
 
     click.echo(json_text(value))
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """
+    Print text in lines as wide as the terminal, 80 columns where there is none.
+
+    :param text: its lines are broken at spaces, and go on below their own beginning.
+    :param err: on standard error.
+    """
+    width = shutil.get_terminal_size().columns
+    for line in text.split("\n"):
+        for part in fold((Span(line),), width):
+            click.echo(unstyled(part), err=err)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:

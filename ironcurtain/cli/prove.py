@@ -38,7 +38,6 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
     git, sockets, other processes, system calls, devices and limits. What it is after is made for the trial: a file
     with a secret, servers of this machine, and a process; whether anything came of it is looked at from outside too.
 
-    \b
     Exit status: 0 each attempt failed, 1 one succeeded, 69 something could not be tried.
     """
     reports = list(_of_agent(agent)) if agent else []

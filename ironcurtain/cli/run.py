@@ -74,6 +74,7 @@ def _quiet_log() -> None:
     @implementer(ILogObserver)
     def show(event: LogEvent) -> None:
         if event.get("log_level", LogLevel.info) >= LogLevel.critical or event.get("for_person"):
-            sys.stderr.write(f"ironcurtain: {eventAsText(event, includeTimestamp=False)}\n")
+            text = eventAsText(event, includeTimestamp=False, includeSystem=not event.get("for_person"))
+            sys.stderr.write(f"ironcurtain: {text}\n")
 
     globalLogBeginner.beginLoggingTo([show], redirectStandardIO=False, discardBuffer=True)

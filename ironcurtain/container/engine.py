@@ -115,7 +115,7 @@ class Engine:
         return cls(reactor, reachable[0] if reachable else USUAL_SOCKET)
 
     @property
-    def is_there(self) -> bool:
+    def has_socket(self) -> bool:
         """Whether it has a socket that we may use; if not, it need not be asked."""
         return os.access(self.address.removeprefix("unix://"), os.R_OK | os.W_OK)
 

@@ -98,7 +98,7 @@ async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -
     clear_sockets(home)
     try:
         engine = Engine.find(reactor, environ)
-        if engine.is_there:
+        if engine.has_socket:
             await sweep(engine, home.path)
             engine.close()
     except CancelledError:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import inotify
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.main import CONNECTION_DONE
 from twisted.internet.task import LoopingCall
@@ -20,13 +19,19 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.python.filepath import FilePath
 
+try:
+    from twisted.internet import inotify
+except ImportError:  # another system than Linux
+    inotify = None  # type: ignore[assignment]
+
 SCAN_SECONDS = 5.0
 """How often directories are scanned although they are watched."""
 
 SCAN_SECONDS_UNWATCHED = 0.5
 """How often they are scanned where the system cannot watch them."""
 
-EVENTS = inotify.IN_CREATE | inotify.IN_MOVED_TO | inotify.IN_DELETE | inotify.IN_CLOSE_WRITE
+EVENTS = 0x100 | 0x80 | 0x200 | 0x8
+"""IN_CREATE, IN_MOVED_TO, IN_DELETE and IN_CLOSE_WRITE (inotify(7))."""
 
 
 class DirectoryWatcher:
@@ -111,24 +116,24 @@ class DirectoryWatcher:
             self.log.failure("looking at {directory} failed", directory=directory)
 
 
-class _Notify(inotify.INotify):
-    """Twisted gives the whole instance up when one watched directory vanishes: say so, for the others' sake."""
+def _start_notify(reactor: Any, lost: Callable[[], None]) -> Any:
+    if inotify is None:
+        return None
 
-    def __init__(self, reactor: Any, lost: Callable[[], None]) -> None:
-        super().__init__(reactor)
-        self._lost, self._is_lost = lost, False
+    class Notify(inotify.INotify):
+        """Twisted gives the whole instance up when one watched directory vanishes: say so, for the others' sake."""
 
-    def connectionLost(self, reason: Failure) -> None:
-        if not self._is_lost:  # it can come twice, and the number may be another file's by then
-            self._is_lost = True
-            super().connectionLost(reason)
-            self._lost()
+        is_lost = False
 
+        def connectionLost(self, reason: Failure) -> None:
+            if not self.is_lost:  # it can come twice, and the number may be another file's by then
+                self.is_lost = True
+                super().connectionLost(reason)
+                lost()
 
-def _start_notify(reactor: Any, lost: Callable[[], None]) -> _Notify | None:
     try:
-        notify = _Notify(reactor, lost)
+        notify = Notify(reactor)
         notify.startReading()
-    except Exception:  # as above
+    except Exception:  # what Twisted raises here has no public name
         return None
     return notify

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.portability import make_accessible
 
-_FIND = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -92,13 +92,7 @@ def _dropped(directory: int, name: str) -> bool:
 @contextmanager
 def _opened(directory: int, name: str) -> Iterator[int]:
     """Open a directory; its owner may do everything with it then."""
-    found = os.open(name, _FIND, dir_fd=directory)
-    try:
-        itself = f"/proc/self/fd/{found}"
-        os.chmod(itself, stat.S_IRWXU)
-        opened = os.open(itself, _READ)
-    finally:
-        os.close(found)
+    opened = make_accessible(directory, name)
     try:
         yield opened
     finally:

@@ -10,12 +10,10 @@ from typing import Generic, Protocol, TypeVar
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import (
     IAddress,
-    IConsumer,
     IPushProducer,
     IReactorProcess,
     IReactorSocket,
     IReactorTime,
-    ITCPTransport,
 )
 from twisted.internet.protocol import ProcessProtocol, ServerFactory, connectionDone
 from twisted.internet.protocol import Protocol as StreamProtocol
@@ -24,6 +22,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.process.frames import MessageReader
+from ironcurtain.services.stream import StreamTransport
 from ironcurtain.text.display import shorten
 
 WORDS_LIMIT = 300
@@ -96,15 +95,11 @@ class Worker(Generic[M]):
         self._process.loseConnection()
 
 
-class _Transport(ITCPTransport, IConsumer, IPushProducer):
-    pass
-
-
 @implementer(IPushProducer)
 class _Stream(StreamProtocol, Generic[M]):
     """The socket: bytes and back-pressure."""
 
-    transport: _Transport
+    transport: StreamTransport
 
     def __init__(self, reader: MessageReader[M], owner: WorkerOwner[M]) -> None:
         self._reader, self._owner = reader, owner

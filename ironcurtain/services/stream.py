@@ -21,6 +21,7 @@ from twisted.internet.interfaces import (
     IProtocol,
     IProtocolFactory,
     IPushProducer,
+    ITCPTransport,
     ITransport,
 )
 from twisted.logger import Logger
@@ -29,14 +30,19 @@ from zope.interface import implementer
 
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
-# What came is taken out before anything else can come. Left to itself, asyncio asks for 256 KiB of memory each time,
-# which takes longer than all else that it does.
-_BUFFER = bytearray(64 * 1024)
-_VIEW = memoryview(_BUFFER)
+READ_SIZE = 64 * 1024
+"""
+Most bytes of one read. Left to itself, asyncio asks for memory of 256 KiB each time, which takes longer than all else
+that it does.
+"""
+
+
+class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
+    """What stream transports are, Twisted's own and :class:`AsyncioTransport`."""
 
 
 @implementer(ITransport, IConsumer, IPushProducer)
-class Stream(asyncio.BufferedProtocol):
+class AsyncioTransport(asyncio.BufferedProtocol):
     """
     The transport of a Twisted protocol. What is written goes out at once, as far as the other side takes it.
 
@@ -52,11 +58,12 @@ class Stream(asyncio.BufferedProtocol):
         self._protocol, self._left = protocol, left
         self._transport: Any = None
         self._producer: Any = None
-        self._blocked = self._said_all = self._over = False
+        self._buffer = bytearray()
+        self._blocked = self._write_closed = self._over = False
 
     def write(self, data: bytes) -> None:
         """Send, or keep what cannot be sent now. After :meth:`loseWriteConnection` it goes nowhere."""
-        if not self._said_all:
+        if not self._write_closed:
             self._transport.write(data)
 
     def writeSequence(self, iovec: Any) -> None:
@@ -73,7 +80,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def loseWriteConnection(self) -> None:
         """Say that nothing more will be written."""
-        self._said_all = True
+        self._write_closed = True
         self._transport.write_eof()
 
     def pauseProducing(self) -> None:
@@ -122,12 +129,14 @@ class Stream(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> bytearray:
         """:returns: for asyncio, where to put what comes."""
-        return _BUFFER
+        self._buffer = bytearray(READ_SIZE)
+        return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """For asyncio: so much came."""
+        data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
         try:
-            self._protocol.dataReceived(bytes(_VIEW[:nbytes]))
+            self._protocol.dataReceived(data)
         except Exception:
             self.log.failure("a connection is ended, since what it sent could not be handled")
             self.abortConnection()
@@ -174,7 +183,7 @@ async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
     connection.setblocking(False)
 
     async def adopted() -> None:
-        await asyncio.get_running_loop().create_connection(lambda: Stream(protocol), sock=connection)
+        await asyncio.get_running_loop().create_connection(lambda: AsyncioTransport(protocol), sock=connection)
 
     try:
         await from_asyncio(adopted())
@@ -191,12 +200,12 @@ async def connect(path: str, protocol: IProtocol) -> None:
     """
 
     async def connected() -> None:
-        await asyncio.get_running_loop().create_unix_connection(lambda: Stream(protocol), path)
+        await asyncio.get_running_loop().create_unix_connection(lambda: AsyncioTransport(protocol), path)
 
     await from_asyncio(connected())
 
 
-class Doorkeeper(Protocol):
+class ConnectionFilter(Protocol):
     """Says which clients may stay."""
 
     def enter(self, connection: socket.socket) -> bool:
@@ -206,7 +215,7 @@ class Doorkeeper(Protocol):
         """A client has gone."""
 
 
-class _Everybody:
+class _Unlimited:
     def enter(self, connection: socket.socket) -> bool:
         return True
 
@@ -214,37 +223,37 @@ class _Everybody:
         pass
 
 
-class _Door(asyncio.Protocol):
+class _Accepted(asyncio.Protocol):
     """Decides about one client before a protocol is made for it."""
 
-    def __init__(self, factory: IProtocolFactory, keeper: Doorkeeper) -> None:
-        self._factory, self._keeper = factory, keeper
+    def __init__(self, factory: IProtocolFactory, admission: ConnectionFilter) -> None:
+        self._factory, self._admission = factory, admission
 
     def connection_made(self, transport: Any) -> None:
         """For asyncio."""
-        if not self._keeper.enter(transport.get_extra_info("socket")):
+        if not self._admission.enter(transport.get_extra_info("socket")):
             transport.abort()
         elif (protocol := self._factory.buildProtocol(UNIXAddress(None))) is None:
-            self._keeper.leave()
+            self._admission.leave()
             transport.abort()
         else:
-            stream = Stream(protocol, self._keeper.leave)
+            stream = AsyncioTransport(protocol, self._admission.leave)
             transport.set_protocol(stream)
             stream.connection_made(transport)
 
 
 async def serve(
-    listening: socket.socket, factory: IProtocolFactory, keeper: Doorkeeper | None = None
+    listening: socket.socket, factory: IProtocolFactory, admission: ConnectionFilter | None = None
 ) -> asyncio.Server:
     """
     Let clients in.
 
     :param listening: a stream socket that is bound; belongs to the server from now on, and is closed if this fails.
-    :param keeper: says which clients may stay; ``None``: all.
+    :param admission: says which clients may stay; ``None``: all.
     """
 
     def build() -> asyncio.BaseProtocol:
-        return _Door(factory, keeper or _Everybody())
+        return _Accepted(factory, admission or _Unlimited())
 
     async def served() -> asyncio.Server:
         server = await asyncio.get_running_loop().create_server(build, sock=listening, start_serving=False)

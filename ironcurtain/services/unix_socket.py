@@ -7,7 +7,6 @@ import os
 import resource
 import socket
 import stat
-import struct
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -18,15 +17,13 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.layout import SOCKET_PATH_LIMIT
+from ironcurtain.process.portability import peer_uid
 from ironcurtain.services.rate_limit import Pace
 from ironcurtain.services.stream import serve
 
 PROBE_SECONDS = 1.0
 """How long a socket that is there may take to accept, before it counts as in use."""
 
-
-PEER_CREDENTIALS = struct.Struct("3i")
-"""pid, uid and gid of a UNIX socket's peer (socket(7), SO_PEERCRED)."""
 
 CLIENTS = 256
 """How many clients one socket has at a time (an agent's programs were seen to open some twenty)."""
@@ -60,14 +57,7 @@ class UnixListener:
                 self._path.unlink()
 
 
-def peer_uid(connection: socket.socket) -> int:
-    """:returns: the uid that whoever connected to a UNIX socket had when it did."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
-    _, uid, _ = PEER_CREDENTIALS.unpack(raw)
-    return int(uid)
-
-
-class Admission:
+class SocketAdmission:
     """
     Says who may use a socket of ours, and how many at a time. Its mode says the former too, but others can change that.
 
@@ -112,7 +102,7 @@ class Admission:
 async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
     """
     Listen, with mode 0600, and whatever becomes of that, for the owner, root and us alone. Clients' transports are
-    :class:`~ironcurtain.services.stream.Stream`. The reactor must run.
+    :class:`~ironcurtain.services.stream.AsyncioTransport`. The reactor must run.
 
     :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
     :param owner: uid and gid of who may use it, if not we.
@@ -130,7 +120,7 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
         undo.callback(path.unlink, missing_ok=True)
         if owner is not None:
             os.chown(path, *owner, follow_symlinks=False)
-        server = await serve(listening, factory, Admission(owner))
+        server = await serve(listening, factory, SocketAdmission(owner))
         undo.pop_all()
     return UnixListener(server, path)
 

@@ -8,13 +8,14 @@ from typing import Any
 from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
 from twisted.internet.error import ConnectError
-from twisted.internet.interfaces import IAddress, IConsumer, IDelayedCall, IPushProducer, IReactorTime, ITCPTransport
+from twisted.internet.interfaces import IAddress, IDelayedCall, IPushProducer, IReactorTime
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from ironcurtain.errors import IronCurtainError, ProtocolViolation, Unavailable
+from ironcurtain.services.stream import StreamTransport
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit, Viewer
@@ -35,10 +36,6 @@ from ironcurtain.terminal.wire import (
 
 Check = Callable[[Hello], Hub]
 """Gives the terminal that a viewer may see, once its token is found right and used up; raises what it refuses with."""
-
-
-class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
-    """What Twisted's stream transports are."""
 
 
 @implementer(IPushProducer)

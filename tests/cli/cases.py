@@ -31,6 +31,8 @@ class DaemonCase(ProductCase):
         super().setUp()
         done = self.product.twistd("ironcurtain")
         self.assertEqual(done.returncode, 0, done.stderr)
+        with socket.socket(socket.AF_UNIX) as asking:  # it listens when twistd returns
+            asking.connect(str(self.product.home / "run" / "daemon.sock"))
         self.pid = int((self.product.home / "twistd.pid").read_text())
         self.addCleanup(self.end)
         self.serving()

@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 from click.testing import CliRunner, Result
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS, commands
+from ironcurtain.cli.output import print_text
 from ironcurtain.errors import ConfigurationError, UsageError
 from tests.product import LIMIT
 
@@ -50,6 +53,20 @@ class HelpTests(CommandCase):
             self.assertEqual(result.exit_code, 0, name)
             self.assertGreater(len(result.output.splitlines()), 5, name)
 
+    def test_every_help_fits_80_columns(self) -> None:
+        def walk(command: click.Command, context: click.Context) -> Iterator[str]:
+            yield from (
+                f"{context.command_path}: {line}" for line in command.get_help(context).split("\n") if line[80:]
+            )
+            if isinstance(command, click.Group):
+                for name in command.list_commands(context):
+                    below = command.get_command(context, name)
+                    assert below is not None
+                    yield from walk(below, click.Context(below, info_name=name, parent=context))
+
+        context = click.Context(commands, info_name="ironcurtain", terminal_width=80)
+        self.assertEqual(list(walk(commands, context)), [])
+
     def test_help_loads_nothing_that_is_slow(self) -> None:
         program = (
             "import sys; sys.argv = ['ironcurtain', '--help']\n"
@@ -67,6 +84,19 @@ class HelpTests(CommandCase):
             done = subprocess.run([ironcurtain, *words], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 64, done.stderr)
             self.assertIn("Error", done.stderr)
+
+
+class TextTests(SynchronousTestCase):
+    def test_text_is_as_wide_as_the_terminal(self) -> None:
+        @click.command()
+        def tell() -> None:
+            print_text("  1  " + "word " * 30 + "\n" + "/a/long/path" * 9)
+
+        for width in (40, 80, 120):
+            lines = CliRunner().invoke(tell, env={"COLUMNS": str(width)}).output.splitlines()
+            self.assertEqual(lines[-1], "/a/long/path" * 9)  # to be copied in one piece
+            self.assertTrue(width - 6 < max(map(len, lines[:-1])) <= width)
+            self.assertTrue(all(line.startswith("  ") for line in lines[:-1]))
 
 
 class StreamTests(CommandCase):

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.cli.cases import DaemonCase, ProductCase
 from tests.model_stub.process import StubProcess
-from tests.product import until
+from tests.product import LIMIT, until
 from tests.ssh_daemon import free_port
 
 LIST = {"code": "print(filesystem.list_directory('.'))"}
@@ -181,6 +181,16 @@ class ModelTests(ProductCase):
 
 
 class ConversationTests(ProductCase):
+    def test_answers_that_cannot_be_written_are_a_failure(self) -> None:
+        words = self.product.command("start", "--backend", self.product.script(DONE))
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                words, env=self.product.environ, cwd=self.product.project, text=True, input="do it\n", stdout=full,
+                stderr=subprocess.PIPE, timeout=LIMIT, check=False,
+            )  # fmt: skip
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ironcurtain: left session 1: the output cannot be written: No space left on device", done.stderr)
+
     def test_another_terminal_sees_and_answers_what_waits(self) -> None:
         process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE))
         assert process.stdin is not None
@@ -278,6 +288,9 @@ class DemoTests(ProductCase):
             done = self.product.run("demo", word)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("I mended the typo", done.stdout)
+            introduction, _, rest = done.stderr.partition("Step 1")
+            lines = [*introduction.splitlines(), *rest.partition("The record of all")[2].splitlines()]
+            self.assertEqual([line for line in lines if line[80:] and " " in line.strip()], [])
             self.assertIn(f"{decision:<9} escalation 1", done.stderr)
             self.assertIn("structural-protected-path", done.stderr)
             self.assertIn("intact", done.stderr)
@@ -340,8 +353,7 @@ class SshTests(ProductCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         pid = int((self.product.home / "twistd.pid").read_text())
         try:
-            while self.ssh(port, key, "sessions").returncode == 255:
-                pass
+            self.assertEqual(self.ssh(port, key, "sessions").returncode, 0)  # it listens when twistd returns
             process = self.product.start("start", "--backend", self.product.script(OUTSIDE, DONE), "look outside")
             while "1" not in self.ssh(port, key, "escalations").stdout:
                 pass

@@ -17,7 +17,7 @@ from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
 from ironcurtain.services.asyncio_bridge import soon
-from ironcurtain.services.stream import Stream, adopt, connect, serve
+from ironcurtain.services.stream import AsyncioTransport, adopt, connect, serve
 
 reactor: Any = _reactor
 
@@ -125,7 +125,7 @@ class StreamTests(Connected):
     async def test_both_ways(self) -> None:
         protocol = Kept()
         other = await self.connected(protocol)
-        self.assertIsInstance(protocol.transport, Stream)
+        self.assertIsInstance(protocol.transport, AsyncioTransport)
         protocol.transport.write(b"now")
         self.assertEqual(other.recv(10), b"now")  # at once, not in the reactor's next turn
         other.sendall(b"hello")

@@ -79,7 +79,7 @@ class FrontEnd:
         self._queue = LineQueue()
         self._began = 0.0
         self._sender = Sender(api, session.number, reactor)
-        self._single = self._open = self._failed = self._interrupted = False
+        self._single = self._open = self._failed = self._interrupted = self._lost = False
         self.detached = False
         """Whether it was left so that the session goes on."""
         self._show_as(Answers.ELSEWHERE)
@@ -108,7 +108,8 @@ class FrontEnd:
         """
         self._show_as(Answers.FLOWING if self._surface.live else Answers.WHOLE)
         greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
-        return await self._run(lambda: self._conversation(first), greeting)
+        status = await self._run(lambda: self._conversation(first), greeting)
+        return 1 if self._lost else status
 
     def interrupt(self) -> None:
         """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or in a single shot, leave."""
@@ -156,7 +157,8 @@ class FrontEnd:
 
     def lost(self, why: str) -> None:
         """Nothing more can be shown or read."""
-        self.log.warn("the front end of session {number} ends: {why}", number=self._session.number, why=why)
+        self.log.warn("left session {number}: {why}", number=self._session.number, why=why, for_person=True)
+        self._lost = True
         self._leave(1)
 
     @property
@@ -307,7 +309,11 @@ class FrontEnd:
                 self._spawn(self._inspect(what))
 
     def _message(self, text: str) -> None:
-        if self._single:
+        if self._waiting and (self._single or self._working):
+            number = min(self._waiting)
+            self._add(self._view.note(f"to answer, type /approve {number} or /deny {number}", "warn"))
+            self._surface.put_back("" if self._single else text)
+        elif self._single:
             self._add(self._view.note("this is a single task: start without one to talk", "warn"))
         elif self._working:
             self._add(self._view.note("not sent: the agent still works. Press Enter again when it is done", "warn"))

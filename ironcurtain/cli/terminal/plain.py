@@ -17,7 +17,7 @@ from ironcurtain.cli.terminal.surface import Listener
 from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Line, unstyled
 
-WIDTH = 100
+WIDTH = 80
 """Columns to which lines are fitted where nobody knows how wide the reader's are."""
 
 PIECE = 65536
@@ -86,8 +86,10 @@ class PlainSurface:
         self._lines: _Lines | None = None
 
     def width(self) -> int:
-        """:returns: columns."""
-        return WIDTH
+        """:returns: columns of the terminal, where there is one."""
+        if self._stderr is None or not self._stderr.isatty():
+            return WIDTH
+        return os.get_terminal_size(self._stderr.fileno()).columns or WIDTH
 
     def open(self, listener: Listener, reads: bool) -> None:
         """Begin to read, if lines are wanted or a person is there."""

@@ -78,7 +78,7 @@ class Printer:
             self._call_person(items)
             self._redraw()
         except OSError as e:
-            self._lost(f"the output cannot be written: {e}")
+            self._lost(f"the output cannot be written: {e.strerror or e}")
 
     def _redraw(self) -> None:
         self._surface.show(self._view.live(self._now()))

@@ -263,7 +263,9 @@ class View:
         yield from self._say("note", (Span(text, "warn"),))
 
     def _failure(self, what: str, why: str, limit: int) -> Iterator[Item]:
-        yield from self._say("note", (Span(f"{self._glyphs.failed} {what}: {one_line(why, limit)}", "bad"),))
+        first, *rest = _lines_of(why, limit)
+        yield from self._say("note", (Span(f"{self._glyphs.failed} {what}: {first}", "bad"),))
+        yield from (Say((Span(f"  {line}", "bad"),)) for line in rest)
 
     def _text(self, lines: Iterable[str]) -> Iterator[Item]:
         style: Style = "" if self._answers is Answers.FLOWING else "dim"
@@ -301,3 +303,10 @@ class View:
             return f"escalation {soonest.number} waits for you{dot}{time} left"
         numbers = ", ".join(map(str, list(self.pending)[:8]))
         return f"escalations {numbers} wait for you{dot}{time} left for {soonest.number}"
+
+
+def _lines_of(text: str, limit: int) -> list[str]:
+    """:returns: the lines of a text, escaped; of one that has more characters than ``limit`` the first ones."""
+    lines = shown(text.strip()[:limit]).split("\n")
+    rest = len(text.strip()) - limit
+    return [*lines[:-1], f"{lines[-1]}… (+{rest} characters)"] if rest > 0 else lines

@@ -42,6 +42,14 @@ class ConversationTests(FrontEndCase):
         self.type("two")
         self.assertEqual(self.session.messages, ["one", "two"])
 
+    def test_a_message_while_a_call_waits_is_told_how_to_answer(self) -> None:
+        self.type("one")
+        self.session.raise_escalation(3)
+        self.draw()
+        self.type("y")
+        self.assertIn("to answer, type /approve 3 or /deny 3", self.surface.text)
+        self.assertEqual((self.session.messages, self.surface.input_line), (["one"], "y"))
+
     def test_a_message_that_the_session_refuses_is_kept(self) -> None:
         self.session.lagging = True
         self.session.state = "processing"
@@ -322,6 +330,12 @@ class SingleShotTests(FrontEndCase):
         self.front.input_ended()
         self.draw()
         self.assertIn("this is a single task: start without one to talk", self.surface.printed)
+
+    def test_what_is_no_answer_to_a_question_is_told_what_to_type(self) -> None:
+        self.session.raise_escalation(3)
+        self.draw()
+        self.type("yes")
+        self.assertIn("to answer, type /approve 3 or /deny 3", self.surface.printed)
         self.assertEqual(self.session.messages, ["count"])
         self.assertNoResult(self.done)
 

@@ -196,6 +196,12 @@ class AnswerTests(SynchronousTestCase):
         self.assertEqual(play(view(), over), ["x no answer: overloaded"])
         self.assertEqual(play(view(Answers.ELSEWHERE), over), [])
 
+    def test_an_error_of_several_lines_is_several_lines(self) -> None:
+        over = events.TurnFinished(turn=1, error="Error:\n\tat main\x1b[2J\n", code="MESSAGE_FAILED")
+        self.assertEqual(play(view(), over), ["x no answer: Error:", "      at main\\x1b[2J"])
+        long = events.TurnFinished(turn=1, error="x" * 999 + "\nyy", code="MESSAGE_FAILED")
+        self.assertEqual(play(view(), long), ["x no answer: " + "x" * 999, "  … (+2 characters)"])
+
     def test_text_before_a_retry_is_dropped(self) -> None:
         lines = play(
             view(),

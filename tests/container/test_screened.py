@@ -6,13 +6,13 @@ from typing import Any
 
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.task import deferLater
+from twisted.internet.task import Clock, deferLater
 
-from ironcurtain.container import terminal
+from ironcurtain.container import container as containers
+from ironcurtain.container import execution, terminal
+from ironcurtain.container.container import ScreenedContainer
 from ironcurtain.container.errors import ContainerDied, NotReady, ProbeFailed
 from ironcurtain.container.terminal import ContainerTerminal, waiting
-from ironcurtain.container_agent import screen
-from ironcurtain.container_agent.screen import ScreenedContainer
 from ironcurtain.terminal.model import ProgramExit
 from tests import engine as test_engine
 from tests.container.test_container import ContainerCase
@@ -41,7 +41,7 @@ class Owner:
 class ScreenedCase(ContainerCase):
     def setUp(self) -> None:
         super().setUp()
-        self.patch(screen, "READY_SECONDS", 60.0)
+        self.patch(containers, "READY_SECONDS", 60.0)
         self.patch(terminal, "DRAIN_SECONDS", 60.0)
         self.owner = Owner()
         self.terminal = ContainerTerminal(self.engine, 80, 24)
@@ -122,12 +122,17 @@ class ReadinessTests(ScreenedCase):
         self.assertEqual((self.owner.got, self.ends, self.containers()), (b"", [], []))
 
     async def test_one_that_is_not_ready_in_time(self) -> None:
-        self.patch(screen, "READY_SECONDS", 5.0)
-        container = self.made(command=("sh", "-c", "echo one; echo two; sleep 100"))
-        with self.assertRaises(NotReady) as caught:
-            await container.start()
-        said = "the container was not ready to be attached to within 5 s, saying: one | two"
-        self.assertEqual((str(caught.exception), self.ends, self.containers()), (said, [], []))
+        self.engine.clock = clock = Clock()
+        starting = Deferred.fromCoroutine(self.made(command=("sh", "-c", "echo one; echo two; sleep 100")).start())
+        while "two" not in self.terminal.said:
+            await self.turn()
+        clock.advance(containers.READY_SECONDS)
+        while not starting.called:
+            clock.advance(execution.POLL_SECONDS)
+            await self.turn()
+        error = await self.assertFailure(starting, NotReady)
+        said = "the container was not ready to be attached to within 60 s, saying: one | two"
+        self.assertEqual((str(error), self.ends, self.containers()), (said, [], []))
 
     async def test_one_that_ends_before(self) -> None:
         container = self.made(command=("sh", "-c", "echo no luck; sleep 0.5; exit 69"))

@@ -1,0 +1,48 @@
+"""What Linux has and other systems have not, or have under another name."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
+"""Puts what was written to a descriptor on disk."""
+
+_LINUX_PEER = struct.Struct("3i")
+"""pid, uid and gid of a UNIX socket's peer (Linux, socket(7), SO_PEERCRED)."""
+
+_BSD_PEER = struct.Struct("2Ih16I")
+"""Version, uid, number of groups and groups (``struct xucred`` of the BSDs and macOS, unix(4), LOCAL_PEERCRED)."""
+
+_SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """:returns: the uid that whoever connected to a UNIX socket had when it did."""
+    if (option := getattr(socket, "SO_PEERCRED", None)) is not None:
+        return int(_LINUX_PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _LINUX_PEER.size))[1])
+    return int(_BSD_PEER.unpack(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _BSD_PEER.size))[1])
+
+
+def make_accessible(directory: int, name: str) -> int:
+    """
+    Give the owner of a directory all rights to it; a link is not followed. Elsewhere than on Linux it must be readable.
+
+    :param directory: where it is.
+    :returns: a descriptor that reads it.
+    :raises OSError: it is no directory, or not ours.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if (path_only := getattr(os, "O_PATH", None)) is None:
+        opened = os.open(name, flags, dir_fd=directory)
+        os.fchmod(opened, 0o700)
+        return opened
+    found = os.open(name, path_only | flags, dir_fd=directory)
+    try:
+        itself = f"/proc/self/fd/{found}"
+        os.chmod(itself, 0o700)
+        return os.open(itself, flags & ~os.O_NOFOLLOW)
+    finally:
+        os.close(found)
