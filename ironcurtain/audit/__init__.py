@@ -1,4 +1,4 @@
-"""The audit log: an append-only chain of records, one file a session, written before the effects it describes."""
+"""The audit log: an append-only chain of records, one file per session, written before the effects it describes."""
 
 from ironcurtain.audit.log import AuditLog
 

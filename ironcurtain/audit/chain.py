@@ -1,9 +1,9 @@
 """
-The chain of records: how a line is made, and how a file of lines is checked.
+The chain of records: make lines, and verify files.
 
-Each line is a JSON object. Its ``previous`` is the SHA-256 digest of the line before it (without the line end), so that
-nobody can change, remove or insert a line without changing all that follow. The first line's ``previous`` is zeros.
-Cutting lines off the end cannot be seen from the file alone: compare the head digest with one noted elsewhere.
+Each line is a JSON object. Its ``previous`` is the SHA-256 digest of the preceding line (without the line end), so that
+changing, removing or inserting a line invalidates all lines after it. The ``previous`` of the first line is zeros.
+Truncation at the end cannot be detected from the file alone: compare the head digest with one stored elsewhere.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any
 import msgspec
 
 FORMAT_VERSION = 1
-"""In the first record of each file; readers refuse newer ones."""
+"""The version in the first record of each file. Readers refuse newer ones."""
 
 START = "0" * 64
-"""What stands for the digest of the line before the first."""
+"""The ``previous`` of the first line."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 def digest(line: bytes) -> str:
-    """:returns: SHA-256 of a line without its end, in hex."""
+    """:returns: the SHA-256 digest, in hex, of a line without its end."""
     return hashlib.sha256(line).hexdigest()
 
 
 def timestamp(seconds: float) -> str:
-    """:returns: seconds since the epoch as UTC in ISO 8601, to the millisecond."""
+    """:returns: seconds since the epoch as a UTC time in ISO 8601, with milliseconds."""
     whole, rest = divmod(math.floor(seconds * 1000), 1000)
     return f"{_to_the_second(whole)}.{rest:03d}Z"
 
@@ -52,12 +52,12 @@ def make_line(sequence: int, time: str, kind: str, fields: Mapping[str, Any], pr
     record = {"sequence": sequence, "time": time, "kind": kind, **fields, "previous": previous}
     try:
         return _encoder.encode(record)
-    except UnicodeEncodeError:  # half of a surrogate pair, which neither UTF-8 nor our reader can hold
-        return _encoder.encode(_spelled_out(record))
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot represent
+        return _encoder.encode(_escaped(record))
 
 
 def read_record(line: bytes) -> dict[str, Any] | None:
-    """:returns: the record on a line, or ``None`` if it is none."""
+    """:returns: the record on a line, or ``None`` if the line is not a record."""
     try:
         record = _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -66,39 +66,44 @@ def read_record(line: bytes) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """:param line: its number, from 1.  :param what: what is wrong, for people."""
+class ChainProblem:
+    """
+    A line that is not as it was written.
+
+    :param line: the line's number, from 1.
+    :param what: what is wrong, for people.
+    """
 
     line: int
     what: str
 
 
 @dataclass(slots=True)
-class Report:
-    """What a check of a whole file found."""
+class ChainReport:
+    """The result of verifying a file."""
 
     records: int = 0
     head: str = START
-    """Digest of the last line: note it elsewhere to see later that nothing was cut off."""
+    """Digest of the last line. Store it elsewhere to detect a truncation later."""
     ended: bool = False
-    """Whether the last record says that the session was closed."""
+    """Whether the last record is the end of the session."""
     recovered: int = 0
-    """Torn lines that a crash left and that were sealed afterwards."""
-    problems: list[Problem] = field(default_factory=list)
+    """The number of ``recovered`` records, each of which accounts for lines that a crash left incomplete."""
+    problems: list[ChainProblem] = field(default_factory=list)
 
     @property
     def intact(self) -> bool:
-        """Whether every line is where and what it was when it was written."""
+        """Whether no line was changed, removed or inserted."""
         return not self.problems
 
 
-def verify(lines: Iterable[bytes]) -> Report:
+def verify(lines: Iterable[bytes]) -> ChainReport:
     """
-    Check a file's chain.
+    Verify the chain of a file.
 
-    :param lines: with their line ends, so that a torn last line can be told.
+    :param lines: with their line ends, so that an incomplete last line can be recognized.
     """
-    report, torn, expected, number = Report(), list[bytes](), 1, 0
+    report, torn, expected, number = ChainReport(), list[bytes](), 1, 0
     for number, raw in enumerate(lines, 1):
         line = raw.removesuffix(b"\n")
         record = read_record(line) if raw.endswith(b"\n") else None
@@ -107,36 +112,36 @@ def verify(lines: Iterable[bytes]) -> Report:
             report.head = digest(line)
             continue
         for what in _faults(record, report.head, torn, expected):
-            report.problems.append(Problem(number, what))
+            report.problems.append(ChainProblem(number, what))
         report.recovered += bool(torn)
         torn, expected = [], record["sequence"] + 1
         report.records, report.head, report.ended = report.records + 1, digest(line), record["kind"] == "end"
     if torn:
-        report.problems.append(Problem(number, "is torn: the writer was cut off"))
+        report.problems.append(ChainProblem(number, "is incomplete: the writer was interrupted"))
     if not report.records:
-        report.problems.append(Problem(1, "there is no record at all"))
+        report.problems.append(ChainProblem(1, "the file has no records"))
     return report
 
 
 def torn_digest(torn: Sequence[bytes]) -> str:
-    """:returns: what a ``recovered`` record says of the lines before it that are none: usually one, cut off."""
+    """:returns: the ``tornDigest`` of a ``recovered`` record, over the incomplete lines before it (usually one)."""
     return digest(b"\n".join(torn))
 
 
 def _faults(record: Mapping[str, Any], previous: str, torn: Sequence[bytes], expected: int) -> Iterable[str]:
     if record.get("previous") != previous:
-        yield "does not follow the line before it: one of the two was changed, or lines between them were removed"
+        yield "does not follow the preceding line: one of the two was changed, or lines between them were removed"
     if torn and (record["kind"] != "recovered" or record.get("tornDigest") != torn_digest(torn)):
-        yield "follows a torn line, but does not account for it"
+        yield "follows an incomplete line, but does not account for it"
     if record["sequence"] != expected:
-        yield f"has number {record['sequence']} where {expected} was due"
+        yield f"has number {record['sequence']}, expected {expected}"
     if expected == 1 and record.get("version") != FORMAT_VERSION:
         yield f"has format version {record.get('version')}, this program reads {FORMAT_VERSION}"
 
 
-def _spelled_out(value: Any) -> Any:
+def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Mapping):
-        return {_spelled_out(key): _spelled_out(member) for key, member in value.items()}
-    return [_spelled_out(member) for member in value] if isinstance(value, list) else value
+        return {_escaped(key): _escaped(member) for key, member in value.items()}
+    return [_escaped(member) for member in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The writer: whole records in each ``write``, synced by groups, and closed for ever after the first error."""
+"""The writer of the audit log. It writes whole records, syncs them in groups, and refuses to write after an error."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ironcurtain.process.portability import sync_data
 from ironcurtain.secrets.redaction import Redactor
 
 SYNC_SECONDS = 1.0
-"""How long a record may wait to be synced when nobody asked for it (a crash of ours loses nothing)."""
+"""Maximum delay in seconds before a record is synced. A crash of this process loses nothing that it has written."""
 
 TEXT_LIMIT = 64 * 1024
-"""Most characters of one text in a record; longer ones are cut. A call's digest covers its whole arguments."""
+"""Maximum length in characters of a string in a record. Longer ones are cut; a call's digest covers all of it."""
 
-OURS = frozenset(
+UNREDACTED = frozenset(
     (
         *("callId", "decision", "digest", "durationMs", "number", "outcome", "policyVersion", "requestId", "size"),
         *("estimated", "status", "usage", "version"),
     )
 )
 """
-Members of records that only we write: numbers, digests and words of ours. They are not redacted: that takes time, and
-digits of a digest can look like those of a card.
+Members of records whose values IronCurtain generates: numbers, digests and fixed words. They are not redacted, since
+the digits of a digest can look like a card number.
 """
 
 InThread = Callable[[Callable[[], None]], Deferred[None]]
@@ -42,13 +42,13 @@ class AuditLog:
     """
     One session's audit log.
 
-    :param path: the file; made if it is missing, continued if it is there.
-    :param session_id: stands in the first record.
-    :param redactor: every record goes through it.
-    :param clock: for the sync of records that nobody waits for.
-    :param now: seconds since the epoch.
-    :param in_thread: runs a blocking function elsewhere (``deferToThread``).
-    :raises AuditUnavailable: the file cannot be opened, or does not end in a record of a version that we know.
+    :param path: the file. It is created, or continued if it exists.
+    :param session_id: written to the first record.
+    :param redactor: redacts every record.
+    :param clock: used for the delayed sync.
+    :param now: returns seconds since the epoch.
+    :param in_thread: runs a blocking function in a thread (``deferToThread``).
+    :raises AuditUnavailable: the file cannot be opened, or has an unknown format version.
     """
 
     log = Logger()
@@ -84,7 +84,7 @@ class AuditLog:
 
     @property
     def head(self) -> str:
-        """Digest of the last record's line; worked out when it is asked for, as the next record does."""
+        """Digest of the last record's line. It is computed on demand."""
         if self._last:
             self._head, self._last = chain.digest(self._last), b""
         return self._head
@@ -93,9 +93,9 @@ class AuditLog:
         """
         Write one record, before the effect that it describes.
 
-        :param fields: JSON values; long texts in them are cut, and all but :data:`OURS` are redacted.
+        :param fields: JSON values. Long strings are cut, and all fields except :data:`UNREDACTED` are redacted.
         :returns: the record's number, for :meth:`durable`.
-        :raises AuditUnavailable: it could not be written, now or earlier.
+        :raises AuditUnavailable: this or an earlier record could not be written.
         """
         if self._broken is not None:
             raise self._broken
@@ -103,11 +103,11 @@ class AuditLog:
 
     def extend(self, records: Iterable[tuple[str, dict[str, Any]]]) -> int:
         """
-        Write several records at once, each as :meth:`append` does.
+        Write several records with one ``write``; see :meth:`append`.
 
         :param records: kind and fields of each.
-        :returns: the last one's number.
-        :raises AuditUnavailable: they could not be written, now or earlier.
+        :returns: the number of the last one.
+        :raises AuditUnavailable: these or earlier records could not be written.
         """
         if self._broken is not None:
             raise self._broken
@@ -121,7 +121,7 @@ class AuditLog:
         return self._append(b"\n".join(lines), lines[-1], sequence)
 
     def _redacted(self, fields: dict[str, Any]) -> dict[str, Any]:
-        foreign = {name: value for name, value in fields.items() if name not in OURS}
+        foreign = {name: value for name, value in fields.items() if name not in UNREDACTED}
         return fields | self._redactor.value(foreign, TEXT_LIMIT) if foreign else fields
 
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
@@ -139,7 +139,7 @@ class AuditLog:
     def durable(self, sequence: int) -> Deferred[None]:
         """
         :param sequence: a record's number.
-        :returns: fires when the record is on disk; fails with :class:`AuditUnavailable` if that cannot be had.
+        :returns: fires when the record is on disk; fails with :class:`AuditUnavailable` if it cannot be synced.
         """
         if sequence <= self._synced:
             return succeed(None)
@@ -152,7 +152,7 @@ class AuditLog:
         return done
 
     async def close(self) -> None:
-        """Write what is left to disk and close the file. Nothing can be written afterwards."""
+        """Sync all records and close the file. Later writes fail."""
         try:
             await self.durable(self._sequence)
         except AuditUnavailable as e:
@@ -171,7 +171,7 @@ class AuditLog:
 
     def _continue(self, session_id: str) -> None:
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            raise AuditUnavailable(f"{self.path} is no regular file: move it away")
+            raise AuditUnavailable(f"{self.path} is not a regular file: move it away")
         with open(self.path, "rb") as file:
             first, last = file.readline(), _last_line(file)
         if not last:
@@ -193,7 +193,7 @@ class AuditLog:
             raise AuditUnavailable(f"{self.path} has format version {record.get('version')}: use a newer ironcurtain")
 
     def _seal(self, last: bytes, session_id: str) -> None:
-        torn: list[bytes] = []  # more than one line if an earlier recovery was itself cut off
+        torn: list[bytes] = []  # more than one line if an earlier recovery was itself interrupted
         with open(self.path, "rb") as file:
             for line in (raw.removesuffix(b"\n") for raw in file):
                 if (record := chain.read_record(line)) is None:
@@ -204,20 +204,20 @@ class AuditLog:
             self._write(b"\n")
         fields: dict[str, Any] = {} if self._sequence else {"version": chain.FORMAT_VERSION}
         fields |= {"session": session_id, "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
-        self._record("recovered", fields)  # as it is: a digest can look like a card number
+        self._record("recovered", fields)  # not redacted: a digest can look like a card number
 
     def _write(self, data: bytes) -> None:
         try:
             written = os.write(self._fd, data)
         except OSError as e:
-            self._break(e.strerror or str(e))
+            self._set_broken(e.strerror or str(e))
         else:
             if written < len(data):
-                self._break("the disk is full")
+                self._set_broken("the disk is full")
         if self._broken is not None:
             raise self._broken
 
-    def _break(self, why: str) -> None:
+    def _set_broken(self, why: str) -> None:
         if self._broken is not None:
             return
         self._broken = AuditUnavailable(f"the audit log {self.path} cannot be written ({why}): no further calls")
@@ -234,9 +234,9 @@ class AuditLog:
         if self._syncing is None and self._broken is None and self._synced < self._sequence:
             covered, fd = self._sequence, self._fd
             self._syncing = self._in_thread(lambda: sync_data(fd))
-            self._syncing.addCallbacks(lambda _: self._covered(covered), self._failed)
+            self._syncing.addCallbacks(lambda _: self._sync_done(covered), self._sync_failed)
 
-    def _covered(self, sequence: int) -> None:
+    def _sync_done(self, sequence: int) -> None:
         self._syncing, self._synced = None, sequence
         ready = [done for needed, done in self._waiting if needed <= sequence]
         self._waiting = [(needed, done) for needed, done in self._waiting if needed > sequence]
@@ -245,9 +245,9 @@ class AuditLog:
         for done in ready:
             done.callback(None)
 
-    def _failed(self, failure: Failure) -> None:
+    def _sync_failed(self, failure: Failure) -> None:
         self._syncing = None
-        self._break(failure.getErrorMessage())
+        self._set_broken(failure.getErrorMessage())
 
 
 def _last_line(file: BinaryIO) -> bytes:

@@ -1,4 +1,4 @@
-"""Show an audit log to people: one line a record, safe for a terminal."""
+"""Render an audit log for people: one line per record, escaped for a terminal."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from ironcurtain.text.display import json_line, one_line
 
 ARGUMENTS_LIMIT = 160
-"""Most characters of a call's arguments on its line."""
+"""Maximum length of a call's arguments in characters."""
 
 OTHER_LIMIT = 240
-"""Most characters of a record of another kind."""
+"""Maximum length, in characters, of a record of another kind."""
 
 Record = Mapping[str, Any]
 
 
 def render(record: Record) -> str:
-    """:returns: one line for a record, without a line end."""
+    """:returns: a record as one line, without a line end."""
     body = _KINDS.get(str(record.get("kind")), _other)(record)
     return f"{_text(record, 'sequence', 12):>5}  {_clock(record)}  {body}"
 
@@ -39,7 +39,8 @@ def _call(record: Record) -> str:
 def _decision(record: Record) -> str:
     number, by = _text(record, "number", 12), _text(record, "by", 64)
     if "permission" in record:
-        return f"{_text(record, 'outcome', 12):<9} unasked, as {by} kept escalation {_text(record, 'permission', 12)}"
+        permission = _text(record, "permission", 12)
+        return f"{_text(record, 'outcome', 12):<9} by the permission of escalation {permission}, kept by {by}"
     return f"{_text(record, 'outcome', 12):<9} escalation {number}{f' by {by}' if by else ''}"
 
 

@@ -1,4 +1,4 @@
-"""Calls that wait for a person: the queue of one session, its grants, and the files by which other programs answer."""
+"""Escalations: the queue of one session, its grants, and the files through which other programs answer."""
 
 from ironcurtain.escalation.grant import Grant, arguments_digest
 from ironcurtain.escalation.model import (

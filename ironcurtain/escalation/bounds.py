@@ -1,8 +1,8 @@
 """
-Which other values an argument may have where an approval is kept, from the tool's schema.
+Derive from a tool's schema which values of an argument a kept approval covers.
 
-Only what is understood whole is a bound: free text, a number between two ends, and lists and objects of these. Anything
-else, above all a choice between values in whatever way the schema writes it, has none.
+An argument has a bound only if this module understands its schema completely: text, a number in a range, and lists and
+objects of these. Any other schema has none, above all one that selects between values (such as ``enum``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 DEPTH_LIMIT = 16
-"""Most schemas inside schemas that are followed (references may run in circles)."""
+"""Maximum nesting of schemas (references may be circular)."""
 
-_TELLING = frozenset(("title", "description", "default", "examples", "$comment", "deprecated"))
-"""Keywords that allow and forbid no value (JSON Schema 2020-12, validation, section 9)."""
+_METADATA = frozenset(("title", "description", "default", "examples", "$comment", "deprecated"))
+"""Keywords that do not constrain values (JSON Schema 2020-12, validation, section 9)."""
 
 _KNOWN: Mapping[str, frozenset[str]] = {
     "string": frozenset(("type", "minLength", "maxLength")),
@@ -24,25 +24,25 @@ _KNOWN: Mapping[str, frozenset[str]] = {
     "array": frozenset(("type", "items", "minItems", "maxItems")),
     "object": frozenset(("type", "properties", "required", "additionalProperties")),
 }
-"""For each type, the keywords that are understood; another one may be a choice."""
+"""The keywords that this module understands, by type. Any other keyword could select between values."""
 
-_WHOLE = _KNOWN["object"] | {"$schema", "$defs", "definitions"}
+_KNOWN_AT_ROOT = _KNOWN["object"] | {"$schema", "$defs", "definitions"}
 
 
 def bounds(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, str]:
     """
-    :param schema: of all arguments of the tool; it comes from a server, so it may be anything.
-    :returns: for each argument that has one its bound in words; the others have none.
+    :param schema: the tool's input schema. A server wrote it, so it can be anything.
+    :returns: a mapping of argument name to a description of its bound. Arguments without a bound are not in it.
     """
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or not _keywords(schema) <= _WHOLE:
+    if not isinstance(properties, Mapping) or not _keywords(schema) <= _KNOWN_AT_ROOT:
         return {}
     found = ((name, _bound(value, properties.get(name), schema, 0)) for name, value in arguments.items())
     return {name: words for name, words in found if words is not None}
 
 
 def named(name: str) -> str:
-    """:returns: the name of an argument; one that could be taken for more than a name as JSON."""
+    """:returns: the name of an argument for display. A name that is not an identifier is quoted as JSON."""
     return name if name.replace("-", "_").isidentifier() else json.dumps(name, ensure_ascii=False)
 
 
@@ -53,7 +53,7 @@ def _bound(value: Any, schema: Any, whole: Mapping[str, Any], depth: int) -> str
     if len(keywords) == 1 and (other := _only_form(schema, min(keywords), whole)) is not None:
         return _bound(value, other, whole, depth + 1)
     kind = schema.get("type")
-    if isinstance(kind, list):  # text or nothing: of two kinds at most one is a bound
+    if isinstance(kind, list):  # such as ["string", "null"]; several other types would be a choice
         kinds = [each for each in kind if each != "null"]
         kind = kinds[0] if len(kinds) == 1 else None
     if not isinstance(kind, str) or not keywords <= _KNOWN.get(kind, frozenset()):
@@ -72,11 +72,11 @@ def _bound(value: Any, schema: Any, whole: Mapping[str, Any], depth: int) -> str
 
 
 def _keywords(schema: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(schema) - _TELLING
+    return frozenset(schema) - _METADATA
 
 
 def _only_form(schema: Mapping[str, Any], keyword: str, whole: Mapping[str, Any]) -> Any:
-    """:returns: the schema that this one stands for; ``None`` if it is none, or one of several."""
+    """:returns: the only schema that ``keyword`` refers to; ``None`` if it refers to none or several."""
     if keyword == "$ref":
         return _referred(schema["$ref"], whole)
     if keyword in ("anyOf", "oneOf", "allOf") and isinstance(forms := schema[keyword], list):

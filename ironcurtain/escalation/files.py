@@ -1,9 +1,9 @@
 """
-The form in which an escalation lies in a directory, for programs that are not ours.
+The file format of escalations, for other programs.
 
-``request-<id>.json`` holds at least ``escalationId serverName toolName arguments reason``; an answer is
-``response-<id>.json`` with ``decision`` approved or denied, and may carry ``argumentsDigest`` (then it must match) and
-``by``. Members that we do not know are ignored.
+``request-<id>.json`` has at least ``escalationId serverName toolName arguments reason``. A response is
+``response-<id>.json`` with ``decision`` (``approved`` or ``denied``), and optionally ``argumentsDigest``, which must
+match, and ``by``. Unknown members are ignored.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ironcurtain.home.structured import convert, parse_json
 from ironcurtain.text.display import one_line
 
 RESPONSE_LIMIT = 64 * 1024
-"""Most bytes of an answer that are read."""
+"""Maximum size of a response in bytes."""
 
 BY_LIMIT = 64
-"""Most characters of who answered that are kept; it is shown to everybody who comes later."""
+"""Maximum length of ``by`` in characters. A longer one is cut."""
 
 _RESPONSE = re.compile(r"response-([0-9a-f-]{1,64})\.json")
 
@@ -34,12 +34,12 @@ class _Response(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class FileResponse:
     """
-    An answer from a file.
+    A response from a file.
 
-    :param digest: of the arguments that its writer saw, if it says so.
-    :param by: who answered, if it says so; safe to show.
+    :param digest: the digest of the arguments that its writer saw, if it has one.
+    :param by: who answered, escaped for display; empty if the file does not say.
     """
 
     outcome: Outcome
@@ -53,18 +53,18 @@ def request_name(escalation_id: str) -> str:
 
 
 def response_name(escalation_id: str) -> str:
-    """:returns: the file name of an answer."""
+    """:returns: the file name of a response."""
     return f"response-{escalation_id}.json"
 
 
 def response_id(name: str) -> str | None:
-    """:returns: the escalation id in the file name of an answer, or ``None`` for other names."""
+    """:returns: the escalation id in the file name of a response, or ``None`` for other names."""
     match = _RESPONSE.fullmatch(name)
     return match.group(1) if match else None
 
 
 def request_file(escalation: Escalation) -> bytes:
-    """:returns: the content of a request's file."""
+    """:returns: the content of a request file."""
     request = escalation.request
     return msgspec.json.encode(
         {
@@ -85,13 +85,13 @@ def request_file(escalation: Escalation) -> bytes:
     )
 
 
-def read_response(source: str, data: bytes) -> Response:
+def read_response(source: str, data: bytes) -> FileResponse:
     """
     :param source: the file's name, for messages.
-    :returns: the answer in a file.
-    :raises ConfigurationError: the file holds none (yet).
+    :returns: the response in a file.
+    :raises ConfigurationError: the file is not valid, or not completely written yet.
     """
     response: _Response = convert(source, parse_json(source, data), _Response)
     approved = response.decision == Outcome.APPROVED
     by = one_line(response.by, BY_LIMIT)
-    return Response(Outcome.APPROVED if approved else Outcome.DENIED, response.arguments_digest, by)
+    return FileResponse(Outcome.APPROVED if approved else Outcome.DENIED, response.arguments_digest, by)

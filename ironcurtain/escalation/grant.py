@@ -1,8 +1,8 @@
 """
-What an approval permits: one call, once, exactly as it was shown. Time is an argument.
+Grants: an approval permits one call, once, exactly as it was shown.
 
-A grant is bound to the session, the server, the tool, the digest of the exact arguments, the policy's version and a
-time; whoever is about to let the call through spends it first.
+A grant is bound to the session, the server, the tool, the digest of the exact arguments, the policy's version and an
+expiry time. The grant must be spent before the call is forwarded.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import msgspec
 from ironcurtain.errors import NotAllowed
 
 GRANT_SECONDS = 60.0
-"""How long after the approval a grant may be spent (the call that waits for it spends it at once)."""
+"""Lifetime of a grant in seconds. The waiting call spends it at once."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def arguments_digest(server: str, tool: str, arguments: Mapping[str, Any]) -> str:
-    """:returns: SHA-256, in hex, of a call's server, tool and arguments in one canonical form."""
+    """:returns: SHA-256, in hex, of a call's server, tool and arguments in canonical JSON."""
     return hashlib.sha256(_encoder.encode([server, tool, arguments])).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The one call that a grant is for."""
+    """Identifies the call that a grant permits."""
 
     session_id: str
     digest: str
@@ -41,7 +41,7 @@ class Grant:
     """
     A single-use permission.
 
-    :param expires: on the clock of whoever made it, in seconds.
+    :param expires: seconds on the clock whose time :meth:`spend` receives.
     """
 
     binding: Binding
@@ -50,14 +50,15 @@ class Grant:
 
     def spend(self, binding: Binding, now: float) -> None:
         """
-        Use it up.
+        Use the grant.
 
-        :raises NotAllowed: it was spent before, is too old, or is for another call.
+        :param now: the time in seconds.
+        :raises NotAllowed: the grant was already spent, has expired, or is for another call.
         """
         if self.spent:
-            raise NotAllowed("this approval was used already: ask again")
+            raise NotAllowed("this approval has already been used: ask again")
         if now > self.expires:
-            raise NotAllowed("this approval is too old: ask again")
+            raise NotAllowed("this approval has expired: ask again")
         if binding != self.binding:
             raise NotAllowed("this approval is for another call: ask again")
         self.spent = True

@@ -1,4 +1,4 @@
-"""The values of an escalation: what is asked, its states, its answer."""
+"""The values of an escalation: its request, state and answer, and the changes of a queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ironcurtain.escalation.permission import Permission, Scope
 
 
 class Outcome(StrEnum):
-    """How an escalation ended. The values are stable and appear in results, audit and files."""
+    """How an escalation ended. The values are stable: they appear in results, the audit log and files."""
 
     APPROVED = "approved"
     DENIED = "denied"
@@ -27,12 +27,12 @@ class EscalationRequest:
     """
     A call that needs a person's decision.
 
-    :param call_id: names the call in the audit.
+    :param call_id: the identifier of the call in the audit log.
     :param arguments: exactly those that will be forwarded.
-    :param reason: why the policy asks.
-    :param rule: the rule that asks.
-    :param digest: of server, tool and arguments (:func:`~ironcurtain.escalation.grant.arguments_digest`).
-    :param scope: the calls for which an approval can be kept; ``None`` if it is good for this call only.
+    :param reason: why the policy escalates.
+    :param rule: the rule that escalates.
+    :param digest: the digest of server, tool and arguments (:func:`~ironcurtain.escalation.grant.arguments_digest`).
+    :param scope: the calls that a kept approval covers; ``None`` if the approval cannot be kept.
     """
 
     session_id: str
@@ -50,17 +50,17 @@ class EscalationRequest:
 @dataclass(frozen=True, slots=True)
 class Escalation:
     """
-    A request with its place in the queue.
+    A request in the queue, or one that has its outcome.
 
-    :param id: unguessable, for files and programs.
-    :param number: for people; counted over the whole home and never reused.
-    :param raised_at: seconds since the epoch, as is ``expires_at``.
+    :param id: an unguessable identifier, for files and programs.
+    :param number: the identifier for people, unique in IronCurtain's home and never reused.
+    :param raised_at: seconds since the epoch, like ``expires_at`` and ``closed_at``.
     :param outcome: ``None`` while it is pending.
-    :param by: who decided; empty if nobody did.
-    :param closed_at: seconds since the epoch; 0 while it is pending.
-    :param closing: greater than that of all that got their outcome before; 0 while it is pending.
-    :param kept: whether the approval stands for more calls than this one.
-    :param calls: how many equal calls wait for the one decision, or waited.
+    :param by: who decided; empty if it had another outcome.
+    :param closed_at: when it got its outcome; 0 while it is pending.
+    :param closing: a number that increases with each escalation that gets its outcome; 0 while it is pending.
+    :param kept: whether the approval was kept for other calls.
+    :param calls: the number of equal calls that wait, or waited, for this decision.
     """
 
     id: str
@@ -79,12 +79,12 @@ class Escalation:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """
-    What became of a question.
+    The answer to a request.
 
-    :param number: the escalation's; 0 if none was raised, because nobody could answer, nobody had to, or too many wait.
-    :param grant: only with an approval.
-    :param permission: number of the earlier escalation whose approval was kept and permits this too; 0 if a person was
-        asked.
+    :param number: the number of the escalation; 0 if none was raised, because nobody is attending, a kept approval
+        covers the call, or too many escalations are pending.
+    :param grant: set for an approval only.
+    :param permission: the number of the earlier escalation whose kept approval covers the call; 0 if there is none.
     """
 
     outcome: Outcome
@@ -103,7 +103,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Another number of equal calls waits for the decision on an escalation."""
+    """The number of equal calls that wait for an escalation has changed."""
 
     escalation: Escalation
 
@@ -113,7 +113,7 @@ class Closed:
     """
     An escalation got its outcome.
 
-    :param permission: what its approval permits from now on, if that was kept.
+    :param permission: the permission, if its approval was kept.
     """
 
     escalation: Escalation
@@ -123,9 +123,9 @@ class Closed:
 @dataclass(frozen=True, slots=True)
 class Revoked:
     """
-    A permission stands no more.
+    A permission was revoked.
 
-    :param by: who took it back.
+    :param by: who revoked it.
     """
 
     permission: Permission

@@ -1,9 +1,9 @@
 """
-What an approval that is kept permits: the same kind of call, in the same place, while the session lasts.
+Kept approvals: a permission for calls of the same kind, in the same place, until the session ends.
 
-A scope is narrow on purpose. It holds the tool as it was defined, the rules that asked, the policy's version, where the
-call acts, and for each other argument the bound that the schema sets, or else its very value. The person is told what
-may differ. Another rule, role, place or argument is asked about as before.
+A scope is narrow on purpose. It consists of the tool's definition, the rules that escalated, the policy's version, the
+places where the call acts, and for each other argument the bound that the schema sets, or its exact value. The approval
+shows what can differ. A call with another rule, role, place or argument is escalated.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ironcurtain.policy.targets import is_certain_remote, web_origin
 from ironcurtain.policy.verdict import Resource, Verdict
 
 DOMAIN_RULE = "structural-domain-escalate"
-"""The one check of the engine's own whose escalation can be kept: it looks at nothing but the host."""
+"""The only invariant whose approval can be kept: it depends on the host alone."""
 
 VALUE_LIMIT = 200
-"""Most characters of a value that are repeated where it is said for which calls an approval stands."""
+"""Maximum length, in characters, of a value in the description of a scope."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -34,11 +34,11 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 @dataclass(frozen=True, slots=True)
 class Place:
     """
-    Where a call acts.
+    A place where a call acts.
 
-    :param role: what is done there.
-    :param value: a real path, the scheme, host and port of an address, or the exact value of anything else.
-    :param below: whether it is a directory with everything below it.
+    :param role: what the call does there.
+    :param value: a real path, the scheme, host and port of a URL, or the exact value for any other role.
+    :param below: whether it is a directory and everything below it.
     """
 
     role: str
@@ -46,25 +46,25 @@ class Place:
     below: bool = False
 
     def holds(self, other: Place) -> bool:
-        """Whether all of another place lies in this one, and has its role."""
+        """Whether another place is entirely inside this one, and has the same role."""
         if self.role != other.role or not self.below:
             return self == other
-        if other.value == self.value and not other.below:  # what lies now where the directory was is something else
+        if other.value == self.value and not other.below:  # the directory was replaced by something else
             return False
-        return is_plain(other.value) and Root(self.value).holds(other.value)
+        return is_normalized(other.value) and Root(self.value).holds(other.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """
-    The calls for which an approval can stand.
+    The calls that a kept approval covers.
 
     :param definition: digest of the tool's definition.
-    :param rules: every rule that asks.
-    :param ways: the arguments that keep the value they have, with it as JSON; of a long one with its digest.
-    :param bounds: the arguments that may have other values, and which, in words.
-    :param places: empty for a call that names nothing that is judged; they bound the arguments that name them.
-    :param words: says it to people; agents chose some of it, so it is escaped where it is shown.
+    :param rules: every rule that escalates.
+    :param fixed: the arguments that must keep their value, and this value as JSON; a digest for a long value.
+    :param bounds: the arguments whose value may differ, and a description of the possible values.
+    :param places: the places that the call's resources are in; empty for a call without resources.
+    :param words: the description for people. It contains text of the agent, so it must be escaped for display.
     """
 
     server: str
@@ -72,21 +72,21 @@ class Scope:
     definition: str
     rules: frozenset[str]
     policy_version: str
-    ways: tuple[tuple[str, str], ...]
+    fixed: tuple[tuple[str, str], ...]
     bounds: tuple[tuple[str, str], ...]
     places: tuple[Place, ...]
     words: str = field(compare=False)
 
     def covers(self, other: Scope) -> bool:
         """
-        Whether an approval of this also permits a call of another scope.
+        Whether an approval with this scope covers a call with another scope.
 
-        It must have the same roles, so that a call that names nothing is never covered by one that named a place.
+        Both must have the same roles, so that an approval with places never covers a call without.
         """
         return (
             (self.server, self.tool, self.definition) == (other.server, other.tool, other.definition)
             and other.rules <= self.rules
-            and (self.policy_version, self.ways, self.bounds) == (other.policy_version, other.ways, other.bounds)
+            and (self.policy_version, self.fixed, self.bounds) == (other.policy_version, other.fixed, other.bounds)
             and {place.role for place in self.places} == {place.role for place in other.places}
             and all(any(place.holds(each) for place in self.places) for each in other.places)
         )
@@ -95,12 +95,12 @@ class Scope:
 @dataclass(frozen=True, slots=True)
 class Permission:
     """
-    An approval that was kept.
+    A kept approval.
 
-    :param number: the escalation's that was approved.
+    :param number: the number of the approved escalation.
     :param by: who approved it.
     :param since: seconds since the epoch.
-    :param used: how many calls it permitted besides that one.
+    :param used: the number of further calls that it has permitted.
     """
 
     number: int
@@ -123,13 +123,15 @@ def make_scope(
     shown: Callable[[str], str],
 ) -> Scope | None:
     """
-    :param verdict: that a person is to be asked.
+    Make the scope of an escalated call.
+
+    :param verdict: the verdict of the call, which is to escalate.
     :param definition: digest of the tool's definition.
-    :param schema: of the tool's arguments.
-    :param home: the user's home. It is never permitted as a whole, nor is a directory that holds it.
+    :param schema: the tool's input schema.
+    :param home: the user's home directory. A scope never includes it as a whole, or a directory that contains it.
     :param is_directory: whether a real path is a directory now.
-    :param shown: gives the name by which people know a path.
-    :returns: ``None`` for a call whose approval cannot be kept.
+    :param shown: returns the display name of a path.
+    :returns: the scope; ``None`` for a call whose approval cannot be kept.
     """
     rules = frozenset((verdict.rule, *verdict.asking))
     if not all(_can_be_kept(rule, verdict.resources) for rule in rules):
@@ -143,18 +145,18 @@ def make_scope(
     placed = {resource.argument for resource in verdict.resources}
     others = {name: verdict.arguments[name] for name in sorted(verdict.arguments) if name not in placed}
     may = bounds(others, schema)
-    ways = tuple((name, _fixed(value)) for name, value in others.items() if name not in may)
-    words = _words(f"{server}.{tool}", ways, may, places, shown)
-    return Scope(server, tool, definition, rules, policy_version, ways, tuple(may.items()), tuple(places), words)
+    fixed = tuple((name, _fixed(value)) for name, value in others.items() if name not in may)
+    words = _words(f"{server}.{tool}", fixed, may, places, shown)
+    return Scope(server, tool, definition, rules, policy_version, fixed, tuple(may.items()), tuple(places), words)
 
 
-def is_plain(path: str) -> bool:
-    """Whether a path is absolute and means what it says, without ``..`` and the like."""
+def is_normalized(path: str) -> bool:
+    """Whether a path is absolute and normalized, without ``..``, ``.`` and repeated slashes."""
     return path.startswith("/") and not path.startswith("//") and normpath(path) == path
 
 
 def _can_be_kept(rule: str, resources: Iterable[Resource]) -> bool:
-    if rule == DOMAIN_RULE:  # it comes before the rules, which have nothing else to say about the same host
+    if rule == DOMAIN_RULE:  # other roles would be judged by rules, which this check precedes
         return all(resource.role == "fetch-url" for resource in resources)
     return not rule.startswith("structural-")
 
@@ -162,7 +164,7 @@ def _can_be_kept(rule: str, resources: Iterable[Resource]) -> bool:
 def _place(resource: Resource, home: str, is_directory: Callable[[str], bool]) -> Place | None:
     role, value = resource.role, resource.value
     if role in PATH_ROLES:
-        if not is_plain(value):
+        if not is_normalized(value):
             return None
         directory = value if is_directory(value) else dirname(value)
         return Place(role, value) if Root(directory).holds(home) else Place(role, directory, below=True)
@@ -182,7 +184,7 @@ def _fixed(value: Any) -> str:
 
 def _words(
     name: str,
-    ways: Iterable[tuple[str, str]],
+    fixed: Iterable[tuple[str, str]],
     may: Mapping[str, str],
     places: Iterable[Place],
     shown: Callable[[str], str],
@@ -192,9 +194,9 @@ def _words(
         where.setdefault((shown(place.value) if place.role in PATH_ROLES else place.value, place.below), []).append(
             place.role
         )
-    said = [f"{named(argument)}={value}" for argument, value in ways]
-    said += [f"{named(argument)}: {values}" for argument, values in may.items()]
-    how = f" with {', '.join(said)}" if said else ""
+    described = [f"{named(argument)}={value}" for argument, value in fixed]
+    described += [f"{named(argument)}: {values}" for argument, values in may.items()]
+    how = f" with {', '.join(described)}" if described else ""
     if not where:
         return f"every call of {name}{how or ' without arguments'}"
     if len(where) == 1:

@@ -1,4 +1,4 @@
-"""What waits in a queue of escalations, and what is remembered of it."""
+"""The entries of a queue of escalations: pending ones, and the history."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from twisted.internet.interfaces import IDelayedCall
 from ironcurtain.escalation.model import Answer, Escalation, EscalationRequest
 
 HISTORY = 1000
-"""How many closed escalations a session remembers, for views and for late answers."""
+"""Maximum number of closed escalations that a session remembers, for views and late answers."""
 
 HISTORY_BYTES = 16 * 1024 * 1024
-"""Most bytes of arguments that the remembered ones have together; the newest is always there."""
+"""Maximum size in bytes of the arguments of all remembered escalations. The newest is always remembered."""
 
 _encoder = msgspec.json.Encoder()
 
 
 @dataclass(slots=True, eq=False)
-class Question:
+class PendingEscalation:
     """
     Equal calls that wait for one decision.
 
-    :param answers: one for each call, in the order in which they came.
+    :param answers: one for each call, in order of arrival.
     :param escalation: ``None`` until it has its number.
-    :param timer: runs out when nobody decided.
+    :param timer: the delayed call that expires it.
     """
 
     request: EscalationRequest
@@ -36,23 +36,23 @@ class Question:
     escalation: Escalation | None = None
     timer: IDelayedCall | None = None
     size: int = field(init=False)
-    """Bytes of the arguments as JSON."""
+    """Size of the arguments as JSON, in bytes."""
 
     def __post_init__(self) -> None:
         self.size = len(_encoder.encode(self.request.arguments))
 
     @property
     def number(self) -> int:
-        """The escalation's; 0 while there is none."""
+        """The number of the escalation; 0 until it has one."""
         return self.escalation.number if self.escalation is not None else 0
 
     def is_equal(self, request: EscalationRequest) -> bool:
-        """Whether another call is the same in all that a person is shown and decides."""
+        """Whether another call is equal in everything that the person who decides sees."""
         return self.request.digest == request.digest and self.request == replace(request, call_id=self.request.call_id)
 
 
-class History:
-    """The escalations that got their outcome, oldest first, as many as may be remembered."""
+class EscalationHistory:
+    """The escalations that got their outcome, oldest first, within the limits of this module."""
 
     def __init__(self) -> None:
         self._closed: deque[tuple[Escalation, int]] = deque()
@@ -62,7 +62,7 @@ class History:
         return (escalation for escalation, _ in self._closed)
 
     def add(self, escalation: Escalation, size: int) -> None:
-        """:param size: bytes of its arguments."""
+        """:param size: size of its arguments in bytes."""
         self._closed.append((escalation, size))
         self._bytes += size
         while len(self._closed) > HISTORY or (self._bytes > HISTORY_BYTES and len(self._closed) > 1):

@@ -1,8 +1,8 @@
 """
-One session's escalations: each is pending once, and gets exactly one outcome.
+The queue of one session's escalations. Each is pending once, and gets exactly one outcome.
 
-Whoever answers, from whichever front end or process, ends in :meth:`EscalationQueue.decide`; the first answer wins, and
-all later ones are told who was first. However many calls an agent makes, what waits is bounded.
+The answers of all front ends and processes go through :meth:`EscalationQueue.decide`. The first answer wins, and later
+ones fail with an error that says who answered first. The queue is bounded, however many calls an agent makes.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from ironcurtain.escalation.model import (
     Revoked,
 )
 from ironcurtain.escalation.permission import Permission
-from ironcurtain.escalation.question import History, Question
+from ironcurtain.escalation.question import EscalationHistory, PendingEscalation
 
 LIMIT = 32
-"""How many questions of one session wait at a time: more than a person reads in the time that they have."""
+"""Maximum number of pending escalations in a session: more than a person can read before they expire."""
 
-WAITING_BYTES = 16 * 1024 * 1024
-"""Most bytes of arguments that wait (two of the longest calls); one question can wait in any case."""
+PENDING_BYTES = 16 * 1024 * 1024
+"""Maximum size in bytes of all pending arguments: two of the longest calls. One escalation is always accepted."""
 
 
 def closing_numbers(now: float) -> Callable[[], int]:
     """
-    Number what gets its outcome, in that order.
+    Number escalations in the order in which they get their outcome.
 
-    :param now: seconds since the epoch, with which the numbers begin: so they are greater than those of a process that
-        had our socket before.
+    :param now: seconds since the epoch. The numbers start from it, so that they are greater than those of an earlier
+        process at the same socket.
     """
     return itertools.count(int(now * 1000) + 1).__next__
 
 
 class EscalationQueue:
     """
-    The escalations of one session. Equal calls wait as one question, for one decision.
+    The escalations of one session. Equal calls share one escalation and its decision.
 
-    :param next_number: gives numbers that are never reused; asked for one at a time.
-    :param new_id: gives unguessable ids.
-    :param clock: for expiry.
-    :param now: seconds since the epoch.
-    :param next_closing: gives numbers that grow, to all queues of the process (:func:`closing_numbers`).
-    :param timeout: how long a person has, in seconds.
-    :param attended: whether anybody could answer at all; asked for each escalation as it is raised.
-    :param limit: most questions that wait at a time, and most equal calls that wait for one of them.
+    :param next_number: returns numbers that are never reused. It is called once at a time.
+    :param new_id: returns unguessable identifiers.
+    :param clock: used for expiry.
+    :param now: returns seconds since the epoch.
+    :param next_closing: returns increasing numbers, shared by all queues of the process (:func:`closing_numbers`).
+    :param timeout: seconds until an escalation expires.
+    :param attended: returns whether anybody could answer. It is called for each request.
+    :param limit: maximum number of pending escalations, and of equal calls that wait for one of them.
     """
 
     log = Logger()
@@ -81,38 +81,37 @@ class EscalationQueue:
         self._timeout, self._attended, self._limit = timeout, attended, limit
         self._next_closing = next_closing
         self._numbering = DeferredLock()
-        self._questions: list[Question] = []
-        self._closed = History()
+        self._questions: list[PendingEscalation] = []
+        self._closed = EscalationHistory()
         self._permissions: dict[int, Permission] = {}
         self._observers: list[Callable[[Change], None]] = []
-        self.last_look: Callable[[Escalation], None] = lambda escalation: None
-        """Called when an escalation is about to expire: the last moment to find an answer and decide."""
+        self.before_expiry: Callable[[Escalation], None] = lambda escalation: None
+        """Called when an escalation is about to expire; it can still decide the escalation."""
 
     def ask(self, request: EscalationRequest) -> Deferred[Answer]:
         """
-        Put a call before a person, as soon as it has its number. Questions are raised in the order in which they come;
-        a call that is equal to one that waits joins it. A call that a kept approval covers is answered at once, and so
-        is one too many.
+        Escalate a call. It becomes pending as soon as it has its number, in the order of the requests. A call that
+        equals a pending one joins it. A call that a kept approval covers, or that exceeds a limit, is answered at once.
 
-        :returns: fires once with the answer. Cancelling it withdraws the call, and that is then the answer.
+        :returns: fires with the answer. Cancelling it withdraws the call, and it fires with that outcome.
         """
         if (permission := self._covering(request)) is not None:
             grant = self._grant(request)
             return succeed(Answer(Outcome.APPROVED, by=permission.by, grant=grant, permission=permission.number))
         if not self._attended():
             return succeed(Answer(Outcome.UNATTENDED))
-        answer: Deferred[Answer] = Deferred(self._give_up)
-        same = next((question for question in self._questions if question.is_equal(request)), None)
+        answer: Deferred[Answer] = Deferred(self._cancelled)
+        same = next((pending for pending in self._questions if pending.is_equal(request)), None)
         if same is None:
-            new = Question(request, [answer])
+            new = PendingEscalation(request, [answer])
             if self._is_full(new):
                 return succeed(Answer(Outcome.TOO_MANY))
-            self._put(new)
+            self._add(new)
         elif len(same.answers) >= self._limit:
             return succeed(Answer(Outcome.TOO_MANY))
         else:
             same.answers.append(answer)
-            self._count(same)
+            self._update_calls(same)
         return answer
 
     def decide(
@@ -125,142 +124,142 @@ class EscalationQueue:
         calls: int | None = None,
     ) -> Escalation:
         """
-        Answer an escalation.
+        Decide an escalation.
 
         :param outcome: approved or denied.
-        :param by: who answers.
-        :param digest: of the arguments that were shown; where it is given, it must match.
-        :param keep: whether the approval stands for all calls of the request's scope, until it is revoked or the
-            session ends. What waits already still has to be decided.
-        :param calls: how many equal calls were shown, where that is known. An approval lets no more of them through:
-            about those that came since, people are asked anew.
+        :param by: who decides.
+        :param digest: the digest of the arguments that were shown. If given, it must match.
+        :param keep: whether the approval covers all calls in the request's scope, until it is revoked or the session
+            ends. Escalations that are already pending must still be decided.
+        :param calls: the number of equal calls that were shown, if known. An approval permits no more of them; calls
+            that arrived later are escalated again.
         :returns: the escalation with its outcome.
-        :raises UsageError: it is no approval that can be kept; nothing is decided then.
-        :raises NotFound: this session has no escalation of that number.
-        :raises StaleDecision: it has an outcome already, or other arguments were shown.
+        :raises UsageError: the approval cannot be kept. The escalation stays pending.
+        :raises NotFound: this session has no escalation with that number.
+        :raises StaleDecision: the escalation already has an outcome, or other arguments were shown.
         """
         if outcome not in (Outcome.APPROVED, Outcome.DENIED):
-            raise ValueError(f"nobody can decide {outcome!r}")
+            raise ValueError(f"{outcome!r} is not a decision")
         found = next(((q, q.escalation) for q in self._questions if q.escalation and q.number == number), None)
         if found is None:
-            raise self._too_late(number)
+            raise self._not_pending(number)
         question, escalation = found
         if digest is not None and digest != question.request.digest:
-            raise StaleDecision(f"escalation {number} is for other arguments than those that were shown: look again")
-        permission = self._kept(escalation, outcome, by) if keep else None
+            raise StaleDecision(f"escalation {number} has other arguments than those that you saw: look at it again")
+        permission = self._permission(escalation, outcome, by) if keep else None
         later: list[Deferred[Answer]] = []
         if outcome is Outcome.APPROVED and permission is None:
             question.answers, later = question.answers[:calls], question.answers[len(question.answers[:calls]) :]
         closed = self._close(question, escalation, outcome, by, permission)
         if later := [answer for answer in later if not answer.called]:
-            self._put(Question(question.request, later))
+            self._add(PendingEscalation(question.request, later))
         return closed
 
     def deny_all(self, by: str) -> list[int]:
         """
-        Deny all that waits, or is about to.
+        Deny all pending escalations, including those that do not have a number yet.
 
-        :returns: the numbers of those that had one.
+        :returns: the numbers of those that have one.
         """
         return self._close_all(Outcome.DENIED, by)
 
     def permissions(self) -> list[Permission]:
-        """:returns: the approvals that were kept and still stand, oldest first."""
+        """:returns: the kept approvals that are not revoked, oldest first."""
         return list(self._permissions.values())
 
     def revoke(self, number: int, by: str) -> Permission:
         """
-        Have people asked again. A call that was permitted already goes on.
+        Revoke a permission, so that such calls are escalated again. Calls that it already permitted continue.
 
-        :param number: the escalation's whose approval was kept.
-        :returns: what stands no more.
-        :raises NotFound: there is no such permission.
+        :param number: the number of the escalation whose approval was kept.
+        :returns: the revoked permission.
+        :raises NotFound: the permission does not exist.
         """
         if (permission := self._permissions.pop(number, None)) is None:
             raise NotFound(f"there is no permission {number} here")
-        self._tell(Revoked(permission, by))
+        self._notify(Revoked(permission, by))
         return permission
 
     def end(self) -> None:
-        """The session ends: withdraw whatever is pending, and forget what is permitted."""
+        """End the queue with its session: withdraw all pending escalations and drop all permissions."""
         self._permissions.clear()
         self.withdraw_all()
 
     def withdraw_all(self) -> None:
-        """Withdraw whatever is pending, or about to be."""
+        """Withdraw all pending escalations, including those that do not have a number yet."""
         self._close_all(Outcome.WITHDRAWN)
 
     def pending(self) -> list[Escalation]:
-        """:returns: what waits for a decision, oldest first."""
+        """:returns: the pending escalations, oldest first."""
         return [question.escalation for question in self._questions if question.escalation is not None]
 
     def history(self) -> list[Escalation]:
-        """:returns: what got an outcome, oldest first."""
+        """:returns: the remembered escalations that have an outcome, oldest first."""
         return list(self._closed)
 
     def subscribe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
         """
-        :param observer: is told of every change; what it raises is logged.
-        :returns: call it to hear no more.
+        :param observer: called with every change. Exceptions that it raises are logged.
+        :returns: a function that ends the subscription.
         """
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
 
-    def _is_full(self, new: Question) -> bool:
-        waiting = sum(question.size for question in self._questions)
-        return len(self._questions) >= self._limit or (bool(self._questions) and waiting + new.size > WAITING_BYTES)
+    def _is_full(self, new: PendingEscalation) -> bool:
+        pending = sum(question.size for question in self._questions)
+        return len(self._questions) >= self._limit or (bool(self._questions) and pending + new.size > PENDING_BYTES)
 
-    def _put(self, question: Question) -> None:
+    def _add(self, question: PendingEscalation) -> None:
         self._questions.append(question)
         numbered = self._numbering.run(self._next_number)
         numbered.addCallbacks(self._raise, self._fail, callbackArgs=(question,), errbackArgs=(question,))
 
-    def _raise(self, number: int, question: Question) -> None:
-        if question not in self._questions:  # it was over before anybody saw it; its number is never used
+    def _raise(self, number: int, question: PendingEscalation) -> None:
+        if question not in self._questions:  # withdrawn in the meantime; its number stays unused
             return
         raised, calls = self._now(), len(question.answers)
         escalation = Escalation(self._new_id(), number, question.request, raised, raised + self._timeout, calls=calls)
         question.escalation = escalation
         question.timer = self._clock.callLater(self._timeout, self._expire, question, escalation)
-        self._tell(Raised(escalation))
+        self._notify(Raised(escalation))
 
-    def _fail(self, failure: Failure, question: Question) -> None:
+    def _fail(self, failure: Failure, question: PendingEscalation) -> None:
         if question in self._questions:
             self._questions.remove(question)
             for answer in question.answers:
                 answer.errback(failure)
 
-    def _count(self, question: Question) -> None:
+    def _update_calls(self, question: PendingEscalation) -> None:
         if question.escalation is not None:
             question.escalation = replace(question.escalation, calls=len(question.answers))
-            self._tell(Counted(question.escalation))
+            self._notify(Counted(question.escalation))
 
-    def _give_up(self, answer: Deferred[Answer]) -> None:
+    def _cancelled(self, answer: Deferred[Answer]) -> None:
         for question in list(self._questions):
             if question.answers == [answer]:
                 self._end(question, Outcome.WITHDRAWN)
             elif answer in question.answers:
                 question.answers.remove(answer)
                 answer.callback(Answer(Outcome.WITHDRAWN, question.number))
-                self._count(question)
+                self._update_calls(question)
 
-    def _too_late(self, number: int) -> NotFound | StaleDecision:
+    def _not_pending(self, number: int) -> NotFound | StaleDecision:
         for escalation in self._closed:
             if escalation.number == number:
                 by = f" by {escalation.by}" if escalation.by else ""
-                return StaleDecision(f"too late: escalation {number} was {escalation.outcome}{by} before")
+                return StaleDecision(f"too late: escalation {number} was {escalation.outcome}{by}")
         return NotFound(f"there is no escalation {number} here")
 
-    def _expire(self, question: Question, escalation: Escalation) -> None:
+    def _expire(self, question: PendingEscalation, escalation: Escalation) -> None:
         try:
-            self.last_look(escalation)
+            self.before_expiry(escalation)
         except Exception:
-            self.log.failure("the last look for an answer to escalation {number} failed", number=escalation.number)
+            self.log.failure("the check before the expiry of escalation {number} failed", number=escalation.number)
         self._end(question, Outcome.EXPIRED)
 
-    def _kept(self, escalation: Escalation, outcome: Outcome, by: str) -> Permission:
+    def _permission(self, escalation: Escalation, outcome: Outcome, by: str) -> Permission:
         if outcome is not Outcome.APPROVED:
-            raise UsageError("only an approval can be kept: a call that is denied is asked about again")
+            raise UsageError("only an approval can be kept, not a denial")
         if (scope := escalation.request.scope) is None:
             number = escalation.number
             raise UsageError(f"the approval of escalation {number} cannot be kept: it is for this call only")
@@ -279,8 +278,8 @@ class EscalationQueue:
         questions = list(self._questions)
         return [question.number for question in questions if self._end(question, outcome, by) and question.number]
 
-    def _end(self, question: Question, outcome: Outcome, by: str = "") -> bool:
-        """:returns: whether it still waited: an observer of another answer may have been faster."""
+    def _end(self, question: PendingEscalation, outcome: Outcome, by: str = "") -> bool:
+        """:returns: ``False`` if it is no longer pending, because an observer of another answer decided it."""
         if question not in self._questions:
             return False
         if question.escalation is not None:
@@ -292,7 +291,7 @@ class EscalationQueue:
 
     def _close(
         self,
-        question: Question,
+        question: PendingEscalation,
         escalation: Escalation,
         outcome: Outcome,
         by: str = "",
@@ -313,11 +312,11 @@ class EscalationQueue:
         self._closed.add(closed, question.size)
         if permission is not None:
             self._permissions[closed.number] = permission
-        self._tell(Closed(closed, permission))
+        self._notify(Closed(closed, permission))
         self._answer(question, Answer(outcome, closed.number, by))
         return closed
 
-    def _answer(self, question: Question, answer: Answer) -> None:
+    def _answer(self, question: PendingEscalation, answer: Answer) -> None:
         for waiting in list(question.answers):
             grant = self._grant(question.request) if answer.outcome is Outcome.APPROVED else None
             if not waiting.called:
@@ -327,7 +326,7 @@ class EscalationQueue:
         binding = Binding(request.session_id, request.digest, request.policy_version)
         return Grant(binding, self._clock.seconds() + GRANT_SECONDS)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for observer in list(self._observers):
             try:
                 observer(change)

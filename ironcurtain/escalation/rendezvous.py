@@ -1,4 +1,4 @@
-"""Keep a session's pending escalations in a directory, and take the answers that other programs put there."""
+"""Publish a session's pending escalations in a directory, and read the responses that other programs write there."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.atomic import publish_once
 from ironcurtain.home.registry import read_small_file
 
-PASSING = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-"""Errors that say nothing about an answer file: it is looked at again later."""
+TRANSIENT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors of this process rather than of a response file, which is read again later."""
 
 PATIENCE = 2.0
-"""Seconds that an unreadable answer may take to become readable, for writers that do not rename into place."""
+"""Seconds after which an invalid response file is a denial. Until then its writer may not have finished."""
 
 
 class Rendezvous:
     """
     The files of one session's escalations.
 
-    :param directory: exists, and is ours alone.
-    :param now: seconds since the epoch.
+    :param directory: an existing directory that no other session uses.
+    :param now: returns seconds since the epoch.
     """
 
     log = Logger()
@@ -41,42 +41,42 @@ class Rendezvous:
         self._directory, self._queue, self._watcher, self._now = directory, queue, watcher, now
         self._unsubscribe: Callable[[], None] = lambda: None
         self._shown: dict[str, int] = {}
-        """How many equal calls each file shows that is there."""
+        """The number of equal calls in each published file, by escalation id."""
 
     def start(self) -> None:
-        """Clear what an earlier owner left, and begin to publish and to watch."""
+        """Remove the files of an earlier process, and start to publish and watch."""
         for pattern in ("request-*.json", "response-*.json", ".request-*"):
             for path in self._directory.glob(pattern):
                 path.unlink(missing_ok=True)
         self._unsubscribe = self._queue.subscribe(self._changed)
-        self._queue.last_look = self._look_once_more
+        self._queue.before_expiry = self._check_response
         self._watcher.add(self._directory, self.scan)
 
     def stop(self) -> None:
-        """Stop watching. Files of escalations that were withdrawn are gone by then."""
+        """Stop watching. Withdrawing the escalations first removes their files."""
         self._watcher.remove(self._directory)
         self._unsubscribe()
 
     def scan(self) -> None:
-        """Take every answer that lies in the directory, and remove those that came too late."""
+        """Apply every response in the directory, and remove those that are too late."""
         try:
             names = {name for name in os.listdir(self._directory) if files.response_id(name)}
-        except FileNotFoundError:  # somebody removed the directory: people can still answer elsewhere
+        except FileNotFoundError:  # the directory was removed; other front ends still work
             return
         if not names:
             return
-        asked = {files.response_name(escalation.id): escalation for escalation in self._queue.pending()}
+        pending = {files.response_name(escalation.id): escalation for escalation in self._queue.pending()}
         for name in names:
-            if name in asked:
-                self._take(asked[name], self._now() - PATIENCE)
+            if name in pending:
+                self._apply(pending[name], self._now() - PATIENCE)
             else:
                 self._remove(name)
 
-    def _look_once_more(self, escalation: Escalation) -> None:
+    def _check_response(self, escalation: Escalation) -> None:
         if (self._directory / files.response_name(escalation.id)).exists():
-            self._take(escalation, self._now())
+            self._apply(escalation, self._now())
 
-    def _take(self, escalation: Escalation, patient_until: float) -> None:
+    def _apply(self, escalation: Escalation, complete_before: float) -> None:
         path = self._directory / files.response_name(escalation.id)
         written = 0.0
         try:
@@ -85,25 +85,25 @@ class Rendezvous:
         except FileNotFoundError:
             return
         except (ConfigurationError, OSError) as e:
-            if e.errno in PASSING if isinstance(e, OSError) else written > patient_until:
+            if e.errno in TRANSIENT if isinstance(e, OSError) else written > complete_before:
                 return
-            self.log.warn("refused an answer file: {error}", error=e)
-            response = files.Response(Outcome.DENIED, None, "unreadable answer file")
+            self.log.warn("invalid response file, the escalation is denied: {error}", error=e)
+            response = files.FileResponse(Outcome.DENIED, None, "unreadable answer file")
         self._decide(escalation, response)
 
-    def _decide(self, escalation: Escalation, response: files.Response) -> None:
+    def _decide(self, escalation: Escalation, response: files.FileResponse) -> None:
         by = f"file:{response.by}" if response.by else "file"
         try:
             calls = self._shown.get(escalation.id)
             self._queue.decide(escalation.number, response.outcome, by, response.digest, calls=calls)
         except StaleDecision as e:
-            self.log.warn("ignored an answer file: {error}", error=e)
+            self.log.warn("ignored a response file: {error}", error=e)
             self._remove(files.response_name(escalation.id))
         except NotFound:
             pass
 
     def _remove(self, name: str) -> None:
-        with suppress(OSError):  # it is gone, or somebody made a directory of this name
+        with suppress(OSError):  # already removed, or a directory with this name
             (self._directory / name).unlink()
 
     def _changed(self, change: Change) -> None:
@@ -115,6 +115,6 @@ class Rendezvous:
         elif isinstance(change, Raised):
             escalation = change.escalation
             self._shown[escalation.id] = escalation.calls
-            # No crash of the machine is survived by the question itself, so its file need not survive one either.
+            # The escalation itself does not survive a crash of the machine, so its file need not either.
             path = self._directory / files.request_name(escalation.id)
             publish_once(path, files.request_file(escalation), durable=False)

@@ -1,7 +1,8 @@
 """
-Tell when files appear in directories: one inotify instance a process, and a scan for where it is missing or overflows.
+Watch directories for new files: one inotify instance per process, and periodic scans.
 
-Twisted reports no overflow of the kernel's queue, so every directory is scanned now and then as well.
+The scans replace inotify where it is not available. They also cover an overflow of the kernel's event queue, which
+Twisted does not report.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ except ImportError:  # another system than Linux
     inotify = None  # type: ignore[assignment]
 
 SCAN_SECONDS = 5.0
-"""How often directories are scanned although they are watched."""
+"""Interval in seconds between scans of watched directories."""
 
 SCAN_SECONDS_UNWATCHED = 0.5
-"""How often they are scanned where the system cannot watch them."""
+"""Interval in seconds between scans of directories that cannot be watched."""
 
 EVENTS = 0x100 | 0x80 | 0x200 | 0x8
 """IN_CREATE, IN_MOVED_TO, IN_DELETE and IN_CLOSE_WRITE (inotify(7))."""
@@ -36,9 +37,9 @@ EVENTS = 0x100 | 0x80 | 0x200 | 0x8
 
 class DirectoryWatcher:
     """
-    Calls back when something appeared in, or vanished from, a watched directory.
+    Calls back when a file appears in, or disappears from, a watched directory.
 
-    :param reactor: for the file descriptor of inotify and for time.
+    :param reactor: provides time, and reads the file descriptor of inotify.
     """
 
     log = Logger()
@@ -54,23 +55,23 @@ class DirectoryWatcher:
         """
         Watch a directory.
 
-        :param callback: is called soon after each change, and at every scan; it looks for itself what there is.
+        :param callback: called soon after each change, and at every scan. It examines the directory itself.
         """
         self._callbacks[directory] = callback
         self._watch(directory)
 
     def remove(self, directory: Path) -> None:
-        """Stop watching; harmless if the directory is not watched."""
+        """Stop watching a directory. It has no effect if the directory is not watched."""
         if self._callbacks.pop(directory, None) is None:
             return
         if not self._callbacks:
             self._scan.stop()
         if self._notify is not None:
-            with suppress(KeyError):  # it could not be watched, or has vanished
+            with suppress(KeyError):  # it could not be watched, or was removed
                 self._notify.ignore(FilePath(str(directory)))
 
     def stop(self) -> None:
-        """Watch nothing any more, and give the descriptor back."""
+        """Stop watching all directories, and close the file descriptor."""
         for directory in list(self._callbacks):
             self.remove(directory)
         notify, self._notify = self._notify, None
@@ -85,8 +86,8 @@ class DirectoryWatcher:
             else:
                 self._notify.watch(FilePath(str(directory)), mask=EVENTS, callbacks=[self._changed])
                 seconds = SCAN_SECONDS
-        except Exception as e:  # what Twisted raises here has no public name
-            self.log.warn("{directory} is scanned, for it cannot be watched: {error}", directory=directory, error=e)
+        except Exception as e:  # Twisted raises an exception without a public name
+            self.log.warn("cannot watch {directory}, so it is scanned: {error}", directory=directory, error=e)
             seconds = SCAN_SECONDS_UNWATCHED
         if self._scan.running and seconds < (self._scan.interval or 0):
             self._scan.stop()
@@ -113,7 +114,7 @@ class DirectoryWatcher:
         try:
             callback()
         except Exception:
-            self.log.failure("looking at {directory} failed", directory=directory)
+            self.log.failure("the callback for {directory} failed", directory=directory)
 
 
 def _start_notify(reactor: Any, lost: Callable[[], None]) -> Any:
@@ -121,12 +122,12 @@ def _start_notify(reactor: Any, lost: Callable[[], None]) -> Any:
         return None
 
     class Notify(inotify.INotify):
-        """Twisted gives the whole instance up when one watched directory vanishes: say so, for the others' sake."""
+        """Reports the loss of the whole instance: Twisted closes it when one watched directory is removed."""
 
         is_lost = False
 
         def connectionLost(self, reason: Failure) -> None:
-            if not self.is_lost:  # it can come twice, and the number may be another file's by then
+            if not self.is_lost:  # a second call would close a descriptor that may have been reused
                 self.is_lost = True
                 super().connectionLost(reason)
                 lost()

@@ -262,7 +262,7 @@ class CallAdmission:
                 "rules": sorted(scope.rules),
                 "policyVersion": scope.policy_version,
                 "places": [{"role": place.role, "value": place.value, "below": place.below} for place in scope.places],
-                "ways": dict(scope.ways),
+                "ways": dict(scope.fixed),
                 "bounds": dict(scope.bounds),
                 "words": scope.words,
             }

@@ -1,5 +1,5 @@
 """
-What agents' tools may do: rules by argument role, with invariants that no rule can change.
+The policy engine: rules by argument role, and invariants that no rule can override.
 """
 
 from ironcurtain.policy.annotations import Annotations

@@ -1,7 +1,7 @@
 """
-What each argument of each tool means, also where that depends on another argument.
+The roles of each argument of each tool, including roles that depend on another argument.
 
-The structures are the format of ``tool-annotations.json``.
+These structures are the schema of ``tool-annotations.json``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ironcurtain.policy.roles import WRITING_ROLES, Role
 from ironcurtain.policy.scalars import equal, truthy
 
 Scalar = str | int | float | bool
-"""What a condition may compare with."""
+"""The types that a condition can compare with."""
 
 
 class Condition(Struct, frozen=True, forbid_unknown_fields=True):
     """
-    A condition on another argument of the same call: exactly one of ``equals``, ``in`` and ``is``.
+    A condition on another argument of the same call. Exactly one of ``equals``, ``in`` and ``is`` is set.
 
-    ``null`` counts as absent.
+    An argument that is ``null`` counts as absent.
     """
 
     arg: str
@@ -55,14 +55,14 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Conditional(Struct, frozen=True, forbid_unknown_fields=True):
-    """Roles that depend on the call: those of the first case that holds, else the default ones."""
+    """Roles that depend on the call: those of the first case whose condition holds, otherwise the default roles."""
 
     default: tuple[Role, ...]
     when: tuple[Case, ...] = ()
 
     @property
     def every(self) -> tuple[Role, ...]:
-        """The roles that it may have in any call."""
+        """The roles that the argument can have in any call."""
         return (*self.default, *(role for case in self.when for role in case.roles))
 
     def resolve(self, arguments: Mapping[str, Any]) -> tuple[Role, ...]:
@@ -71,14 +71,14 @@ class Conditional(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ToolAnnotation(Struct, frozen=True):
-    """What the arguments of one tool mean. Fields that we do not know are metadata of the program that wrote them."""
+    """The roles of one tool's arguments. Unknown fields are metadata of the program that wrote them."""
 
     name: str = msgspec.field(name="toolName")
     args: dict[str, tuple[Role, ...] | Conditional]
     comment: str = ""
 
     def resolve(self, arguments: Mapping[str, Any]) -> dict[str, tuple[Role, ...]]:
-        """:returns: argument name to roles, in the annotation's order, for a call with these arguments."""
+        """:returns: a mapping of argument name to roles for a call with these arguments, in the annotation's order."""
         return {
             name: roles.resolve(arguments) if isinstance(roles, Conditional) else roles
             for name, roles in self.args.items()
@@ -92,33 +92,34 @@ class ToolAnnotation(Struct, frozen=True):
 
     @property
     def conditional(self) -> bool:
-        """Whether the meaning depends on the call."""
+        """Whether the roles of any argument depend on the call."""
         return any(isinstance(roles, Conditional) for roles in self.args.values())
 
 
 class ServerAnnotations(Struct, frozen=True):
-    """The tools of one server."""
+    """The annotated tools of one server."""
 
     tools: tuple[ToolAnnotation, ...] = ()
 
 
 class Annotations(Struct, frozen=True):
-    """What the tools of all servers mean."""
+    """The annotated tools of all servers."""
 
     servers: dict[str, ServerAnnotations] = {}
 
     def writers(self) -> frozenset[str]:
-        """:returns: the servers with a tool that changes files."""
-        return frozenset(name for name, held in self.servers.items() if any(tool.writes for tool in held.tools))
+        """:returns: the names of the servers that have a tool that changes files."""
+        return frozenset(name for name, server in self.servers.items() if any(tool.writes for tool in server.tools))
 
     def table(self) -> dict[tuple[str, str], ToolAnnotation]:
-        """:returns: server and tool name to annotation; of two for one tool the later one."""
-        return {(server, tool.name): tool for server, held in self.servers.items() for tool in held.tools}
+        """:returns: a mapping of (server, tool) to annotation. The last annotation of a tool wins."""
+        return {(name, tool.name): tool for name, server in self.servers.items() for tool in server.tools}
 
     def merged(self, more: Annotations) -> Annotations:
-        """:returns: these, with those of ``more`` added; where both speak of one tool, ``more`` counts."""
+        """:returns: a copy with the annotations of ``more`` added. Where both annotate a tool, ``more`` wins."""
         servers = dict(self.servers)
         for name, added in more.servers.items():
-            tools = {tool.name: tool for held in (servers.get(name, ServerAnnotations()), added) for tool in held.tools}
+            both = (servers.get(name, ServerAnnotations()), added)
+            tools = {tool.name: tool for server in both for tool in server.tools}
             servers[name] = ServerAnnotations(tuple(tools.values()))
         return Annotations(servers)

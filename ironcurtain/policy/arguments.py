@@ -1,9 +1,10 @@
 """
-Hold a call's arguments against the tool's input schema.
+Validate a call's arguments against the tool's input schema.
 
-This is the part of JSON Schema (2020-12) that decides what a server may be handed: names, types, and how they combine.
-Limits on length, size or spelling are left to the server. What is not understood is refused and never ignored where
-ignoring it would let more through; a schema that is silent about further arguments of a tool forbids them.
+This module implements the part of JSON Schema (2020-12) that constrains names, types and combinations of schemas.
+Keywords that constrain length, size or format are left to the server. A keyword that is not understood makes the check
+fail if ignoring it could accept more. Unlike in JSON Schema, arguments that the schema does not declare are refused
+unless it has ``additionalProperties``.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 from ironcurtain.policy.scalars import equal
 
 DEPTH_LIMIT = 64
-"""Most schemas inside schemas that are followed (references may run in circles)."""
+"""Maximum nesting of schemas (references may be circular)."""
 
 WORK_LIMIT = 100_000
-"""Most values that are held against a schema in one call (a hundred paths take a hundred)."""
+"""Maximum number of values that are validated in one call (a list of a hundred paths takes a hundred)."""
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -36,22 +37,26 @@ _COMBINING = frozenset(("$ref", "allOf", "anyOf", "oneOf", "not"))
 
 def problem(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str | None:
     """
-    Find what is wrong with a call's arguments.
+    Validate a call's arguments.
 
     :param schema: the tool's ``inputSchema``.
-    :returns: one sentence for people, ``None`` if nothing is.
+    :returns: a message that describes the first problem, ``None`` if the arguments are valid.
     """
     checker = _Checker(schema)
     try:
         return checker.members(arguments, schema, "", further=False) or checker.combined(dict(arguments), schema, "", 0)
     except RecursionError:
         return "the arguments are nested too deeply"
-    except (AttributeError, TypeError, ValueError, LookupError):  # the schema comes from a server: it may be anything
-        return "the tool's schema cannot be understood"
+    except (AttributeError, TypeError, ValueError, LookupError):  # a server wrote the schema: it can be anything
+        return "the tool's input schema is malformed"
 
 
 class _Checker:
-    """Checks values against the parts of one whole schema, in which references are looked up."""
+    """
+    Validates values against parts of one schema.
+
+    :param whole: the whole schema, in which references are resolved.
+    """
 
     __slots__ = ("_left", "_whole")
 
@@ -62,7 +67,7 @@ class _Checker:
     def members(
         self, value: Mapping[str, Any], schema: Mapping[str, Any], place: str, *, further: Any, depth: int = 0
     ) -> str | None:
-        """:param further: what holds for members that the schema does not name, if it is silent about them."""
+        """:param further: the schema for undeclared members if ``schema`` has no ``additionalProperties``."""
         properties = schema.get("properties", {})
         others = schema.get("additionalProperties", further)
         for name in schema.get("required", ()):
@@ -70,25 +75,26 @@ class _Checker:
                 return f"{place}{name} is missing"
         for name, member in value.items():
             if name not in properties and others is False:
-                return f"{place}{name} is no argument of this tool; it has {', '.join(sorted(properties)) or 'none'}"
+                known = ", ".join(sorted(properties)) or "none"
+                return f"{place}{name} is not an argument of this tool; its arguments are: {known}"
             if found := self.value(member, properties.get(name, others), f"{place}{name}", depth + 1):
                 return found
         return None
 
     def value(self, value: Any, schema: Any, place: str, depth: int) -> str | None:
-        """:param place: the value's name, for the message."""
+        """:param place: the value's name in messages."""
         if schema is True:
             return None
         self._left -= 1
         if not isinstance(schema, dict) or depth > DEPTH_LIMIT or self._left < 0:
-            return f"{place} has no schema that can be checked"
+            return f"{place} has a schema that cannot be checked"
         wanted = schema.get("type")
         if wanted is not None and not _is_type(value, wanted):
             return f"{place} must be {wanted if isinstance(wanted, str) else ' or '.join(map(str, wanted))}"
         if "enum" in schema and not any(equal(value, allowed) for allowed in schema["enum"]):
-            return f"{place} is none of the values that are allowed"
+            return f"{place} is not one of the allowed values"
         if "const" in schema and not equal(value, schema["const"]):
-            return f"{place} is not the value that is allowed"
+            return f"{place} is not the allowed value"
         if isinstance(value, dict | list) and (found := self._inside(value, schema, place, depth)):
             return found
         return self.combined(value, schema, place, depth)
@@ -98,7 +104,7 @@ class _Checker:
             return self.members(value, schema, f"{place}.", further=True, depth=depth)
         first = schema.get("prefixItems", [])
         rest = schema.get("items", True)
-        if isinstance(rest, list):  # how drafts before 2020-12 wrote prefixItems
+        if isinstance(rest, list):  # drafts before 2020-12 wrote prefixItems this way
             first, rest = rest, schema.get("additionalItems", True)
         if first == [] and rest in (True, {}):
             return None
@@ -109,7 +115,7 @@ class _Checker:
         return None
 
     def combined(self, value: Any, schema: Mapping[str, Any], place: str, depth: int) -> str | None:
-        """Check what is said by reference to other schemas."""
+        """Check the keywords that refer to other schemas."""
         if _COMBINING.isdisjoint(schema):
             return None
         if "$ref" in schema and (found := self.value(value, self._referred(schema["$ref"]), place, depth + 1)):
@@ -122,13 +128,13 @@ class _Checker:
                 problems = [self.value(value, each, place, depth + 1) for each in schema[word]]
                 fitting = problems.count(None)
                 if fitting == 0 or (most is not None and fitting > most):
-                    return next(filter(None, problems), f"{place} fits more than one form")
+                    return next(filter(None, problems), f"{place} matches more than one of the alternatives")
         if "not" in schema and self.value(value, schema["not"], place, depth + 1) is None:
             return f"{place} is a value that is not allowed"
         return None
 
     def _referred(self, reference: Any) -> Any:
-        """:returns: the schema at a reference into the same document, ``None`` if there is none."""
+        """:returns: the schema that a reference within the document points to, ``None`` if it does not exist."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return None
         found: Any = self._whole

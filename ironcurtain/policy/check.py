@@ -1,4 +1,4 @@
-"""Find what is probably a mistake in a policy: rules that can never hold, or that allow too much."""
+"""Find probable mistakes in a policy: rules that never match, and rules that allow too much."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal
 
 from ironcurtain.policy.annotations import Annotations, Conditional, ToolAnnotation
 from ironcurtain.policy.engine import RESOURCE_TOOL
-from ironcurtain.policy.lists import expand, flaw
-from ironcurtain.policy.matching import irrelevance
+from ironcurtain.policy.lists import expand, pattern_problem
+from ironcurtain.policy.matching import why_irrelevant
 from ironcurtain.policy.roles import RESOURCE_ROLES
 from ironcurtain.policy.rules import Conditions, Policy, Rule
 
@@ -18,13 +18,13 @@ Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PolicyFinding:
     """
-    Something that looks like a mistake.
+    A probable mistake.
 
-    :param severity: ``error`` for what cannot be meant so.
-    :param code: a stable word for programs.
-    :param rule: the rule's name, or the list's.
+    :param severity: ``error`` for what cannot be intended.
+    :param code: a stable identifier for programs.
+    :param rule: the name of the rule or list.
     """
 
     severity: Severity
@@ -33,11 +33,11 @@ class Finding:
     message: str
 
 
-def check(policy: Policy, annotations: Annotations) -> list[Finding]:
+def check(policy: Policy, annotations: Annotations) -> list[PolicyFinding]:
     """
-    Read a policy through.
+    Check a policy.
 
-    :param annotations: of the servers in use, besides those of the policy.
+    :param annotations: those of the servers in use, besides those of the policy.
     """
     known = annotations.merged(policy.annotations)
     checker = _Checker(policy, known)
@@ -62,92 +62,97 @@ class _Checker:
         # Every server may have resources: of a file, of an address, or of a kind that has no role.
         self._tools |= {(server, RESOURCE_TOOL): frozenset(("read-path", "fetch-url")) for server in self._servers}
 
-    def names(self) -> Iterator[Finding]:
-        """Two rules of one name: a verdict would not tell which."""
+    def names(self) -> Iterator[PolicyFinding]:
+        """Find rules that share a name: a verdict would not identify the rule."""
         seen: set[str] = set()
         for rule in self._policy.rules:
             if rule.name in seen:
-                yield Finding("error", "duplicate-name", rule.name, "another rule has this name")
+                yield PolicyFinding("error", "duplicate-name", rule.name, "another rule has this name")
             seen.add(rule.name)
 
-    def lists(self) -> Iterator[Finding]:
-        """Lists that nothing names."""
+    def lists(self) -> Iterator[PolicyFinding]:
+        """Find lists that no rule names."""
         named = {entry[1:] for rule in self._policy.rules for entry in _allowed(rule.conditions) if entry[:1] == "@"}
         for name in self._policy.lists.keys() - named:
-            yield Finding("warning", "unused-list", name, "no rule names this list")
+            yield PolicyFinding("warning", "unused-list", name, "no rule names this list")
 
-    def protected(self) -> Iterator[Finding]:
-        """Paths that protect nothing, since nobody knows from where they go."""
+    def protected(self) -> Iterator[PolicyFinding]:
+        """Find relative paths, which protect nothing."""
         for path in self._policy.protected:
             if path.partition("/")[0] not in ("", "~") or not path:
-                yield Finding("error", "no-path", "protected", f"{path!r} must begin with /, ~/ or /workspace")
+                yield PolicyFinding("error", "no-path", "protected", f"{path!r} must begin with /, ~/ or /workspace")
 
-    def rule(self, index: int, rule: Rule) -> Iterator[Finding]:
-        """Everything about one rule."""
+    def rule(self, index: int, rule: Rule) -> Iterator[PolicyFinding]:
+        """Find the mistakes in one rule."""
         yield from self._unknown(rule)
         yield from self._empty(rule)
         yield from self._broad(rule)
         concerned = self._concerned(rule.conditions)
         if not concerned and RESOURCE_TOOL not in (rule.conditions.tool or ()):
-            yield Finding("error", "never-matches", rule.name, "no tool that has annotations fits its conditions")
+            yield PolicyFinding("error", "never-matches", rule.name, "no annotated tool matches its conditions")
             return
         for earlier in self._policy.rules[:index]:
             if _covers(earlier, rule) and concerned <= self._concerned(earlier.conditions):
-                yield Finding("warning", "shadowed", rule.name, f"the rule {earlier.name} before it takes every call")
+                message = f"the earlier rule {earlier.name} matches every call that this rule matches"
+                yield PolicyFinding("warning", "shadowed", rule.name, message)
                 return
 
     def _concerned(self, conditions: Conditions) -> frozenset[tuple[str, str, str]]:
-        """:returns: each server, tool and role that the rule may decide about."""
+        """:returns: each (server, tool, role) that the rule can decide."""
         return frozenset(
             (server, tool, role)
             for (server, tool), roles in self._tools.items()
             for role in (roles & RESOURCE_ROLES or ("",))
-            if not irrelevance(conditions, server, tool, role, roles)
+            if not why_irrelevant(conditions, server, tool, role, roles)
         )
 
-    def _unknown(self, rule: Rule) -> Iterator[Finding]:
+    def _unknown(self, rule: Rule) -> Iterator[PolicyFinding]:
         conditions = rule.conditions
         for server in conditions.server or ():
             if server not in self._servers:
-                yield Finding("warning", "unknown-server", rule.name, f"there are no annotations for a server {server}")
+                yield PolicyFinding("warning", "unknown-server", rule.name, f"the server {server} has no annotations")
         servers = set(conditions.server or self._servers) & self._servers
         for tool in conditions.tool or ():
             if servers and not any((server, tool) in self._tools for server in servers):
-                yield Finding("warning", "unknown-tool", rule.name, f"there are no annotations for a tool {tool}")
+                yield PolicyFinding("warning", "unknown-tool", rule.name, f"the tool {tool} has no annotations")
 
-    def _empty(self, rule: Rule) -> Iterator[Finding]:
+    def _empty(self, rule: Rule) -> Iterator[PolicyFinding]:
         conditions = rule.conditions
         sets = (("server", conditions.server), ("tool", conditions.tool), ("roles", conditions.roles))
         for name, values in sets:
             if values == ():
-                yield Finding("error", "empty-condition", rule.name, f"{name} is empty, so the rule never holds")
+                yield PolicyFinding(
+                    "error", "empty-condition", rule.name, f"{name} is empty, so the rule never matches"
+                )
         for entry in _allowed(conditions):
             if entry.startswith("@") and entry[1:] not in self._policy.lists:
-                yield Finding("error", "missing-list", rule.name, f"there is no list {entry}: it counts as empty")
+                yield PolicyFinding("error", "missing-list", rule.name, f"the list {entry} does not exist")
         for each in (*((conditions.domains,) if conditions.domains else ()), *conditions.lists):
             if not expand(each.allowed, self._policy.lists):
-                yield Finding("error", "empty-list", rule.name, "a list has no values, so the rule never holds")
+                yield PolicyFinding("error", "empty-list", rule.name, "a list has no values, so the rule never matches")
         of_hosts = [each for each in conditions.lists if each.match_type == "domains"]
         for each in (*((conditions.domains,) if conditions.domains else ()), *of_hosts):
             for pattern in expand(each.allowed, self._policy.lists):
-                why = flaw(pattern)
+                why = pattern_problem(pattern)
                 if not why and "/" in pattern and "git-remote-url" not in each.roles:
-                    why = "only git remotes (git-remote-url) are compared with a repository"
+                    why = "only git remotes (role git-remote-url) are compared with repositories"
                 if why:
-                    yield Finding("error", "no-domain", rule.name, f"{pattern!r} matches nothing: {why}")
+                    yield PolicyFinding("error", "no-domain", rule.name, f"{pattern!r} matches nothing: {why}")
 
-    def _broad(self, rule: Rule) -> Iterator[Finding]:
+    def _broad(self, rule: Rule) -> Iterator[PolicyFinding]:
         conditions = rule.conditions
         if rule.then != "allow":
             return
         if conditions.names_no_role and conditions.server is None and conditions.tool is None:
-            yield Finding("error", "allows-everything", rule.name, "it allows every call of every tool")
+            yield PolicyFinding("error", "allows-everything", rule.name, "it allows every call to every tool")
         elif conditions.names_no_role and conditions.tool is None:
-            yield Finding("warning", "allows-server", rule.name, "it allows every tool of a server")
+            yield PolicyFinding("warning", "allows-server", rule.name, "it allows every tool of a server")
         if "*" in _allowed(conditions):
-            yield Finding("warning", "wildcard", rule.name, "it allows every host that has a name")
+            yield PolicyFinding("warning", "wildcard", rule.name, "it allows every host name")
         if conditions.paths is not None and conditions.paths.within in ("/", "~", "~/"):
-            yield Finding("warning", "broad-path", rule.name, f"it allows everything within {conditions.paths.within}")
+            yield PolicyFinding(
+                "warning", "broad-path", rule.name, f"it allows everything within {conditions.paths.within}"
+            )
 
 
 def _allowed(conditions: Conditions) -> list[str]:
@@ -156,10 +161,10 @@ def _allowed(conditions: Conditions) -> list[str]:
 
 
 def _covers(before: Rule, after: Rule) -> bool:
-    """Whether the earlier rule's conditions on values hold wherever the later one's do."""
+    """Whether the conditions of the earlier rule hold for all values for which those of the later rule hold."""
     earlier, later = before.conditions, after.conditions
     if before.then == "allow" and earlier.names_no_role and later.names("git-remote-url"):
-        return False  # the engine asks more of a rule that allows a remote
+        return False  # a rule that allows a remote must name the role: see PreparedRule.fails
     if earlier.lists and earlier.lists != later.lists:
         return False
     if earlier.domains is not None and earlier.domains != later.domains:

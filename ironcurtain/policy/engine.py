@@ -1,9 +1,9 @@
 """
-The policy engine: what may a tool call do?
+The policy engine: judges tool calls and resource reads.
 
-The order of the checks is fixed. What no rule can change comes first: the tool must be known, its arguments must fit,
-protected paths stay protected, the workspace is free. Then each role of the arguments is judged by the rules, and what
-no rule allows is denied.
+The order of the checks is fixed. Invariants come first, and no rule can override them: the tool must be known, its
+arguments must be valid, protected paths stay protected, the workspace is allowed. Then the rules judge each role of the
+arguments. The default is to deny.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.lists import DomainPatterns
-from ironcurtain.policy.matching import ReadyRule, ready
+from ironcurtain.policy.matching import PreparedRule, prepare
 from ironcurtain.policy.pathmap import PathMap, file_path
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import Plan, make_plan
@@ -33,16 +33,16 @@ from ironcurtain.policy.verdict import Decision, ToolCall, Trace, Verdict
 from ironcurtain.process.accounts import Account
 
 RESOURCE_TOOL = "resources/read"
-"""The name by which rules know the reading of an MCP resource."""
+"""The tool name that rules use for reading an MCP resource."""
 
 _INTROSPECTION = ("filesystem", "list_allowed_directories")
-_PLANLESS = Plan((), (), (), {}, (), ())
+_EMPTY_PLAN = Plan((), (), (), {}, (), ())
 _NO_URI = re.compile(r"[\x00-\x20\x7f]")
 
 
 @dataclass(slots=True)
 class _Tool:
-    """An annotated tool, with the plans made so far by the roles of its arguments."""
+    """An annotated tool, and a cache of its plans by the roles of its arguments."""
 
     annotation: ToolAnnotation
     conditional: bool
@@ -52,13 +52,13 @@ class _Tool:
 
 class ServerBounds(msgspec.Struct, frozen=True, order=True):
     """
-    By what one server is bound, besides by the policy.
+    The limits of one server that do not come from the policy.
 
-    :param domains: the hosts of its own network configuration; empty: there is no such list.
-    :param reach: the absolute paths that it has; a path elsewhere is denied at once. ``None``: not known.
-    :param account: as whom it uses what it has, if not as we.
-    :param sandboxed: ``False`` for a server that runs on this machine outside any sandbox: a person is asked before
-        each of its calls, since what it does with what an agent wrote nobody can tell.
+    :param domains: the hosts in its own network configuration; empty if it has no such list.
+    :param reach: the absolute paths that its sandbox contains; any other path is denied. ``None`` if unknown.
+    :param account: the account that it runs as; ``None`` for the account of this process.
+    :param sandboxed: ``False`` for a server that runs on this machine outside a sandbox. Each of its calls needs
+        approval, since the effects of its arguments cannot be known.
     """
 
     domains: tuple[str, ...] = ()
@@ -69,12 +69,13 @@ class ServerBounds(msgspec.Struct, frozen=True, order=True):
 
 class PolicyEngine:
     """
-    Judges the calls of one session. Every question is answered with a verdict; none raises.
+    Judges the calls of one session. The ``evaluate`` methods always return a verdict and never raise.
 
-    :param paths: the workspace under its two names.
-    :param home: absolute path of the user's home, which ``~`` means.
-    :param protected: paths besides those of the policy; :func:`~ironcurtain.policy.protected.always_protected`.
-    :param servers: by what each server is bound, besides by the policy; absent: by nothing.
+    :param paths: the workspace on the host and as the agent sees it.
+    :param home: absolute path of the user's home directory (``~``).
+    :param protected: protected paths besides those of the policy; see
+        :func:`~ironcurtain.policy.protected.always_protected`.
+    :param servers: the limits of each server by name; a server that is not in it has none.
     :raises ConfigurationError: a path in the policy cannot be resolved.
     """
 
@@ -94,7 +95,7 @@ class PolicyEngine:
         self._tools = {key: _Tool(tool, tool.conditional, tool.resolve({})) for key, tool in known.table().items()}
         self._places = Places(paths, home)
         self.home = self._places.home or "/"
-        """The real path of the user's home."""
+        """The real path of the user's home directory."""
         every = (*protected, *policy.protected)
         self._protection = Protection(
             [self._configured(path, policy.source, "protected") for path in every], self._places.workspace
@@ -105,14 +106,14 @@ class PolicyEngine:
             if bound.reach is not None
         }
         self._accounts = {name: bound.account for name, bound in bounds.items() if bound.account is not None}
-        self._rules = tuple(self._ready(rule, index, policy) for index, rule in enumerate(policy.rules))
+        self._rules = tuple(self._prepared(rule, index, policy) for index, rule in enumerate(policy.rules))
         self._listed = frozenset(
             role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
         )
         self._domains = {name: DomainPatterns(bound.domains) for name, bound in bounds.items() if bound.domains}
         content = [policy.rules, policy.lists, known, every, sorted(bounds.items())]
         self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
-        """16 hexadecimal digits over everything that verdicts follow from."""
+        """16 hexadecimal digits: a hash over everything that verdicts depend on."""
 
     def _configured(self, path: str, source: str, field: str) -> str:
         try:
@@ -120,10 +121,10 @@ class PolicyEngine:
         except UnresolvablePath as e:
             raise ConfigurationError(source, f"{path!r} cannot be resolved: {e}", field=field) from e
 
-    def _ready(self, rule: Rule, index: int, policy: Policy) -> ReadyRule:
+    def _prepared(self, rule: Rule, index: int, policy: Policy) -> PreparedRule:
         paths, field = rule.conditions.paths, f"rules[{index}].if.paths.within"
         within = None if paths is None else Root(self._configured(paths.within, policy.source, field))
-        return ready(rule, within, policy.lists)
+        return prepare(rule, within, policy.lists)
 
     def evaluate(
         self,
@@ -137,29 +138,35 @@ class PolicyEngine:
         Judge one call.
 
         :param schema: the tool's input schema, ``None`` if the server has no such tool.
-        :param git_directory: where the session's git server works if a call does not say it.
-        :param trace: notes how the verdict comes about, if given.
+        :param git_directory: the working directory of the session's git server, for calls without a path.
+        :param trace: if given, records the steps of the evaluation.
         """
-        judgement = Judgement(call, _PLANLESS, self._places, self._protection, trace)
+        judgement = Judgement(call, _EMPTY_PLAN, self._places, self._protection, trace)
         try:
             tool = self._admit(call, schema)
             roles = tool.annotation.resolve(call.arguments) if tool.conditional else tool.roles
             judgement.note("tool and arguments", "pass")
             judgement.plan = self._plan(tool, call, roles)
-            if call.server == "git" and "path" in roles and "path" in _properties(schema) and not _names_other(call):
+            if (
+                call.server == "git"
+                and "path" in roles
+                and "path" in _properties(schema)
+                and not _names_repo_path(call)
+            ):
                 _add_git_directory(judgement, git_directory)
-            return judgement.verdict(self._asked(judgement, self._judge(judgement, roles)))
+            return judgement.verdict(self._escalate_unsandboxed(judgement, self._judge(judgement, roles)))
         except Refusal as refusal:
             judgement.note(refusal.ruling.rule, "deny", refusal.ruling.reason)
             return judgement.verdict(refusal.ruling)
 
     def evaluate_resource(self, server: str, uri: str, *, trace: Trace | None = None) -> Verdict:
         """
-        Judge the reading of an MCP resource, or a subscription to it.
+        Judge a read of, or a subscription to, an MCP resource.
 
-        ``file:`` is a path that is read, ``http:`` an address that is fetched; any other needs a rule for the server.
+        A ``file:`` URI has the role ``read-path``, an ``http:`` or ``https:`` URI the role ``fetch-url``. Any other
+        scheme needs a rule for the server.
 
-        :returns: a verdict whose arguments hold ``uri``, what to ask the server for.
+        :returns: a verdict whose argument ``uri`` is the URI to request from the server.
         """
         scheme = uri.partition(":")[0].lower()
         path = file_path(uri) if scheme == "file" else None
@@ -171,22 +178,22 @@ class PolicyEngine:
         judgement = Judgement(call, plan, self._places, self._protection, trace)
         try:
             if _NO_URI.search(uri) or (scheme == "file" and path is None):
-                raise Refusal("invalid-arguments", "it is no URI that can be judged")
+                raise Refusal("invalid-arguments", "the URI is malformed")
             ruling = self._judge(judgement, roles)
         except Refusal as refusal:
             ruling = refusal.ruling
         if path is not None:
             judgement.arguments["uri"] = f"file://{quote(judgement.arguments['uri'], errors='surrogatepass')}"
-        return judgement.verdict(self._asked(judgement, ruling))
+        return judgement.verdict(self._escalate_unsandboxed(judgement, ruling))
 
-    def _asked(self, judgement: Judgement, ruling: Ruling) -> Ruling:
+    def _escalate_unsandboxed(self, judgement: Judgement, ruling: Ruling) -> Ruling:
         if judgement.call.server not in self._unsandboxed or ruling.decision is Decision.DENY:
             return ruling
         name, reason = "structural-unsandboxed", f"the server {judgement.call.server} runs outside any sandbox"
         judgement.note(name, "escalate", reason)
         judgement.asking.append(name)
         if ruling.decision is Decision.ALLOW:
-            return Ruling(Decision.ESCALATE, name, f"{reason}: what it does with what the agent wrote, nobody can tell")
+            return Ruling(Decision.ESCALATE, name, f"{reason}: the effects of this call cannot be known")
         return Ruling(ruling.decision, ruling.rule, f"{ruling.reason}; and {reason}")
 
     def _admit(self, call: ToolCall, schema: Mapping[str, Any] | None) -> _Tool:
@@ -194,13 +201,13 @@ class PolicyEngine:
             raise Refusal("unknown-tool", f"the server {call.server} has no tool {call.tool}")
         tool = self._tools.get((call.server, call.tool))
         if tool is None:
-            raise Refusal("missing-annotation", f"no annotation says what the arguments of {call.tool} mean")
+            raise Refusal("missing-annotation", f"the tool {call.tool} has no annotation")
         known = tool.annotation.args
         if (wrong := problem(call.arguments, schema)) is not None:
             raise Refusal("invalid-arguments", wrong)
         unknown = [name for name in call.arguments if name not in known and name in _properties(schema)]
         if unknown:
-            raise Refusal("missing-annotation", f"no annotation says what {unknown[0]} of {call.tool} means")
+            raise Refusal("missing-annotation", f"the argument {unknown[0]} of {call.tool} has no annotation")
         return tool
 
     def _plan(self, tool: _Tool, call: ToolCall, roles: Mapping[str, tuple[str, ...]]) -> Plan:
@@ -213,46 +220,48 @@ class PolicyEngine:
     def _judge(self, judgement: Judgement, roles: Mapping[str, tuple[str, ...]]) -> Ruling:
         call, plan = judgement.call, judgement.plan
         judgement.collect()
-        judgement.protect()
+        judgement.check_protected()
         if (roots := self._reach.get(call.server)) is not None:
-            judgement.within_reach(roots)
+            judgement.check_reach(roots)
         if call.server == "git":
             remotes.check_options(judgement, roles)
         if plan.remotes:
             remotes.resolve(judgement, self._places)
         if (call.server, call.tool) == _INTROSPECTION and not call.arguments:
             judgement.note("introspection", "allow")
-            return Ruling(Decision.ALLOW, "structural-introspection-allow", "it only says what the server may reach")
-        free = judgement.free_in_workspace()  # for a server outside any sandbox, a person is asked all the same
+            return Ruling(Decision.ALLOW, "structural-introspection-allow", "it only lists what the server can access")
+        free = judgement.free_in_workspace()
         domains = self._domains.get(call.server)
         if domains is not None and (outside := judgement.outside_server_domains(domains)) is not None:
-            return self._possible(judgement, outside)
-        return self._possible(judgement, judgement.by_rules(free))
+            return self._check_rights(judgement, outside)
+        return self._check_rights(judgement, judgement.by_rules(free))
 
-    def _possible(self, judgement: Judgement, ruling: Ruling) -> Ruling:
+    def _check_rights(self, judgement: Judgement, ruling: Ruling) -> Ruling:
         server = judgement.call.server
         if ruling.decision is Decision.ESCALATE and (account := self._accounts.get(server)) is not None:
-            judgement.within_rights(account, self._reach.get(server, ()))
+            judgement.check_rights(account, self._reach.get(server, ()))
         return ruling
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """:returns: what a server's schema declares, nothing if it is malformed."""
+    """:returns: the properties that a schema declares, empty if it is malformed."""
     found = (schema or {}).get("properties")
     return found if isinstance(found, Mapping) else {}
 
 
-def _names_other(call: ToolCall) -> bool:
-    """Whether the call names its repository by the argument of the reference git server, which keeps no directory."""
+def _names_repo_path(call: ToolCall) -> bool:
+    """Whether the call has the argument ``repo_path`` of the reference git server, which has no working directory."""
     return isinstance(call.arguments.get("repo_path"), str)
 
 
 def _add_git_directory(judgement: Judgement, directory: str | None) -> None:
-    """A git server that keeps a working directory uses it for calls without a path, so that is what is judged."""
+    """Judge a call without a path as if it named the git server's working directory, which that server uses then."""
     written = judgement.arguments.get("path")
     if written is not None and not (isinstance(written, str) and not written.strip()):
         return
     if not directory:
-        raise Refusal("git-path-enrichment-failed", "no path is given, and the git server has no working directory yet")
+        raise Refusal(
+            "git-path-enrichment-failed", "the call has no path, and the git server has no working directory yet"
+        )
     judgement.arguments["path"] = directory
     judgement.note("git directory", "pass", directory)

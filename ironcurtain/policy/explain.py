@@ -1,4 +1,4 @@
-"""Tell how a verdict comes about, step by step. The steps are noted by the engine itself while it judges."""
+"""Explain a verdict step by step. The engine itself records the steps while it judges."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ironcurtain.policy.verdict import Step, ToolCall, Trace, Verdict
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """
-    A verdict and every step to it, in order.
+    A verdict and the steps that led to it, in order.
 
-    :param steps: the checks that ran, and for each role the rules that could concern it, with why they did not hold.
+    :param steps: the checks that ran, and for each role the rules that apply to it, with the reason if they did not
+        match.
     """
 
     call: ToolCall
@@ -23,7 +24,7 @@ class Explanation:
     steps: tuple[Step, ...]
 
     def data(self) -> dict[str, Any]:
-        """:returns: everything as plain values, for JSON."""
+        """:returns: the explanation as JSON values."""
         verdict = self.verdict
         return {
             "server": self.call.server,
@@ -41,7 +42,7 @@ class Explanation:
         }
 
     def text(self) -> str:
-        """:returns: several lines for people. What agents wrote stands in it as it is: make it safe before printing."""
+        """:returns: several lines of text. They quote the agent's text unescaped: escape them before printing."""
         verdict = self.verdict
         lines = [f"{self.call.server} {self.call.tool}"]
         lines += [f"  {r.argument} is judged as {r.role}: {r.value}" for r in verdict.resources]
@@ -54,7 +55,7 @@ class Explanation:
 def _line(step: Step) -> str:
     kind = "rule " if step.rule else ""
     role = f" [{step.role}]" if step.role else ""
-    outcome = "does not hold" if step.outcome == "no" else step.outcome
+    outcome = "does not match" if step.outcome == "no" else step.outcome
     return f"  {kind}{step.check}{role}: {outcome}{f' ({step.detail})' if step.detail else ''}"
 
 
@@ -62,10 +63,10 @@ def explain(
     engine: PolicyEngine, call: ToolCall, schema: Mapping[str, Any] | None, *, git_directory: str | None = None
 ) -> Explanation:
     """
-    Judge a call and tell why.
+    Judge a call and explain the verdict.
 
     :param schema: the tool's input schema, ``None`` if the server has no such tool.
-    :param git_directory: where the session's git server works if the call does not say it.
+    :param git_directory: the working directory of the session's git server, for a call without a path.
     """
     trace = Trace()
     verdict = engine.evaluate(call, schema, git_directory=git_directory, trace=trace)

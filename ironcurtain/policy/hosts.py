@@ -1,8 +1,8 @@
 """
-Read the host of an address as browsers do (WHATWG URL standard, section 3.5).
+Parse the host of a URL as browsers do (WHATWG URL standard, section 3.5).
 
-What comes out is in one form: lower case, Unicode names in their ASCII form, every way to write an IPv4 address as
-four decimal numbers, IPv6 shortened, no dot at the end.
+The result is canonical: lower case, Unicode names in their ASCII form, IPv4 addresses as four decimal numbers, IPv6
+addresses compressed, no trailing dot.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\"#%/:<>?@\[\\\]^`{|}]")
-"""Code points that no host name may have: the standard's forbidden domain code points, and the quotation mark."""
+"""Code points that a host name cannot contain: the standard's forbidden domain code points, and the quotation mark."""
 
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 
 NAME_LIMIT = 253
-"""Most characters of a host name (RFC 1035, section 2.3.4, without the length bytes)."""
+"""Maximum length of a host name in characters (RFC 1035, section 2.3.4, without the length bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
     """
-    A host that can be compared.
+    A host in canonical form.
 
-    :param name: in its one form.
-    :param is_address: an IPv4 or IPv6 address and not a name.
+    :param name: the name or address.
+    :param is_address: whether it is an IPv4 or IPv6 address.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Host:
 
 def parse_host(text: str) -> Host | None:
     """
-    Read a host without port and user name.
+    Parse a host without port and user name.
 
-    :param text: as it stands in an address; IPv6 in brackets.
-    :returns: ``None`` if no host can be meant by it.
+    :param text: the host as written in a URL; an IPv6 address is in brackets.
+    :returns: ``None`` if the text is not a valid host.
     """
     if text.startswith("["):
         return _ipv6(text[1:-1]) if text.endswith("]") else None
@@ -67,7 +67,7 @@ def _ascii_name(name: str) -> str:
     lower = name.lower() if name.isascii() else name
     if name.isascii() and "xn--" not in lower:
         return lower
-    import idna  # 20 ms to load, and few addresses need it
+    import idna  # takes 20 ms to load, and few hosts need it
 
     try:
         return idna.encode(lower, uts46=True).decode().lower()
@@ -76,7 +76,7 @@ def _ascii_name(name: str) -> str:
 
 
 def _ipv6(text: str) -> Host | None:
-    if "%" in text:  # a zone: only means something on one machine
+    if "%" in text:  # a zone has a meaning on one machine only
         return None
     try:
         return Host(str(ipaddress.IPv6Address(text)), True)
@@ -85,7 +85,7 @@ def _ipv6(text: str) -> Host | None:
 
 
 def _ipv4(labels: list[str]) -> Host | None:
-    """Up to four numbers; the last one fills what is left of the 32 bits."""
+    """Parse up to four numbers, of which the last one fills the rest of the 32 bits."""
     if len(labels) > 4 or not all(_NUMBER.match(label) for label in labels):
         return None
     try:
@@ -99,7 +99,7 @@ def _ipv4(labels: list[str]) -> Host | None:
 
 
 def _number(label: str) -> int:
-    """:raises ValueError: a digit that its base does not have, or more digits than any address needs."""
+    """:raises ValueError: a digit is not valid in its base, or there are more digits than any address needs."""
     if len(label) > 64:
         raise ValueError(label)
     if label[:2] in ("0x", "0X"):

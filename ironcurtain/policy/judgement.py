@@ -1,4 +1,4 @@
-"""One call being judged: its values, the checks that no rule can change, and the rules."""
+"""The evaluation of one call: its values, the invariants, and the rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from ironcurtain.policy.lists import DomainPatterns
-from ironcurtain.policy.matching import ReadyRule, Value
+from ironcurtain.policy.matching import PreparedRule, Value
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import ArgumentPlan, Plan
 from ironcurtain.policy.protected import Protection
@@ -23,12 +23,14 @@ from ironcurtain.process.accounts import READ, SEARCH, WRITE, Account
 _ACCESS_LIST = "system.posix_acl_access"
 
 
-def closed_at(account: Account, root: str, path: str, role: str) -> str:
+def inaccessible_path(account: Account, root: str, path: str, role: str) -> str:
     """
-    :param root: real path of the directory from which the server goes on; what lies above it does not matter.
-    :param path: a real path below it, or the same.
-    :returns: the file or directory that the account may not use in this way; empty if there is none, or if owner,
-        group and mode do not tell, since there is an access list.
+    Find what denies an account access to a path.
+
+    :param root: real path of the directory where the server's access starts; permissions above it do not matter.
+    :param path: the root, or a real path below it.
+    :returns: the file or directory that the account cannot use as ``role`` needs it. Empty if access is permitted or
+        cannot be determined, because a path has an access control list, does not exist or changes.
     """
     *above, last = (*reversed([parent for parent in PurePath(path).parents if parent.is_relative_to(root)]), path)
     try:
@@ -42,7 +44,7 @@ def closed_at(account: Account, root: str, path: str, role: str) -> str:
             return ""
         within = path == root or _may(account, WRITE | SEARCH, parent)
         return "" if within else str(parent)
-    except OSError:  # it is not there, or changes
+    except OSError:
         return ""
 
 
@@ -51,14 +53,14 @@ def _may(account: Account, wanted: int, path: str | PurePath) -> bool:
 
 
 WORKSPACE_SERVERS = frozenset(("filesystem", "git", "git-remote"))
-"""The servers for which the workspace is free without any rule."""
+"""The servers that may use the workspace without a rule."""
 
 VALUES_LIMIT = 10_000
-"""Most values of one argument: judging them takes about a tenth of a second (a hundred files are many)."""
+"""Maximum number of values of one argument. Judging that many takes about 0.1 seconds; calls rarely name a hundred."""
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """What one check or one rule says."""
+    """The decision of one check or one rule."""
 
     decision: Decision
     rule: str
@@ -69,7 +71,7 @@ _ALL_FREE = Ruling(Decision.ALLOW, "structural-sandbox-allow", "everything is in
 
 
 class Refusal(Exception):
-    """A check found what forbids the whole call."""
+    """A check denies the whole call."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
@@ -77,7 +79,7 @@ class Refusal(Exception):
 
 
 def denied_by_default(what: str) -> Ruling:
-    """What is said if no rule holds."""
+    """:returns: the ruling if no rule matches."""
     return Ruling(Decision.DENY, "default-deny", f"no rule allows {what}")
 
 
@@ -95,24 +97,24 @@ class Judgement:
     """
     The state of one evaluation.
 
-    :param plan: what is to be judged.
-    :param trace: notes each step, if given.
+    :param plan: what to judge.
+    :param trace: if given, records each step.
     """
 
-    __slots__ = ("_places", "_plain", "_protection", "arguments", "asking", "call", "plan", "trace", "values")
+    __slots__ = ("_not_links", "_places", "_protection", "arguments", "asking", "call", "plan", "trace", "values")
 
     def __init__(
         self, call: ToolCall, plan: Plan, places: Places, protection: Protection, trace: Trace | None = None
     ) -> None:
         self.call, self.plan, self.trace = call, plan, trace
         self._places, self._protection = places, protection
-        self._plain: set[str] = set()
+        self._not_links: set[str] = set()
         self.arguments: dict[str, Any] = dict(call.arguments)
         self.values: dict[str, list[Value]] = {}
         self.asking: list[str] = []
 
     def verdict(self, ruling: Ruling) -> Verdict:
-        """:returns: a ruling with everything that was judged."""
+        """:returns: the verdict for a ruling, with all values that were judged."""
         resources = []
         for role, values in self.values.items():
             for value in values:
@@ -126,15 +128,15 @@ class Judgement:
         return Verdict(ruling.decision, ruling.rule, ruling.reason, self.arguments, tuple(resources), asking)
 
     def note(self, check: str, outcome: str, detail: str = "", role: str = "") -> None:
-        """Note one step, if anybody wants to know."""
+        """Record one step, if there is a trace."""
         if self.trace is not None:
             self.trace.add(check, outcome, detail, role=role)
 
     def collect(self) -> None:
         """
-        Find the values of each role, and put real paths in the place of paths.
+        Collect the values of each role, and replace paths with their real paths.
 
-        :raises Refusal: a resource that is no text, or a path that leads nobody knows where.
+        :raises Refusal: a resource is not text, or a path cannot be resolved.
         """
         for argument in self.plan.arguments:
             written = self.arguments.get(argument.name)
@@ -156,7 +158,7 @@ class Judgement:
     def _value(self, argument: ArgumentPlan, item: Any) -> Value:
         if not isinstance(item, str):
             if argument.is_resource:
-                raise Refusal("invalid-arguments", f"{argument.name} must be text, or a list of texts")
+                raise Refusal("invalid-arguments", f"{argument.name} must be a string, or a list of strings")
             return Value(argument.name, repr(item), readable=False)
         if argument.is_path:
             real = self._real_path(argument.name, item)
@@ -167,16 +169,16 @@ class Judgement:
 
     def _real_path(self, name: str, written: str) -> str:
         try:
-            return self._places.real(written, self._plain)
+            return self._places.real(written, self._not_links)
         except NoPath as e:
-            raise Refusal("invalid-arguments", f"{name} is no path: {e}") from None
+            raise Refusal("invalid-arguments", f"{name} is not a path: {e}") from None
         except ForeignHome as e:
-            raise Refusal("default-deny", f"nobody can say what {name} means: {e}") from None
+            raise Refusal("default-deny", f"{name} is ambiguous: {e}") from None
         except UnresolvablePath as e:
-            raise Refusal("structural-unresolvable-path", f"nobody can say where {name} leads: {e}") from None
+            raise Refusal("structural-unresolvable-path", f"{name} cannot be resolved: {e}") from None
 
-    def protect(self) -> None:
-        """:raises Refusal: a path is protected, or a directory that is to go or to come holds one that is."""
+    def check_protected(self) -> None:
+        """:raises Refusal: a path is protected, or is a directory to delete or create that contains such a path."""
         for role in self.plan.path_roles:
             for value in self.values.get(role, ()):
                 root = self._protection.covering(value.path)
@@ -193,37 +195,37 @@ class Judgement:
 
     def _refuse_protected(self, path: str, root: str, role: str = "") -> NoReturn:
         self.note("protected paths", "deny", f"{path} belongs to {root}", role)
-        raise Refusal("structural-protected-path", f"{path} is protected: no rule can free it")
+        raise Refusal("structural-protected-path", f"{path} is protected, and no rule can allow it")
 
-    def within_reach(self, roots: Sequence[Root]) -> None:
+    def check_reach(self, roots: Sequence[Root]) -> None:
         """
-        :param roots: all that the server can reach.
-        :raises Refusal: a path lies elsewhere, so that the call would fail whoever approved it.
+        :param roots: everything that the server can reach.
+        :raises Refusal: a path is elsewhere, so that the call would fail even if it were approved.
         """
         for role in self.plan.path_roles:
             for value in self.values.get(role, ()):
                 if not any(root.holds(value.path) for root in roots):
                     reach = ", ".join(root.path for root in roots)
                     self.note("reach of the server", "deny", f"{value.path} is not in {reach}", role)
-                    reason = f"{value.path} is out of reach for the server {self.call.server}, which has only {reach}"
+                    reason = f"the server {self.call.server} cannot reach {value.path}: it can only reach {reach}"
                     raise Refusal("structural-out-of-reach", reason)
 
-    def within_rights(self, account: Account, roots: Sequence[Root]) -> None:
+    def check_rights(self, account: Account, roots: Sequence[Root]) -> None:
         """
-        :param account: as whom the server uses what it has.
-        :param roots: all that the server can reach.
-        :raises Refusal: the account may not use a path in this way, so that the call would fail whoever approved it.
+        :param account: the account that the server runs as.
+        :param roots: everything that the server can reach.
+        :raises Refusal: the account has no permission for a path, so that the call would fail even if it were approved.
         """
         for role in self.plan.path_roles:
             for value in self.values.get(role, ()):
                 around = next((root.path for root in roots if root.holds(value.path)), "/")
-                if closed := closed_at(account, around, value.path, role):
-                    self.note("rights of the account", "deny", f"{closed} is closed to {account}", role)
-                    reason = f"{account}, as whom the server {self.call.server} runs, may not use {closed} in this way"
+                if closed := inaccessible_path(account, around, value.path, role):
+                    self.note("rights of the account", "deny", f"{account} has no permission for {closed}", role)
+                    reason = f"{account}, which the server {self.call.server} runs as, has no permission for {closed}"
                     raise Refusal("structural-out-of-reach", reason)
 
     def free_in_workspace(self) -> Sequence[str]:
-        """:returns: the roles of paths whose every value is in the workspace, for the servers that it is free for."""
+        """:returns: the path roles whose values are all in the workspace, if the server may use it without a rule."""
         if self.call.server not in WORKSPACE_SERVERS:
             return ()
         holds = self._places.workspace.holds
@@ -241,11 +243,11 @@ class Judgement:
         return free
 
     def outside_server_domains(self, allowed: DomainPatterns) -> Ruling | None:
-        """:returns: an escalation if an address is not in the list of the server's own network configuration."""
+        """:returns: an escalation if an address is not in the server's own network configuration."""
         for role in self.plan.roles:
             for value in self.values.get(role, ()) if role in URL_ROLES else ():
                 if not all(map(allowed.match, value.targets)):
-                    reason = f"{value.text} is not in the list of domains of the server {self.call.server}"
+                    reason = f"{value.text} is not in the domain list of the server {self.call.server}"
                     self.note("domains of the server", "escalate", reason, role)
                     return Ruling(Decision.ESCALATE, "structural-domain-escalate", reason)
         self.note("domains of the server", "pass")
@@ -253,8 +255,8 @@ class Judgement:
 
     def by_rules(self, free: Sequence[str]) -> Ruling:
         """
-        Judge each role by itself; the severest decision counts, of equals the first. Of several that ask for a person,
-        the reason names all, so that nobody takes a change for mere reading.
+        Judge each role separately. The most severe decision wins, and of equals the first. If several rules escalate,
+        the reason names all of them, so that the person who decides sees every effect of the call.
 
         :param free: the roles that need no rule.
         """
@@ -275,7 +277,7 @@ class Judgement:
         return self._discharge(role, values) if values else self._first_match(role)
 
     def _first_match(self, role: str) -> Ruling:
-        """Without values, a rule holds that says nothing about them."""
+        """Judge a role that has no values: the first rule without a condition on values wins."""
         for rule in self.plan.rules[role]:
             why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role)
             self._note_rule(rule, role, why_not)
@@ -284,7 +286,7 @@ class Judgement:
         return denied_by_default(f"{self.call.server} {self.call.tool}")
 
     def _discharge(self, role: str, values: Sequence[Value]) -> Ruling:
-        """Each value needs a rule; each rule takes the values that no earlier one took."""
+        """Judge a role's values: every value needs a rule, and a rule takes those that no earlier rule has taken."""
         left = values
         result: Ruling | None = None
         if role in PATH_ROLES and self.call.server == "filesystem":
@@ -295,7 +297,7 @@ class Judgement:
             why_not = rule.fails(self.values, role)
             rest = [] if rule.within is None else [value for value in left if not rule.within.holds(value.path)]
             if not why_not and len(rest) == len(left):
-                why_not = "no path that is left lies within its directory"
+                why_not = "none of the remaining paths is within its directory"
             self._note_rule(rule, role, why_not)
             if why_not:
                 continue
@@ -304,13 +306,13 @@ class Judgement:
             return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
         return result
 
-    def _note_rule(self, rule: ReadyRule, role: str, why_not: str) -> None:
+    def _note_rule(self, rule: PreparedRule, role: str, why_not: str) -> None:
         if self.trace is not None:
             self.trace.add(rule.name, "no" if why_not else rule.decision, why_not, role=role, rule=True)
 
-    def _ruling(self, rule: ReadyRule) -> Ruling:
+    def _ruling(self, rule: PreparedRule) -> Ruling:
         if rule.decision is Decision.ESCALATE:
             self.asking.append(rule.name)
         written = rule.rule
-        reason = written.reason or written.description or f"the rule {rule.name} says so"
+        reason = written.reason or written.description or f"this is the decision of the rule {rule.name}"
         return Ruling(rule.decision, rule.name, reason)

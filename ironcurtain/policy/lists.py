@@ -1,4 +1,4 @@
-"""Named lists of values, patterns of hosts and repositories, and whether a value is on one."""
+"""Named lists of values, and patterns for hosts and repositories."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ironcurtain.policy.targets import Target
 
 class DomainPatterns:
     """
-    The patterns of one condition, ready for many questions.
+    The patterns of one condition.
 
-    ``*`` is any named host; ``*.x`` is ``x`` or a host below it; a pattern with a slash is one repository,
-    ``host/owner/name``; any other is a host, compared whole. A wildcard never covers an IP address.
+    ``*`` matches any host name; ``*.x`` matches ``x`` and every host below it; a pattern with a slash matches one
+    repository, ``host/owner/name``; any other pattern matches one host. A wildcard never matches an IP address.
 
-    :param patterns: host names may be written in Unicode and in any case.
+    :param patterns: host names can be Unicode and in any case.
     """
 
     __slots__ = ("_any", "_exact", "_suffixes", "_whole")
@@ -43,13 +43,13 @@ class DomainPatterns:
         self._exact, self._whole, self._suffixes = frozenset(exact), frozenset(whole), tuple(suffixes)
 
     def match(self, target: Target) -> bool:
-        """Whether a pattern covers every host that the target could mean."""
+        """Whether the patterns match every host that the target could mean."""
         if target.repository and target.repository in self._whole:
             return True
         return bool(target.hosts) and all(self._covers(host.name, host.is_address) for host in target.hosts)
 
     def match_host(self, text: str) -> bool:
-        """Whether a pattern covers a host name that stands by itself."""
+        """Whether a pattern matches a host that is not part of a URL."""
         host = parse_host(text)
         return host is not None and self._covers(host.name, host.is_address)
 
@@ -61,24 +61,24 @@ class DomainPatterns:
         return self._any or (bool(self._suffixes) and f".{name}".endswith(self._suffixes))
 
 
-def flaw(pattern: str) -> str:
-    """:returns: why a pattern matches nothing, in words; empty if it can match."""
+def pattern_problem(pattern: str) -> str:
+    """:returns: a message that says why a pattern matches nothing; empty if it is valid."""
     if pattern == "*":
         return ""
     if "://" in pattern:
-        return "a host is written without a scheme"
+        return "write the host without a scheme"
     host, slash, path = pattern.partition("/")
     name = host.removeprefix("*.")
     if slash and "*" in host:
-        return "a repository is of one host"
+        return "the host of a repository cannot have a wildcard"
     if slash and (not path or path.endswith(("/", ".git"))):
-        return "a repository is written as host/owner/name, without .git"
+        return "write a repository as host/owner/name, without .git"
     if "*" in name:
-        return "* stands alone, or as *. before a host"
+        return "write * alone, or *. before a host"
     found = _host(name)
     if found is None:
-        return f"{name!r} is no host; no port, user name or blank belongs to it"
-    return "*. stands before a name, and this is an address" if name != host and found.is_address else ""
+        return f"{name!r} is not a host (write it without port, user name and blanks)"
+    return "*. cannot precede an address" if name != host and found.is_address else ""
 
 
 def _host(pattern: str) -> Host | None:
@@ -86,7 +86,7 @@ def _host(pattern: str) -> Host | None:
 
 
 def _canonical(pattern: str) -> str:
-    """:returns: the pattern as :func:`parse_host` would write it; one that is no host stays and matches nothing."""
+    """:returns: the pattern in canonical form; one that is not a host is unchanged, and matches nothing."""
     host = _host(pattern)
     return pattern if host is None else host.name
 
@@ -97,9 +97,9 @@ MatchType = Literal["domains", "emails", "identifiers"]
 
 class DynamicList(Struct, frozen=True):
     """
-    A list that rules name as ``@name``, with corrections made by hand.
+    A list that rules name as ``@name``, with manual corrections.
 
-    Fields that we do not know are metadata of the program that wrote the list.
+    Unknown fields are metadata of the program that wrote the list, and are ignored.
     """
 
     values: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class DynamicList(Struct, frozen=True):
     removals: tuple[str, ...] = msgspec.field(name="manualRemovals", default=())
 
     def effective(self) -> tuple[str, ...]:
-        """:returns: the values and additions that were not removed; case does not count."""
+        """:returns: the values and additions, without the removals. Removals ignore case."""
         removed = {fold(value) for value in self.removals}
         kept = (value for value in (*self.values, *self.additions) if fold(value) not in removed)
         return tuple(dict.fromkeys(kept))
@@ -115,10 +115,10 @@ class DynamicList(Struct, frozen=True):
 
 def expand(allowed: Iterable[str], lists: Mapping[str, DynamicList]) -> tuple[str, ...]:
     """
-    Put the values of lists in the place of their names.
+    Replace the names of lists with their values.
 
-    :param allowed: values, and names of lists with ``@`` before them.
-    :returns: values only; a list that is not there is empty.
+    :param allowed: values, and names of lists as ``@name``.
+    :returns: the values. A list that does not exist is empty.
     """
     found: list[str] = []
     for entry in allowed:
@@ -131,9 +131,9 @@ def expand(allowed: Iterable[str], lists: Mapping[str, DynamicList]) -> tuple[st
 
 class Members:
     """
-    The values of a list, ready for many questions.
+    The values of a list, for membership tests.
 
-    :param allowed: values only, no names of lists.
+    :param allowed: the values, without names of lists.
     """
 
     __slots__ = ("_names", "_patterns")
@@ -143,7 +143,7 @@ class Members:
         self._names = frozenset() if self._patterns else frozenset(fold(value) for value in allowed)
 
     def match(self, target: Target) -> bool:
-        """Whether an address is on the list: by its host in a list of domains, else as it is written."""
+        """Whether an address is on the list. A list of domains compares its host, any other the address as written."""
         return target.text in self if self._patterns is None else self._patterns.match(target)
 
     def __contains__(self, value: str) -> bool:

@@ -1,8 +1,8 @@
 """
-Read policies and annotations from files: ``policy.toml``, and the JSON files of a compiled policy as they are.
+Load policies and annotations from files: ``policy.toml``, and the JSON files of a compiled policy.
 
-Whatever cannot be understood is an error that names the file, the field and, in TOML, the line: a rule that is read
-half would be another rule.
+Anything that is not valid is an error that names the file, the field and, in TOML, the line. Nothing is ignored, since
+a rule without one of its conditions would be a different rule.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from ironcurtain.policy.roles import Role
 from ironcurtain.policy.rules import Policy, Rule
 
 FORMAT_VERSION = 1
-"""The newest version of ``policy.toml`` that we read."""
+"""The newest version of ``policy.toml`` that this module reads."""
 
 DATA = Path(__file__).parent / "data"
-"""The files that come with the program."""
+"""The files that are installed with IronCurtain."""
 
 DEFAULT_POLICY = DATA / "default-policy.toml"
-"""The policy that holds if the user has written none."""
+"""The policy that applies if the user has not written one."""
 
 DYNAMIC_LISTS = "dynamic-lists.json"
 TOOL_ANNOTATIONS = "tool-annotations.json"
-"""Names under which the lists and annotations of a compiled policy lie beside it."""
+"""Names of the files with the lists and annotations of a compiled policy, in the same directory."""
 
 _T = TypeVar("_T")
 
 
 class _Document(Struct, frozen=True, forbid_unknown_fields=True):
-    """The top level of a policy. What has names of its own is read piece by piece, so that messages name it."""
+    """The top level of a policy. Its named parts are converted one by one, so that error messages can name them."""
 
     rules: tuple[Any, ...] = ()
     protected: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _CompiledDocument(Struct, frozen=True):
-    """The top level of a compiled policy; its other fields are metadata."""
+    """The top level of a compiled policy. Other fields are metadata."""
 
     rules: tuple[Any, ...]
     protected: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class _CompiledDocument(Struct, frozen=True):
 
 
 class _ListsDocument(Struct, frozen=True):
-    """The top level of a file of lists; its other fields are metadata."""
+    """The top level of a file of lists. Other fields are metadata."""
 
     lists: dict[str, Any] = {}
 
@@ -78,7 +78,7 @@ class _Tool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _AnyTool(Struct, frozen=True):
-    """A tool in JSON; its other fields are metadata."""
+    """A tool in JSON. Other fields are metadata."""
 
     name: str = msgspec.field(name="toolName")
     args: dict[str, Any]
@@ -94,17 +94,17 @@ class _AnnotationsDocument(Struct, frozen=True):
 
 
 class _Source:
-    """One file, for messages about it."""
+    """A file and its text, for error messages."""
 
     def __init__(self, name: str, text: str = "") -> None:
         self.name, self.text = name, text
 
     def convert(self, value: Any, kind: type[_T] | Any, place: Place = ()) -> _T:
         """
-        Turn plain data into a structure.
+        Convert parsed data to a structure.
 
-        :param place: where the data stands in the file.
-        :raises ConfigurationError: it does not have the form.
+        :param place: the path of the data within the file.
+        :raises ConfigurationError: the data does not match the schema.
         """
         converted: _T = convert(self.name, value, kind, self.text, place)
         return converted
@@ -112,11 +112,11 @@ class _Source:
 
 def load_policy(path: str | Path) -> Policy:
     """
-    Read a policy.
+    Load a policy.
 
-    :param path: a ``.toml`` file of ours, or a ``.json`` file: a compiled policy, whose lists and annotations are read
-        too if they lie beside it.
-    :raises ConfigurationError: the file, or one that it names, is not there or cannot be understood.
+    :param path: a ``.toml`` file, or a ``.json`` file with a compiled policy. The lists and annotations of a compiled
+        policy are loaded too if they are in the same directory.
+    :raises ConfigurationError: the file, or one that it names, does not exist or is not valid.
     """
     path = Path(path)
     return _load_json(path) if path.suffix == ".json" else _load_toml(path)
@@ -124,9 +124,9 @@ def load_policy(path: str | Path) -> Policy:
 
 def load_annotations(path: str | Path) -> Annotations:
     """
-    Read a ``tool-annotations.json``.
+    Load a ``tool-annotations.json``.
 
-    :raises ConfigurationError: the file is not there or cannot be understood.
+    :raises ConfigurationError: the file does not exist or is not valid.
     """
     source, data = _read_json(Path(path))
     return _annotations(source, data)
@@ -134,23 +134,23 @@ def load_annotations(path: str | Path) -> Annotations:
 
 @cache
 def default_policy() -> Policy:
-    """:returns: the policy that holds if the user has written none."""
+    """:returns: the policy that applies if the user has not written one."""
     return load_policy(DEFAULT_POLICY)
 
 
 @cache
 def default_annotations() -> Annotations:
-    """:returns: what the tools of the usual servers mean."""
+    """:returns: the annotations of common servers, which are installed with IronCurtain."""
     return load_annotations(DATA / TOOL_ANNOTATIONS)
 
 
 def compiled_policy(data: Mapping[str, Any], name: str = "policy") -> Policy:
     """
-    Read a compiled policy that is in memory.
+    Convert a compiled policy that is in memory.
 
-    :param data: its fields; besides ``rules`` also ``protected`` and ``lists``, others are metadata.
-    :param name: for messages.
-    :raises ConfigurationError: it cannot be understood.
+    :param data: its fields ``rules``, ``protected`` and ``lists``. Others are metadata.
+    :param name: the name of the policy in messages.
+    :raises ConfigurationError: the policy is not valid.
     """
     source = _Source(name)
     document: _CompiledDocument = source.convert(dict(data), _CompiledDocument)
@@ -164,9 +164,9 @@ def compiled_policy(data: Mapping[str, Any], name: str = "policy") -> Policy:
 
 def tool_annotations(data: Mapping[str, Any], name: str = "annotations") -> Annotations:
     """
-    Read annotations that are in memory.
+    Convert annotations that are in memory.
 
-    :raises ConfigurationError: they cannot be understood.
+    :raises ConfigurationError: the annotations are not valid.
     """
     return _annotations(_Source(name), dict(data))
 
@@ -176,9 +176,9 @@ def _load_json(path: Path) -> Policy:
     lists, annotations = path.with_name(DYNAMIC_LISTS), path.with_name(TOOL_ANNOTATIONS)
     policy = compiled_policy(source.convert(data, dict[str, Any]), source.name)
     if lists.exists():
-        beside, more = _read_json(lists)
-        document: _ListsDocument = beside.convert(more, _ListsDocument)
-        read = _lists(beside, document.lists, DynamicList)
+        lists_source, lists_data = _read_json(lists)
+        document: _ListsDocument = lists_source.convert(lists_data, _ListsDocument)
+        read = _lists(lists_source, document.lists, DynamicList)
         policy = msgspec.structs.replace(policy, lists={**read, **policy.lists})
     if annotations.exists():
         policy = msgspec.structs.replace(policy, annotations=load_annotations(annotations))
@@ -211,19 +211,19 @@ def _rules(source: _Source, rules: Sequence[Any]) -> tuple[Rule, ...]:
 def _protected(source: _Source, paths: tuple[str, ...]) -> tuple[str, ...]:
     for index, path in enumerate(paths):
         if "\0" in path:
-            raise wrong(source.name, "a path has no NUL character", source.text, ("protected", index))
+            raise wrong(source.name, "a path cannot contain a NUL character", source.text, ("protected", index))
     return paths
 
 
 def _lists(source: _Source, lists: Mapping[str, Any], kind: type[DynamicList]) -> dict[str, DynamicList]:
-    return {name: source.convert(held, kind, ("lists", name)) for name, held in lists.items()}
+    return {name: source.convert(raw, kind, ("lists", name)) for name, raw in lists.items()}
 
 
 def _inline_annotations(source: _Source, tools: Mapping[str, Mapping[str, Any]]) -> Annotations:
     servers = {}
-    for server, held in tools.items():
+    for server, raw_tools in tools.items():
         found = []
-        for name, raw in held.items():
+        for name, raw in raw_tools.items():
             tool: _Tool = source.convert(raw, _Tool, ("tools", server, name))
             arguments = _arguments(source, tool.args, ("tools", server, name, "args"))
             found.append(ToolAnnotation(name, arguments, tool.comment))
@@ -236,11 +236,11 @@ def _annotations(source: _Source, data: Any) -> Annotations:
     servers = {}
     for server, raw in document.servers.items():
         place = ("servers", server)
-        held: _AnyServer = source.convert(raw, _AnyServer, place)
+        converted: _AnyServer = source.convert(raw, _AnyServer, place)
         servers[server] = ServerAnnotations(
             tuple(
                 ToolAnnotation(tool.name, _arguments(source, tool.args, (*place, "tools", index, "args")), tool.comment)
-                for index, tool in enumerate(held.tools)
+                for index, tool in enumerate(converted.tools)
             )
         )
     return Annotations(servers)
@@ -260,5 +260,5 @@ def _read_json(path: Path) -> tuple[_Source, Any]:
 
 def _read(path: Path) -> str:
     if (text := read_configuration(path)) is None:
-        raise ConfigurationError(str(path), "there is no such file")
+        raise ConfigurationError(str(path), "the file does not exist")
     return text

@@ -1,4 +1,4 @@
-"""Rules made ready for many calls, and whether one holds for the values of a call."""
+"""Rules prepared for evaluation, and the test whether one matches the values of a call."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ironcurtain.policy.verdict import Decision
 @dataclass(slots=True)
 class Value:
     """
-    One value of an argument that is judged.
+    One value of an argument.
 
     :param argument: the argument's name.
-    :param text: as judged, for people.
-    :param path: the real path, if a role of the argument is one of paths.
-    :param written: the path as the call has it, if it has one.
-    :param targets: where it leads, if a role of the argument is one of addresses.
-    :param readable: ``False`` for what is no text, which no list has.
+    :param text: the value as judged, for messages.
+    :param path: the real path, if the argument has a path role.
+    :param written: the path as written in the call, if the argument has a path role.
+    :param targets: the targets of the address, if the argument has an address role.
+    :param readable: ``False`` for a value that is not text, which no list matches.
     """
 
     argument: str
@@ -38,14 +38,19 @@ Values = Mapping[str, Sequence[Value]]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyList:
-    """A list condition with its lists put in."""
+class PreparedList:
+    """A list condition with its lists expanded."""
 
     roles: tuple[str, ...]
     members: Members
 
     def holds(self, values: Values, role: str) -> bool:
-        """:param role: the role that is judged, empty if the tool has none; its own values count if it is named."""
+        """
+        Whether all values of the condition's roles are on the list.
+
+        :param role: the role that is judged, empty if the tool has none. If the condition names it, only its values
+            are compared.
+        """
         concerned = (role,) if role in self.roles else self.roles
         found = [value for each in concerned for value in values.get(each, ())]
         return bool(found) and all(self._has(value) for value in found)
@@ -57,20 +62,20 @@ class ReadyList:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyRule:
+class PreparedRule:
     """
-    A rule with its lists put in and its directory resolved.
+    A rule with its lists expanded and its directory resolved.
 
-    :param decision: what it decides.
-    :param within: the directory of its condition on paths.
-    :param domains: the patterns of its condition on addresses.
+    :param decision: the decision of the rule.
+    :param within: the directory of its ``paths`` condition.
+    :param domains: the patterns of its ``domains`` condition.
     """
 
     rule: Rule
     decision: Decision
     within: Root | None
     domains: DomainPatterns | None
-    lists: tuple[ReadyList, ...]
+    lists: tuple[PreparedList, ...]
 
     @property
     def name(self) -> str:
@@ -79,18 +84,18 @@ class ReadyRule:
 
     def fails(self, values: Values, role: str) -> str:
         """
-        Check everything but the paths.
+        Check all conditions except ``paths``.
 
         :param role: the role that is judged, empty if the tool has none.
-        :returns: why the rule does not hold; empty if it does.
+        :returns: why the rule does not match; empty if it matches.
         """
         own = values.get(role, ())
         if role == "git-remote-url" and own and self.decision is Decision.ALLOW and self.rule.conditions.names_no_role:
-            return "it allows the tool but says nothing about remotes, and this call has one"
+            return "it allows the tool but does not name remotes, and this call has one"
         if self.domains is not None and not (own and all(self._covers(value) for value in own)):
-            return "not every address has a host that it lists"
+            return "its domains do not match every address"
         if not all(condition.holds(values, role) for condition in self.lists):
-            return "not every value is on its lists"
+            return "its lists do not contain every value"
         return ""
 
     def _covers(self, value: Value) -> bool:
@@ -100,29 +105,29 @@ class ReadyRule:
         return self.domains.match_host(value.text)
 
 
-def ready(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList]) -> ReadyRule:
+def prepare(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList]) -> PreparedRule:
     """
-    Prepare one rule.
+    Prepare one rule for evaluation.
 
-    :param within: the real path of its directory, if it has a condition on paths.
-    :param lists: by name.
+    :param within: the directory of its ``paths`` condition, if it has one.
+    :param lists: the policy's lists by name.
     """
     conditions = rule.conditions
     domains = None if conditions.domains is None else DomainPatterns(expand(conditions.domains.allowed, lists))
     members = (
-        ReadyList(condition.roles, Members(expand(condition.allowed, lists), condition.match_type))
+        PreparedList(condition.roles, Members(expand(condition.allowed, lists), condition.match_type))
         for condition in conditions.lists
     )
-    return ReadyRule(rule, Decision(rule.then), within, domains, tuple(members))
+    return PreparedRule(rule, Decision(rule.then), within, domains, tuple(members))
 
 
-def irrelevance(conditions: Conditions, server: str, tool: str, role: str, roles: frozenset[str]) -> str:
+def why_irrelevant(conditions: Conditions, server: str, tool: str, role: str, roles: frozenset[str]) -> str:
     """
-    Find out whether a rule can ever concern a role of a tool.
+    Determine whether a rule can apply to a role of a tool.
 
-    :param role: the role that is judged, empty if the tool has none that is judged by itself.
+    :param role: the role that is judged, empty if the tool has no resource role.
     :param roles: every role of the tool's arguments.
-    :returns: why not; empty if it can.
+    :returns: why the rule cannot apply; empty if it can.
     """
     if conditions.server is not None and server not in conditions.server:
         return "it is for other servers"

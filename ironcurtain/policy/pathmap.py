@@ -1,8 +1,8 @@
 """
-Translate between the agent's names for the workspace and the host's, in arguments, results and URIs.
+Translate between the agent's path of the workspace and the host's, in arguments, results and URIs.
 
-The agent sees one directory, ``/workspace``; the host knows it by its real path. Neither name says anything about
-permission: the policy judges what :meth:`PathMap.to_host` gives.
+The agent sees the workspace as ``/workspace``; on the host it has its real path. The translation grants nothing: the
+policy judges the result of :meth:`PathMap.to_host`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 AGENT_WORKSPACE = "/workspace"
-"""Where every agent finds its workspace."""
+"""The path of the workspace for every agent."""
 
 _ENDS_NAME = r"(?:(?=\.(?:\s|\Z))|(?![^\s/\"'`<>|:;,)\]}\\*?&#]))"
 """
-A path ends before one of these, or before the full stop of a sentence: so ``/home/me/work`` is not found in
-``/home/me/work-old``.
+A path ends before one of these characters, or before the full stop of a sentence. So ``/home/me/work`` does not match
+within ``/home/me/work-old``.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PathMap:
     """
-    One session's workspace under its two names.
+    The two paths of a session's workspace.
 
-    :param host: absolute real path on the host, without a slash at its end.
+    :param host: absolute real path on the host, without a trailing slash.
     :param agent: absolute path that the agent uses.
     """
 
@@ -43,7 +43,8 @@ class PathMap:
     def to_host(self, path: str) -> str:
         """
         :param path: as the agent wrote it.
-        :returns: the host's name. Relative paths count from the workspace; other absolute ones and ``~`` stay.
+        :returns: the path on the host. Relative paths are relative to the workspace; absolute paths outside it and
+            paths that begin with ``~`` are unchanged.
         """
         if path == self.agent:
             return self.host
@@ -54,22 +55,22 @@ class PathMap:
         return f"{self.host}/{path}" if path else self.host
 
     def to_agent(self, path: str) -> str:
-        """:returns: the agent's name for a host path; paths outside the workspace stay."""
+        """:returns: the agent's path for a host path. Paths outside the workspace are unchanged."""
         if path == self.host:
             return self.agent
         return self.agent + path[len(self.host) :] if path.startswith(f"{self.host}/") else path
 
     def to_agent_text(self, text: str) -> str:
-        """:returns: the text with the host's name of the workspace replaced, alone or at the start of a path."""
+        """:returns: the text with the host path of the workspace replaced, alone or at the start of a path."""
         text = self._host_in_uri.sub(lambda _: f"file://{quote(self.agent)}", text)
         return self._host_in_text.sub(lambda _: self.agent, text)
 
 
 def file_path(uri: str) -> str | None:
     """
-    The path in a ``file:`` URI (RFC 8089).
+    Extract the path of a ``file:`` URI (RFC 8089).
 
-    :returns: the decoded absolute path, or ``None`` for other schemes, other hosts, and URIs without a path.
+    :returns: the decoded absolute path; ``None`` for other schemes, other hosts, and URIs without a path.
     """
     scheme, colon, rest = uri.partition(":")
     if not colon or scheme.lower() != "file":

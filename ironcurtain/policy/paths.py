@@ -1,8 +1,8 @@
 """
-Find the real path behind the name that an agent wrote, following every link, also one that leads nowhere yet.
+Resolve the paths that agents write, following every symbolic link, including dangling ones.
 
-The result is what :func:`os.path.realpath` would say, but what cannot be resolved for certain is an error here and not
-a guess, and each component is looked at exactly once.
+The result is that of :func:`os.path.realpath`, with two differences: a path that cannot be resolved with certainty is
+an error, and each component is examined exactly once.
 """
 
 from __future__ import annotations
@@ -16,40 +16,41 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.policy.pathmap import PathMap
 
 LINK_LIMIT = 40
-"""Most links on the way to one file (the Linux kernel's limit, path_resolution(7))."""
+"""Maximum number of symbolic links in one resolution (the Linux kernel's limit, path_resolution(7))."""
 
 LENGTH_LIMIT = 4096
-"""Most characters of a path (PATH_MAX on Linux and more than that of other systems)."""
+"""Maximum length of a path in characters (PATH_MAX on Linux; other systems have less)."""
 
-_NOT_THERE = frozenset((ENOENT, ENOTDIR))
+_MISSING = frozenset((ENOENT, ENOTDIR))
 
 
 class UnresolvablePath(IronCurtainError):
-    """Nobody can say where a path leads: too many links, too long, or in a directory that we may not search."""
+    """A path cannot be resolved: too many links, too long, or in a directory that this process cannot search."""
 
 
 class NoPath(UnresolvablePath):
-    """The text cannot be the name of any file."""
+    """The text cannot be a path."""
 
 
 class ForeignHome(UnresolvablePath):
-    """``~name`` may mean another user's home, or a file of that name: never guessed."""
+    """``~name`` is ambiguous: it can be another user's home directory, or a file of that name."""
 
 
-def real_path(path: str, start: str = "", plain: set[str] | None = None) -> str:
+def real_path(path: str, start: str = "", not_links: set[str] | None = None) -> str:
     """
     Resolve a path whose last components need not exist.
 
-    :param path: counted from ``start``; slashes at its beginning do not matter.
-    :param start: a directory by its real path, empty for the root.
-    :param plain: what is known to be no link; what is found out is added, so that paths of one call share it.
-    :returns: the absolute path, without links, ``.``, ``..`` or a slash at its end.
-    :raises UnresolvablePath: as its docstring says.
+    :param path: relative to ``start``, also if it begins with a slash.
+    :param start: the real path of a directory, empty for the root.
+    :param not_links: a cache of paths known not to be symbolic links, which this function extends. The paths of one
+        call share it.
+    :returns: the absolute path, without symbolic links, ``.``, ``..`` or a trailing slash.
+    :raises UnresolvablePath: the path cannot be resolved.
     """
     if len(path) > LENGTH_LIMIT:
         raise UnresolvablePath(f"it is longer than {LENGTH_LIMIT} characters")
-    here, links, gone = start, 0, False
-    known = set() if plain is None else plain
+    resolved, links, missing = start, 0, False
+    known = set() if not_links is None else not_links
     rest = path.split("/")
     rest.reverse()
     while rest:
@@ -57,36 +58,36 @@ def real_path(path: str, start: str = "", plain: set[str] | None = None) -> str:
         if name == "" or name == ".":
             continue
         if name == "..":
-            here, gone = here[: here.rfind("/")] if here else "", False
+            resolved, missing = resolved[: resolved.rfind("/")] if resolved else "", False
             continue
-        candidate = f"{here}/{name}"
-        if gone or candidate in known:
-            here = candidate
+        candidate = f"{resolved}/{name}"
+        if missing or candidate in known:
+            resolved = candidate
             continue
         target = _link(candidate)
         if not target:
-            here, gone = candidate, target is None
+            resolved, missing = candidate, target is None
             known.add(candidate)
             continue
         links += 1
         if links > LINK_LIMIT:
-            raise UnresolvablePath(f"it leads through more than {LINK_LIMIT} links, or in a circle")
+            raise UnresolvablePath(f"it has more than {LINK_LIMIT} symbolic links, or a loop of them")
         if target.startswith("/"):
-            here = ""
+            resolved = ""
         rest.extend(reversed(target.split("/")))
-    return here or "/"
+    return resolved or "/"
 
 
 def _link(path: str) -> str | None:
-    """:returns: what a link says, empty for what is no link, ``None`` for what is not there."""
-    try:  # lstat first: readlink alone costs an exception, and most components are no links
+    """:returns: the target of a symbolic link, empty if the path is not one, ``None`` if it does not exist."""
+    try:  # lstat first: most components are not links, and readlink would raise for each of them
         return os.readlink(path) if S_ISLNK(os.lstat(path).st_mode) else ""
     except OSError as e:
-        if e.errno in _NOT_THERE:
+        if e.errno in _MISSING:
             return None
-        raise UnresolvablePath(f"it cannot be looked at: {e.strerror}") from None
+        raise UnresolvablePath(f"{path} cannot be read: {e.strerror}") from None
     except ValueError:
-        raise NoPath("it has characters that no path can have") from None
+        raise NoPath("it has characters that a path cannot contain") from None
 
 
 class Root:
@@ -109,11 +110,11 @@ class Root:
 
 class Places:
     """
-    What agents' names for files mean in one session.
+    Resolves the paths that the agent of one session writes.
 
-    :param paths: the workspace under its two names.
-    :param home: absolute path of the user's home, which ``~`` means.
-    :raises UnresolvablePath: the workspace or the home.
+    :param paths: the two paths of the workspace.
+    :param home: absolute path of the user's home directory (``~``).
+    :raises UnresolvablePath: the workspace or the home directory cannot be resolved.
     """
 
     __slots__ = ("_named", "_paths", "home", "workspace")
@@ -124,26 +125,26 @@ class Places:
         self.home = real_path(home).removesuffix("/")
         self.workspace = Root(real_path(paths.host))
 
-    def real(self, written: str, plain: set[str] | None = None) -> str:
+    def real(self, written: str, not_links: set[str] | None = None) -> str:
         """
-        :param written: a path as the agent wrote it: of its workspace, absolute, from ``~``, or relative.
-        :param plain: as in :func:`real_path`.
+        :param written: a path as the agent wrote it: below ``/workspace``, absolute, from ``~``, or relative.
+        :param not_links: as in :func:`real_path`.
         :returns: the real path on the host.
-        :raises UnresolvablePath: see there, and its subclasses.
+        :raises UnresolvablePath: the path cannot be resolved; see also the subclasses of this exception.
         """
         if "\0" in written:
-            raise NoPath("it has a NUL character")
-        real = self._resolved(self._paths.to_host(written), plain)
+            raise NoPath("it contains a NUL character")
+        real = self._resolved(self._paths.to_host(written), not_links)
         try:
             real.encode()
         except UnicodeEncodeError:
-            raise NoPath("it has characters that cannot be passed on") from None
+            raise NoPath("it has characters that cannot be encoded in UTF-8") from None
         return real
 
     def named(self, written: str) -> str:
         """
-        :param written: a path that has a real one.
-        :returns: what that would be if there were no links.
+        :param written: a path that :meth:`real` accepts.
+        :returns: the absolute path on the host without following symbolic links.
         """
         path = self._paths.to_host(written)
         if f"{path}/".startswith(self._named):
@@ -152,11 +153,11 @@ class Places:
             path = self.home + path[1:]
         return normpath(f"/{path.lstrip('/')}")
 
-    def _resolved(self, path: str, plain: set[str] | None) -> str:
+    def _resolved(self, path: str, not_links: set[str] | None) -> str:
         if path.startswith(self._named):
-            return real_path(path[len(self._named) :], self.workspace.path, plain)
+            return real_path(path[len(self._named) :], self.workspace.path, not_links)
         if path.startswith("~"):
             if path[1:2] not in ("", "/"):
                 raise ForeignHome("~name is not expanded; write ./~name for a file in the workspace")
-            return real_path(path[1:], self.home, plain)
-        return real_path(path, "", plain)
+            return real_path(path[1:], self.home, not_links)
+        return real_path(path, "", not_links)

@@ -1,11 +1,11 @@
-"""What is to be judged in a call of one tool, worked out once for each tool."""
+"""The evaluation plan of a tool: what to judge in its calls, and by which rules. Made once for each tool."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ironcurtain.policy.matching import ReadyRule, irrelevance
+from ironcurtain.policy.matching import PreparedRule, why_irrelevant
 from ironcurtain.policy.roles import PATH_ROLES, REPOSITORY_ROLES, RESOURCE_ROLES, URL_ROLES
 
 
@@ -14,12 +14,12 @@ class ArgumentPlan:
     """
     One argument that is judged.
 
-    :param roles: those that count: resources, and what a list in a rule names.
-    :param is_path: whether a role is one of paths.
-    :param is_remote: whether a role is a git remote.
-    :param is_url: whether a role is a web address.
-    :param is_resource: whether its values must be text.
-    :param forwards_path: whether the server gets the real path in the place of what was written.
+    :param roles: its resource roles, and those that a list condition names.
+    :param is_path: whether one of the roles is a path.
+    :param is_remote: whether one of the roles is a git remote.
+    :param is_url: whether one of the roles is a URL.
+    :param is_resource: whether its values must be strings.
+    :param forwards_path: whether the server receives the real path instead of the path as written.
     """
 
     name: str
@@ -34,20 +34,20 @@ class ArgumentPlan:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """
-    What is to be judged in a call.
+    What to judge in a call of a tool.
 
     :param arguments: in the annotation's order.
-    :param roles: the resource roles, each once, in the annotation's order.
-    :param path_roles: those of them that are roles of paths.
-    :param rules: role to the rules that may concern it; the empty role if there is no other.
-    :param repositories: the arguments that name a repository, on a git server.
+    :param roles: the resource roles without duplicates, in the annotation's order.
+    :param path_roles: the path roles among them.
+    :param rules: the rules that can apply to each role; the only key is the empty string if there are no roles.
+    :param repositories: the arguments that name a repository, if this is a git server.
     :param remotes: the arguments that name a git remote.
     """
 
     arguments: tuple[ArgumentPlan, ...]
     roles: tuple[str, ...]
     path_roles: tuple[str, ...]
-    rules: Mapping[str, tuple[ReadyRule, ...]]
+    rules: Mapping[str, tuple[PreparedRule, ...]]
     repositories: tuple[str, ...]
     remotes: tuple[str, ...]
 
@@ -56,14 +56,14 @@ def make_plan(
     server: str,
     tool: str,
     roles_by_argument: Mapping[str, Sequence[str]],
-    rules: Iterable[ReadyRule],
+    rules: Iterable[PreparedRule],
     listed: frozenset[str],
 ) -> Plan:
     """
-    Work out the plan for a tool.
+    Make the plan of a tool.
 
-    :param roles_by_argument: the roles as they are in the call.
-    :param listed: the roles that any list in a rule names.
+    :param roles_by_argument: the roles that the arguments have in the call.
+    :param listed: the roles that the list conditions of any rule name.
     """
     every = frozenset(role for roles in roles_by_argument.values() for role in roles)
     arguments = tuple(
@@ -75,7 +75,7 @@ def make_plan(
         own,
         tuple(role for role in own if role in PATH_ROLES),
         {
-            role: tuple(rule for rule in rules if not irrelevance(rule.rule.conditions, server, tool, role, every))
+            role: tuple(rule for rule in rules if not why_irrelevant(rule.rule.conditions, server, tool, role, every))
             for role in own or ("",)
         },
         tuple(p.name for p in arguments if server == "git" and not REPOSITORY_ROLES.isdisjoint(p.roles)),

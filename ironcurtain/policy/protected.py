@@ -1,4 +1,4 @@
-"""What no rule can free: the paths that are always protected, and whether a path is one of them."""
+"""Protected paths, to which no rule can allow access."""
 
 from __future__ import annotations
 
@@ -78,19 +78,19 @@ CREDENTIAL_STORES = (
     "Library/Application Support/BraveSoftware",
     "Library/Application Support/Microsoft Edge",
 )
-"""Where programs keep keys, passwords, cookies and tokens, below a user's home."""
+"""Where programs store keys, passwords, cookies and tokens, relative to a user's home directory."""
 
 OWN_PROCESS = "/proc/self"
-"""Memory, environment and open files of the process that holds the keys (proc(5))."""
+"""Memory, environment and open files of the process that has the keys (proc(5))."""
 
 
 def always_protected(home: str, ironcurtain_home: str, *configuration: str) -> tuple[str, ...]:
     """
     The paths that are protected in every session.
 
-    :param home: absolute path of the user's home.
-    :param ironcurtain_home: absolute path of our own directory; a workspace inside it stays free.
-    :param configuration: absolute paths of files with settings, policies or annotations that lie elsewhere.
+    :param home: absolute path of the user's home directory.
+    :param ironcurtain_home: absolute path of IronCurtain's home. A workspace inside it is not protected.
+    :param configuration: absolute paths of settings, policies and annotations outside IronCurtain's home.
     :returns: absolute paths of files and directories, which need not exist.
     """
     stores = (f"{home}/{store}" for store in CREDENTIAL_STORES)
@@ -105,7 +105,7 @@ class Protection:
     """
     The protected paths of one session.
 
-    The workspace is free although it lies in a protected directory; a protected path in the workspace is not.
+    A workspace inside a protected directory is not protected, but a protected path inside the workspace is.
 
     :param paths: real paths.
     """
@@ -124,7 +124,7 @@ class Protection:
     def covering(self, path: str) -> str | None:
         """
         :param path: a real path.
-        :returns: the protected path that it is, or lies below; ``None`` if it is free.
+        :returns: the protected path that is the same as the path or contains it; ``None`` if there is none.
         """
         roots = self._inside if self._workspace.holds(path) else self._all
         if not roots:
@@ -140,7 +140,7 @@ class Protection:
     def inside(self, path: str) -> str | None:
         """
         :param path: a real path.
-        :returns: a protected path below it, which would go if it went; ``None`` if there is none.
+        :returns: a protected path below it, which deleting it would delete; ``None`` if there is none.
         """
         root = Root(path)
         return next((real for same in self._all.values() for real in same if real != path and root.holds(real)), None)
@@ -148,10 +148,10 @@ class Protection:
 
 def _same(root: str, path: str, depth: int) -> bool:
     """
-    Whether a path's first ``depth`` components are the protected path.
+    Whether the first ``depth`` components of a path are the protected path.
 
-    They are equal but for case or Unicode form: on file systems that ignore these they are the same file, on others
-    usually not. Where neither exists nobody can tell, and it counts as protected.
+    The two are equal except for case and Unicode normalization. File systems that ignore these refer to the same file,
+    others usually to different ones. If neither exists, this is unknown, and the path counts as protected.
     """
     start = "/".join(path.split("/")[: depth + 1])
     if start == root:

@@ -1,9 +1,9 @@
 """
-Where a call of a git server would connect to, as far as a repository's own settings tell.
+Find the remote that a call to a git server refers to, according to the repository's settings.
 
-That is for judging and showing only: nothing relies on it. A git server runs in a sandbox, without the network unless
-its configuration gives it some; what fetches and pushes is the server ``git-remote``, which connects to the address
-that was judged and to no other.
+The result is judged and displayed, but it is not a security boundary. A git server runs in a sandbox, without network
+access unless its configuration grants it. Only the server ``git-remote`` fetches and pushes, and it connects only to
+the address that was judged.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ironcurtain.policy.roles import FREE_TEXT_ROLES, REPOSITORY_ROLES
 from ironcurtain.policy.targets import HostileRemote, Target, git_target, local_path
 
 SIZE_LIMIT = 1024 * 1024
-"""Most bytes of settings that are read: 1 MiB (a thousand times what is usual)."""
+"""Maximum size of ``.git/config``: 1 MiB (usual files have about 1 KiB)."""
 
-UNCERTAIN = "an address that is not certain, since the repository's settings say more than one thing"
+UNCERTAIN = "an address that cannot be determined from the repository's settings"
 
 _DECIDING = {b"url", b"include", b"includeif", b"remotes"}
-"""Sections and names of settings by which git may take another address than a remote's own."""
+"""Sections and keys that can make git use another address than the remote's ``url``."""
 _DECIDING_NAMES = {b"pushurl", b"pushremote", b"pushdefault", b"vcs", b"proxy"}
 
 
@@ -45,9 +45,9 @@ def check_options(judgement: Judgement, roles: Mapping[str, Sequence[str]]) -> N
 
 def resolve(judgement: Judgement, places: Places) -> None:
     """
-    Find where the remotes lead that a call names, or that git would take if it names none.
+    Resolve the remotes that a call names, or git's default remote if it names none.
 
-    :raises Refusal: one would run a program, or be read as an option.
+    :raises Refusal: git would run a program for a remote, or read it as an option.
     """
     plan = judgement.plan
     named = [value for role in plan.roles if role in REPOSITORY_ROLES for value in judgement.values.get(role, ())]
@@ -55,7 +55,7 @@ def resolve(judgement: Judgement, places: Places) -> None:
     known = places.workspace.holds(repository) if repository else False
     values = [value for value in judgement.values.pop("git-remote-url", ()) if value.text]
     for value in values:
-        # A name may look like an address.
+        # The name of a remote can look like an address, so the repository's settings come first.
         address = (_address(repository, value.text) if known else None) or value.text
         value.targets = (_checked(judgement, address, repository),)
     for name in plan.remotes:
@@ -74,7 +74,7 @@ def _checked(judgement: Judgement, address: str, repository: str) -> Target:
     try:
         target = git_target(address)
     except HostileRemote as e:
-        raise Refusal("structural-git-remote", f"the remote {address!r} is not passed on: {e}") from None
+        raise Refusal("structural-git-remote", f"the remote {address!r} is not allowed: {e}") from None
     if (path := local_path(address)) is not None:
         with suppress(UnresolvablePath):
             judgement.refuse_protected(real_path(unquote(path), "" if path.startswith("/") else repository))
@@ -82,8 +82,8 @@ def _checked(judgement: Judgement, address: str, repository: str) -> Target:
 
 
 def _address(repository: str, remote: str) -> str | None:
-    """:returns: what a repository's settings say that a remote is; ``None`` if they do not speak of it."""
-    from dulwich.config import ConfigFile  # 50 ms, and few calls need it
+    """:returns: the address of a remote in a repository's settings; ``None`` if they do not contain it."""
+    from dulwich.config import ConfigFile  # takes 50 ms to load, and few calls need it
 
     try:
         data = _settings(repository)
@@ -104,7 +104,7 @@ def _address(repository: str, remote: str) -> str | None:
 
 
 def _settings(repository: str) -> bytes | None:
-    """:returns: the file ``.git/config``, opened through no link."""
+    """:returns: the content of ``.git/config``, read without following links; ``None`` if there is no repository."""
     directory = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     with ExitStack() as opened:
         outer = os.open(repository, directory)
@@ -118,5 +118,5 @@ def _settings(repository: str) -> bytes | None:
         file = opened.enter_context(open(config, "rb"))
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
-            raise ValueError("no ordinary file of ordinary size")
+            raise ValueError("not a regular file, or too large")
         return file.read(SIZE_LIMIT)

@@ -1,7 +1,7 @@
 """
-What a tool does with an argument.
+Argument roles: what a tool does with an argument.
 
-The names are those of the compiled policies and annotations that are in use, so that both can be moved here unchanged.
+The names are those of existing compiled policies and annotations, so that these work unchanged.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ Role = Literal[
     "share-permission",
     "none",
 ]
-"""One meaning of an argument. An argument may have several."""
+"""A role of an argument. An argument can have several."""
 
 PATH_ROLES: Final[frozenset[str]] = frozenset(
     ("read-path", "write-path", "delete-path", "write-history", "delete-history")
 )
-"""Values are files, directories, or repositories by their directory."""
+"""Roles whose values are paths of files, directories or repositories."""
 
 WRITING_ROLES: Final[frozenset[str]] = PATH_ROLES - {"read-path"}
-"""A server with none of these in its tools needs only to read."""
+"""Path roles that write. A server whose tools have none of these needs read access only."""
 
 REPOSITORY_ROLES: Final[frozenset[str]] = PATH_ROLES - {"write-path"}
-"""On a git server these name a repository that exists; ``write-path`` names one that is to be made."""
+"""Path roles that name an existing repository on a git server; ``write-path`` names one to create."""
 
 URL_ROLES: Final[frozenset[str]] = frozenset(("fetch-url", "git-remote-url"))
-"""Values are addresses, and rules compare their hosts."""
+"""Roles whose values are addresses. Rules compare their hosts."""
 
 IDENTIFIER_ROLES: Final[frozenset[str]] = frozenset(("github-owner", "github-repo", "proxy-domain"))
-"""Values are names that rules compare with lists."""
+"""Roles whose values are names. Rules compare them with lists."""
 
 RESOURCE_ROLES: Final[frozenset[str]] = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLES
-"""Each of these is judged by itself. The rest only say what an argument is, unless a list in a rule names them."""
+"""Roles that are judged, each separately. The other roles are descriptive, unless a list condition names them."""
 
 DOMAIN_ROLES: Final[frozenset[str]] = URL_ROLES | {"proxy-domain"}
-"""A ``domains`` condition may speak of these."""
+"""Roles that a ``domains`` condition can name."""
 
 FREE_TEXT_ROLES: Final[frozenset[str]] = frozenset(("commit-message", "email-body"))
-"""Values are prose: nothing in them is read as an option."""
+"""Roles whose values are prose, which programs do not read as options."""

@@ -1,7 +1,7 @@
 """
-Policies as they are written: rules with conditions, lists, and protected paths.
+Policies as written: rules with conditions, lists, and protected paths.
 
-The structures are the format of the rules in ``policy.toml`` and in compiled policies.
+These structures are the schema of the rules in ``policy.toml`` and in compiled policies.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from ironcurtain.policy.roles import DOMAIN_ROLES, PATH_ROLES, Role
 
 
 class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds for the paths of these roles that lie within a directory, or are it."""
+    """Holds for the paths of these roles that are a directory or are inside it."""
 
     roles: tuple[Role, ...]
     within: str
 
     def __post_init__(self) -> None:
         if wrong := sorted(set(self.roles) - PATH_ROLES):
-            raise ValueError(f"{', '.join(wrong)} is no role of paths")
+            raise ValueError(f"{', '.join(wrong)} is not a path role")
         if not self.within:
             raise ValueError("within needs a directory")
         if "\0" in self.within:
-            raise ValueError("a path has no NUL character")
+            raise ValueError("a path cannot contain a NUL character")
 
 
 class DomainsCondition(Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds if every address of these roles has a host that a pattern covers; ``@name`` is a list."""
+    """Holds if every address of these roles has a host that a pattern matches; ``@name`` is a list."""
 
     roles: tuple[Role, ...]
     allowed: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if wrong := sorted(set(self.roles) - DOMAIN_ROLES):
-            raise ValueError(f"{', '.join(wrong)} is no role of addresses")
+            raise ValueError(f"{', '.join(wrong)} is not an address role")
 
 
 class ListCondition(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ class ListCondition(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
-    """When a rule holds: all conditions that are there must."""
+    """The conditions of a rule. A rule matches if all of them hold."""
 
     roles: tuple[Role, ...] | None = None
     server: tuple[str, ...] | None = None
@@ -61,7 +61,7 @@ class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
     lists: tuple[ListCondition, ...] = ()
 
     def names(self, role: str) -> bool:
-        """Whether the rule speaks of a role, each of its conditions on roles included."""
+        """Whether the rule can apply to a role: every condition on roles includes it."""
         if self.roles is not None and role not in self.roles:
             return False
         if any(condition is not None and role not in condition.roles for condition in (self.paths, self.domains)):
@@ -70,7 +70,7 @@ class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def names_no_role(self) -> bool:
-        """Whether the rule speaks of servers and tools only."""
+        """Whether the rule has conditions on servers and tools only."""
         return self.roles is None and self.paths is None and self.domains is None and not self.lists
 
 
@@ -93,10 +93,10 @@ class Policy(Struct, frozen=True):
     """
     A whole policy, ready for :class:`~ironcurtain.policy.engine.PolicyEngine`.
 
-    :param protected: paths, besides those that are always protected.
-    :param annotations: what the policy file itself, and the files it names, say of tools.
-    :param approval: the tables ``[approval.*]`` for the shell agent, as they are.
-    :param source: the file it came from, for messages.
+    :param protected: paths in addition to those that are always protected.
+    :param annotations: those in the policy file and in the files that it names.
+    :param approval: the tables ``[approval.*]`` for the shell agent, unparsed.
+    :param source: the file that it was read from, for messages.
     """
 
     rules: tuple[Rule, ...] = ()

@@ -1,4 +1,4 @@
-"""Compare JSON values as JSON does: ``true`` is not ``1``, but ``1.0`` is."""
+"""Compare JSON values: ``true`` is not equal to ``1``, but ``1.0`` is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 def equal(left: Any, right: Any) -> bool:
     """
-    Whether two JSON values are the same value.
+    Whether two JSON values are equal.
 
-    Numbers compare by value (RFC 8259 has one kind of number), everything else also by type.
+    Numbers compare by value (RFC 8259 has one type of number), everything else by type and value.
     """
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
@@ -27,10 +27,10 @@ def equal(left: Any, right: Any) -> bool:
 
 def truthy(value: Any) -> bool:
     """
-    Whether a JSON value counts as true in a condition.
+    Whether a condition treats a JSON value as true.
 
-    As in ECMAScript, which the annotations were first written for: null, false, zero and the empty string do not;
-    every list and object does, empty or not.
+    The rules are those of ECMAScript, for which the annotation format was designed: null, false, zero, NaN and the
+    empty string are false; every list and object is true, even an empty one.
     """
     if value is None or value is False or value == "":
         return False
@@ -38,5 +38,5 @@ def truthy(value: Any) -> bool:
 
 
 def fold(text: str) -> str:
-    """:returns: the text with ASCII letters in lower case. Other letters stay, or two names could become one."""
+    """:returns: the text with ASCII letters in lower case. Folding other letters could make two names equal."""
     return text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)

@@ -1,7 +1,7 @@
 """
-Where an address leads: web addresses, and git remotes in their several spellings.
+Parse addresses: URLs, and git remotes in all their forms.
 
-An address that cannot be understood for certain gets no host, and then no pattern covers it.
+An address whose host is ambiguous has no host, so that no pattern matches it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _PORT = re.compile(r"[0-9]*\Z")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 GIT_SCHEMES = frozenset(("https", "http", "ssh", "git", "git+ssh", "ssh+git", "ftp", "ftps", "file"))
-"""What git speaks itself. For any other scheme it runs a program of that name (gitremote-helpers(7))."""
+"""Schemes that git implements. For any other scheme it runs a program of that name (gitremote-helpers(7))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    Where an address leads.
+    The destination of an address.
 
-    :param text: the address, for people.
-    :param hosts: each host that some reader of the address would connect to; empty if that is not certain.
-    :param repository: ``host/owner/name`` of a git remote, without ``.git``; empty for anything else.
+    :param text: the address, for messages.
+    :param hosts: each host that a program could connect to for this address; empty if they cannot be determined.
+    :param repository: ``host/owner/name`` of a git remote, without ``.git``; empty for other addresses.
     """
 
     text: str
@@ -38,16 +38,16 @@ class Target:
 
 
 class HostileRemote(ValueError):
-    """A git remote that would run a program, or be read as an option. Never passed on."""
+    """A git remote for which git would run a program, or which it would read as an option. It is never forwarded."""
 
 
 def web_target(text: str) -> Target:
     """
-    Read an address that is to be fetched by HTTP.
+    Parse a URL that is fetched by HTTP.
 
-    Programs differ in how they read a backslash, so both readings are judged.
+    Programs interpret a backslash differently, so the target has the hosts of both interpretations.
 
-    :returns: a target without hosts for other schemes and for what no browser would open.
+    :returns: a target, without hosts for other schemes and for URLs that a browser would not open.
     """
     url = _DROPPED.sub("", text.strip(_TRIMMED))
     scheme = _SCHEME.match(url)
@@ -63,8 +63,8 @@ def web_target(text: str) -> Target:
 
 def web_origin(text: str) -> str | None:
     """
-    :returns: scheme, host and port of an address that is to be fetched by HTTP; ``None`` if programs could differ about
-        them, or about what they read.
+    :returns: scheme, host and port of a URL that is fetched by HTTP; ``None`` if programs could interpret it
+        differently.
     """
     url = text.strip(_TRIMMED)
     scheme = _SCHEME.match(url)
@@ -82,7 +82,7 @@ def web_origin(text: str) -> str | None:
 
 
 def is_certain_remote(text: str) -> bool:
-    """Whether the address of a git remote names a host for certain."""
+    """Whether the address of a git remote has an unambiguous host."""
     try:
         return bool(git_target(text).hosts)
     except HostileRemote:
@@ -90,7 +90,7 @@ def is_certain_remote(text: str) -> bool:
 
 
 def _authority_host(authority: str) -> Host | None:
-    """:returns: the host in ``user@host:port``, ``None`` if there is none or the port is no port."""
+    """:returns: the host in ``user@host:port``, ``None`` if it has no host or an invalid port."""
     address = authority.rpartition("@")[2]
     if address.startswith("["):
         host, closing, port = address.partition("]")
@@ -107,10 +107,10 @@ def _authority_host(authority: str) -> Host | None:
 
 def git_target(text: str) -> Target:
     """
-    Read the address of a git remote, as git itself does (git-fetch(1), "Git URLs").
+    Parse the address of a git remote, as git itself does (git-fetch(1), "Git URLs").
 
-    :returns: a target without hosts for local paths and for addresses whose host is not certain.
-    :raises HostileRemote: git would take it for an option, or run a program that the address names.
+    :returns: a target, without hosts for local paths and for addresses whose host is ambiguous.
+    :raises HostileRemote: git would read the address as an option, or run a program that it names.
     """
     _refuse_hostile(text)
     scheme, separator, rest = text.partition("://")
@@ -126,29 +126,29 @@ def git_target(text: str) -> Target:
 
 def _refuse_hostile(text: str) -> None:
     if text.startswith("-"):
-        raise HostileRemote("git would take it for an option")
+        raise HostileRemote("git would read it as an option")
     if _CONTROLS.search(text):
-        raise HostileRemote("it has control characters")
+        raise HostileRemote("it contains control characters")
     program = text.partition("::")[0]
     if "::" in text and not re.search(r"[/@\[:]", program):
         raise HostileRemote(f"git would run a program git-remote-{program} for it")
 
 
 def is_local(text: str) -> bool:
-    """Whether git takes the text for a path: it has no colon, or a slash before the first one."""
+    """Whether git reads the text as a path: it has no colon, or a slash before the first one."""
     before, colon, _ = text.partition(":")
     return "://" not in text and (not colon or "/" in before)
 
 
 def local_path(text: str) -> str | None:
-    """:returns: the path that a ``file:`` address or a local remote names, else ``None``."""
+    """:returns: the path of a ``file:`` URL or a local remote, otherwise ``None``."""
     if text.lower().startswith("file://"):
         return "/" + text[7:].partition("/")[2]
     return text if is_local(text) else None
 
 
 def _split_short_form(text: str) -> tuple[str, str]:
-    """:returns: authority and path of ``user@host:path``; an IPv6 host stands in brackets."""
+    """:returns: authority and path of ``user@host:path``, where an IPv6 host is in brackets."""
     if bracketed := re.match(r"((?:[^@\[]*@)?\[[^\]]*\]):(.*)\Z", text):
         return bracketed[1], bracketed[2].removeprefix("/")
     authority, _, path = text.partition(":")
@@ -158,7 +158,7 @@ def _split_short_form(text: str) -> tuple[str, str]:
 def _git_target(text: str, authority: str, path: str) -> Target:
     address = authority.rpartition("@")[2]
     if address.startswith("-") or authority.startswith("-"):
-        raise HostileRemote("ssh would take its host for an option")
+        raise HostileRemote("ssh would read its host as an option")
     if re.search(r"[\\?#\s]", authority) or "%" in address or not address.isascii():
         return Target(text)
     host = _authority_host(authority)

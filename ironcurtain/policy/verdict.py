@@ -1,4 +1,4 @@
-"""The question that the engine is asked, its answer, and the steps that led to it."""
+"""The engine's input and output: a call, its verdict, and the steps that led to it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import msgspec
 @dataclass(frozen=True, slots=True)
 class Step:
     """
-    One thing that the engine looked at.
+    One step of an evaluation.
 
-    :param check: what was looked at; a rule's name if ``rule`` is set.
-    :param outcome: ``pass``, ``allow``, ``escalate`` or ``deny``; for a rule also ``no``, and ``detail`` says why.
-    :param role: the role that was being judged, empty for what concerns the whole call.
-    :param rule: whether this is about a rule of the policy.
+    :param check: the name of the check, or of the rule if ``rule`` is set.
+    :param outcome: ``pass``, ``allow``, ``escalate`` or ``deny``. A rule that does not match has ``no``, and ``detail``
+        gives the reason.
+    :param role: the role that was judged, empty for a check of the whole call.
+    :param rule: whether the step is a rule of the policy.
     """
 
     check: str
@@ -30,17 +31,17 @@ class Step:
 
 @dataclass(slots=True)
 class Trace:
-    """The steps of one evaluation, in order. The engine fills it while it judges."""
+    """The steps of one evaluation, in order. The engine adds them while it judges."""
 
     steps: list[Step] = field(default_factory=list)
 
     def add(self, check: str, outcome: str, detail: str = "", *, role: str = "", rule: bool = False) -> None:
-        """Note one step."""
+        """Add a step."""
         self.steps.append(Step(check, outcome, detail, role, rule))
 
 
 class Decision(StrEnum):
-    """What the policy says about a call, before any person is asked."""
+    """The decision of the policy about a call, before a person is asked."""
 
     ALLOW = "allow"
     ESCALATE = "escalate"
@@ -48,14 +49,14 @@ class Decision(StrEnum):
 
 
 SEVERITY = {Decision.ALLOW: 0, Decision.ESCALATE: 1, Decision.DENY: 2}
-"""The severest decision about any part of a call is the decision about the whole."""
+"""The most severe decision about any part of a call is the decision about the call."""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
     """
-    One call of one tool.
+    A call of a tool.
 
-    :param tool: the server's own name of the tool, without a prefix.
+    :param tool: the server's name of the tool, without a prefix.
     :param arguments: as the agent wrote them.
     """
 
@@ -66,12 +67,12 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 class Resource(msgspec.Struct, frozen=True):
     """
-    Something that a call would touch.
+    A resource that a call would use.
 
     :param role: what the tool does with it.
     :param argument: the argument that named it.
     :param value: what was judged: a real path, an address, or the text as written.
-    :param written: the path that was asked for, where a link leads from it to another one; only if a person decides.
+    :param written: the path as written, if it leads through a symbolic link and a person decides; otherwise empty.
     """
 
     role: str
@@ -84,11 +85,12 @@ class Verdict(msgspec.Struct, frozen=True):
     """
     The engine's answer.
 
-    :param rule: the name of the rule that decided; ``structural-*`` for what no rule can change.
-    :param reason: for people, in one sentence.
-    :param arguments: what to forward, at once or after approval: as written, but with the real paths that were judged.
+    :param rule: the name of the rule that decided; ``structural-*`` for an invariant.
+    :param reason: one sentence for people.
+    :param arguments: the arguments to forward, now or after approval: as written, but with the real paths that were
+        judged.
     :param resources: everything that was judged, for display.
-    :param asking: every rule that asks for a person, where others than ``rule`` do too.
+    :param asking: the names of all rules that escalate, ``rule`` included.
     """
 
     decision: Decision

@@ -31,7 +31,7 @@ def make_lines(records: list[tuple[str, dict[str, Any]]]) -> list[bytes]:
     return lines
 
 
-def check(data: bytes) -> chain.Report:
+def check(data: bytes) -> chain.ChainReport:
     return chain.verify(data.splitlines(keepends=True) if b"\r" not in data else _split(data))
 
 
@@ -118,7 +118,7 @@ class VerifyTests(SynchronousTestCase):
         for number in (1, 3):
             forged = chain.make_line(number, chain.timestamp(1.5e9), "call", {}, chain.digest(first[:-1]))
             (problem,) = chain.verify([first, forged + b"\n"]).problems
-            self.assertEqual(problem.what, f"has number {number} where 2 was due")
+            self.assertEqual(problem.what, f"has number {number}, expected 2")
 
     def test_problems_name_their_lines(self) -> None:
         lines = make_lines([("call", {}), ("outcome", {}), ("end", {})])
@@ -128,7 +128,7 @@ class VerifyTests(SynchronousTestCase):
     def test_a_torn_end_is_named(self) -> None:
         lines = make_lines([("call", {})])
         (problem,) = chain.verify([lines[0], lines[1][:-1]]).problems
-        self.assertEqual((problem.line, "torn" in problem.what), (2, True))
+        self.assertEqual((problem.line, "incomplete" in problem.what), (2, True))
 
     @settings(deadline=None)
     @given(st.binary(max_size=200))

@@ -60,7 +60,7 @@ class DiskTestCase(SynchronousTestCase):
         self.successResultOf(closing)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def verify(self) -> chain.Report:
+    def verify(self) -> chain.ChainReport:
         with open(self.path, "rb") as file:
             return chain.verify(file)
 

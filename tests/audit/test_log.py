@@ -28,7 +28,7 @@ class LogTestCase(SynchronousTestCase):
         found = [chain.read_record(line) for line in self.path.read_bytes().splitlines()]
         return [record for record in found if record is not None]
 
-    def verify(self) -> chain.Report:
+    def verify(self) -> chain.ChainReport:
         with open(self.path, "rb") as file:
             return chain.verify(file)
 
@@ -142,7 +142,7 @@ class OpeningTests(LogTestCase):
 
     def test_what_is_no_file_is_refused(self) -> None:
         os.mkfifo(self.path)
-        self.refused("no regular file")
+        self.refused("not a regular file")
         self.path.unlink()
         self.path.mkdir()
         self.refused("cannot open")

@@ -35,7 +35,7 @@ class RenderTests(SynchronousTestCase):
 
     def test_a_decision_that_nobody_was_asked_for(self) -> None:
         record = {**CALL, "kind": "decision", "outcome": "approved", "number": 0, "by": "local:ada", "permission": 12}
-        self.assertTrue(render(record).endswith("approved  unasked, as local:ada kept escalation 12"))
+        self.assertTrue(render(record).endswith("approved  by the permission of escalation 12, kept by local:ada"))
 
     def test_permissions(self) -> None:
         given = {**CALL, "kind": "permission", "number": 12, "by": "local:ada", "words": "git.push in /a and below"}

@@ -10,7 +10,7 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.escalation import Escalation, Outcome
 from ironcurtain.escalation.files import (
     BY_LIMIT,
-    Response,
+    FileResponse,
     read_response,
     request_file,
     request_name,
@@ -59,12 +59,12 @@ class RequestTests(SynchronousTestCase):
 
 class ResponseTests(SynchronousTestCase):
     def test_the_smallest_answers(self) -> None:
-        self.assertEqual(read_response("f", b'{"decision":"approved"}'), Response(Outcome.APPROVED, None, ""))
-        self.assertEqual(read_response("f", b'{"decision":"denied"}'), Response(Outcome.DENIED, None, ""))
+        self.assertEqual(read_response("f", b'{"decision":"approved"}'), FileResponse(Outcome.APPROVED, None, ""))
+        self.assertEqual(read_response("f", b'{"decision":"denied"}'), FileResponse(Outcome.DENIED, None, ""))
 
     def test_all_members_and_unknown_ones(self) -> None:
         data = b'{"decision":"approved","argumentsDigest":"d1","by":"ada","note":{"x":1}}\n'
-        self.assertEqual(read_response("f", data), Response(Outcome.APPROVED, "d1", "ada"))
+        self.assertEqual(read_response("f", data), FileResponse(Outcome.APPROVED, "d1", "ada"))
 
     def test_only_the_exact_word_approves(self) -> None:
         for word in ("Approved", "approve", "yes", "approved ", "APPROVED", "expired", ""):

@@ -13,7 +13,7 @@ from ironcurtain.escalation import Answer, Counted, Outcome, Raised
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.escalation.model import Change
 from ironcurtain.escalation.question import HISTORY_BYTES
-from ironcurtain.escalation.queue import LIMIT, WAITING_BYTES
+from ironcurtain.escalation.queue import LIMIT, PENDING_BYTES
 from tests.escalation.doubles import make_queue, make_request, make_scope
 
 
@@ -44,7 +44,7 @@ class FloodTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(self.ask(3)).outcome, Outcome.TOO_MANY)
 
     def test_what_waits_has_so_many_bytes_together(self) -> None:
-        half = "x" * (WAITING_BYTES // 2)
+        half = "x" * (PENDING_BYTES // 2)
         self.ask(half)
         self.assertEqual(self.successResultOf(self.ask(half + "y")).outcome, Outcome.TOO_MANY)
         self.assertNoResult(self.ask("small"))

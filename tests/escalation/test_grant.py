@@ -25,7 +25,7 @@ class GrantTests(SynchronousTestCase):
     def test_it_is_spent_once(self) -> None:
         grant = Grant(BINDING, 100.0)
         grant.spend(BINDING, 50.0)
-        with self.assertRaisesRegex(NotAllowed, "used already"):
+        with self.assertRaisesRegex(NotAllowed, "already been used"):
             grant.spend(BINDING, 50.0)
 
     def test_it_is_for_one_call_under_one_policy_in_one_session(self) -> None:
@@ -37,7 +37,7 @@ class GrantTests(SynchronousTestCase):
 
     def test_it_grows_old(self) -> None:
         Grant(BINDING, GRANT_SECONDS).spend(BINDING, GRANT_SECONDS)
-        with self.assertRaisesRegex(NotAllowed, "too old"):
+        with self.assertRaisesRegex(NotAllowed, "has expired"):
             Grant(BINDING, GRANT_SECONDS).spend(BINDING, GRANT_SECONDS + 0.001)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.escalation.permission import Place, Scope, is_plain, make_scope
+from ironcurtain.escalation.permission import Place, Scope, is_normalized, make_scope
 from ironcurtain.policy import Decision, Resource, Verdict
 
 HOME = "/home/ada"
@@ -115,7 +115,7 @@ class PathTests(SynchronousTestCase):
     @given(PATHS, ROLES)
     def test_what_was_approved_is_covered(self, path: str, role: str) -> None:
         found = scope((role, path))
-        self.assertEqual(found is not None, is_plain(path))
+        self.assertEqual(found is not None, is_normalized(path))
         if found is not None:
             self.assertTrue(found.covers(found))
 

@@ -102,7 +102,7 @@ class AnswerTests(QueueTestCase):
         self.queue.decide(1, Outcome.APPROVED, "ada")
         second.cancel()
         self.clock.advance(TIMEOUT)
-        for number, said in ((1, "approved by ada"), (2, "withdrawn before"), (3, "expired before")):
+        for number, said in ((1, "approved by ada"), (2, "was withdrawn"), (3, "was expired")):
             with self.assertRaisesRegex(StaleDecision, said):
                 self.queue.decide(number, Outcome.DENIED, "bob")
         self.assertEqual(self.successResultOf(first).outcome, Outcome.APPROVED)
@@ -190,7 +190,7 @@ class ExpiryTests(QueueTestCase):
         def look(escalation: Escalation) -> None:
             self.queue.decide(escalation.number, Outcome.APPROVED, "file")
 
-        self.queue.last_look = look
+        self.queue.before_expiry = look
         asked = self.queue.ask(make_request())
         self.clock.advance(TIMEOUT)
         self.assertEqual(self.successResultOf(asked).outcome, Outcome.APPROVED)
@@ -200,7 +200,7 @@ class ExpiryTests(QueueTestCase):
         def fail(escalation: Escalation) -> None:
             raise RuntimeError("no look")
 
-        self.queue.last_look = fail
+        self.queue.before_expiry = fail
         asked = self.queue.ask(make_request())
         self.clock.advance(TIMEOUT)
         self.assertEqual(self.successResultOf(asked).outcome, Outcome.EXPIRED)

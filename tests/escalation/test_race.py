@@ -79,7 +79,7 @@ class RaceTests(SynchronousTestCase):
         except StaleDecision as e:
             assert before is not None
             self.refused += 1
-            self.assertIn(f"was {before.outcome}{f' by {before.by}' if before.by else ''} before", str(e))
+            self.assertIn(f"was {before.outcome}{f' by {before.by}' if before.by else ''}", str(e))
         else:
             self.assertIsNone(before)
 

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.policy import ToolCall
 from ironcurtain.policy.check import check
 from ironcurtain.policy.explain import explain
-from ironcurtain.policy.lists import DomainPatterns, flaw
+from ironcurtain.policy.lists import DomainPatterns, pattern_problem
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.targets import git_target, web_target
 from ironcurtain.policy.verdict import Trace
@@ -48,7 +48,7 @@ class ExplainTests(SynchronousTestCase):
                 ("read-shared", "escalate"),
             ],
         )
-        self.assertIn("no path that is left lies within its directory", text)
+        self.assertIn("none of the remaining paths is within its directory", text)
         self.assertTrue(text.endswith("escalate by read-shared: shared files need a person"), text)
         self.assertIn(f"paths is judged as read-path: {self.world.workspace}/notes.txt", text)
 
@@ -117,29 +117,29 @@ class CheckTests(SynchronousTestCase):
         for pattern, why in (
             ("https://a.test", "scheme"),
             ("https://a.test/x", "scheme"),
-            ("a.test:443", "no port"),
-            ("a.test:443/x/y", "no port"),
-            ("me@a.test", "no host"),
-            ("a test", "no host"),
-            (" a.test", "no host"),
-            ("a..test", "no host"),
-            ("", "no host"),
-            ("*.", "no host"),
-            ("1.2.3.999", "no host"),
-            ("a.*.test", "stands alone"),
-            ("*a.test", "stands alone"),
-            ("a.*", "stands alone"),
-            ("*.*.test", "stands alone"),
-            ("**", "stands alone"),
-            ("*.1.2.3.4", "an address"),
+            ("a.test:443", "without port"),
+            ("a.test:443/x/y", "without port"),
+            ("me@a.test", "is not a host"),
+            ("a test", "is not a host"),
+            (" a.test", "is not a host"),
+            ("a..test", "is not a host"),
+            ("", "is not a host"),
+            ("*.", "is not a host"),
+            ("1.2.3.999", "is not a host"),
+            ("a.*.test", "write * alone"),
+            ("*a.test", "write * alone"),
+            ("a.*", "write * alone"),
+            ("*.*.test", "write * alone"),
+            ("**", "write * alone"),
+            ("*.1.2.3.4", "cannot precede an address"),
             ("*.::1", "an address"),
-            ("*.a.test/x/y", "one host"),
-            ("*/x/y", "one host"),
+            ("*.a.test/x/y", "the host of a repository"),
+            ("*/x/y", "the host of a repository"),
             ("a.test/", "host/owner/name"),
             ("a.test/x/y/", "host/owner/name"),
             ("a.test/x/y.git", "host/owner/name"),
         ):
-            self.assertIn(why, flaw(pattern), pattern)
+            self.assertIn(why, pattern_problem(pattern), pattern)
             (finding,) = (
                 finding
                 for finding in check(
@@ -150,10 +150,10 @@ class CheckTests(SynchronousTestCase):
                 )
                 if finding.code == "no-domain"
             )
-            self.assertIn(flaw(pattern), finding.message)
+            self.assertIn(pattern_problem(pattern), finding.message)
         for pattern in ("*", "a.test", "A.Test", "*.a.test", "a.test.", "1.2.3.4", "::1", "[::1]", "b\u00fccher.test"):
-            self.assertEqual(flaw(pattern), "", pattern)
-        self.assertEqual(flaw("a.test/x/y"), "")
+            self.assertEqual(pattern_problem(pattern), "", pattern)
+        self.assertEqual(pattern_problem("a.test/x/y"), "")
 
     def test_a_repository_is_a_remote_alone(self) -> None:
         for roles, expected in ((["fetch-url"], ["no-domain"]), (["fetch-url", "git-remote-url"], [])):
@@ -162,7 +162,7 @@ class CheckTests(SynchronousTestCase):
 
     @given(st.text("ab.*:/[]1-@ ", max_size=9), st.text("ab.1", min_size=1, max_size=9))
     def test_what_is_said_to_match_nothing_matches_nothing(self, pattern: str, name: str) -> None:
-        if flaw(pattern):
+        if pattern_problem(pattern):
             remote = git_target(f"https://{name}/a/b.git")
             for target in (web_target(f"https://{name}/a"), remote, git_target(f"https://[::1]/{name}")):
                 self.assertFalse(DomainPatterns([pattern]).match(target), (pattern, target))

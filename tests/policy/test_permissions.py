@@ -46,7 +46,7 @@ class PermissionTests(SynchronousTestCase):
 
     def assert_refused(self, verdict: Verdict, path: Path) -> None:
         self.assertEqual((verdict.decision, verdict.rule), (Decision.DENY, "structural-out-of-reach"), verdict)
-        self.assertIn(f"uid 4242, as whom the server filesystem runs, may not use {path} in this way", verdict.reason)
+        self.assertIn(f"uid 4242, which the server filesystem runs as, has no permission for {path}", verdict.reason)
 
     def test_what_it_may_is_asked(self) -> None:
         self.assertEqual(self.ask("read_text_file", self.file).decision, Decision.ESCALATE)
