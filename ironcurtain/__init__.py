@@ -1,3 +1,3 @@
 """IronCurtain: run AI agents nobody trusts, and keep the last word."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

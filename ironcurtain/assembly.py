@@ -22,7 +22,7 @@ from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.configuration import read_settings, require_files
 from ironcurtain.control import server as control
 from ironcurtain.control.client import ControlClient
-from ironcurtain.errors import ConfigurationError, NotFound, SessionError, UsageError
+from ironcurtain.errors import ConfigurationError, NotFound
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
@@ -42,7 +42,8 @@ from ironcurtain.services.lifecycle import Lifecycle
 from ironcurtain.services.systemd import Systemd
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.session.manager import SessionManager
-from ironcurtain.session.model import Reply, SessionRequest, Ticket, Usage
+from ironcurtain.session.mcp_clients import McpClients
+from ironcurtain.session.model import SessionRequest, Ticket
 from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
@@ -273,7 +274,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         self.services, self._reactor, self._environ = services, reactor, environ
         self._own = {
             "builtin": SessionKind("builtin", self._tools, self._builtin, self._project),
-            "mcp-proxy": SessionKind("mcp-proxy", self._tools, Outsiders, check_remote=Outsiders.check_remote),
+            "mcp-proxy": SessionKind("mcp-proxy", self._tools, McpClients, check_remote=McpClients.check_remote),
         }
 
     def __getitem__(self, name: str) -> SessionKind[Any]:
@@ -346,45 +347,6 @@ class Kinds(Mapping[str, SessionKind[Any]]):
 
     def _project(self, core: Core) -> ProjectPart:
         return ProjectPart(core, self._reactor, self._environ)
-
-
-class Outsiders:
-    """
-    In place of an agent: MCP clients that come to a socket, or to standard input and output.
-
-    The option ``socket`` names the socket; without it one client is served on standard input and output, and the
-    session ends with it.
-    """
-
-    terminal = None
-
-    def __init__(self, core: Core, proxy: McpProxy) -> None:
-        self._proxy, self._socket, self._end = proxy, core.request.options.get("socket"), core.end
-
-    @staticmethod
-    def check_remote(request: SessionRequest) -> None:
-        """:raises UsageError: it would be served on our own standard streams, or nobody knows where."""
-        socket = request.options.get("socket")
-        if not isinstance(socket, str) or not socket.startswith("/") or "\0" in socket:
-            raise UsageError("mcp-proxy needs the option 'socket', an absolute path at which MCP clients come in")
-
-    async def start(self) -> None:
-        """Let clients in."""
-        if self._socket:
-            await self._proxy.listen(Path(self._socket))
-        else:
-            self._proxy.serve_stdio().addCallback(lambda _: self._end("the client has gone"))
-
-    async def respond(self, message: str) -> Reply:
-        """:raises SessionError: always; there is nobody who could answer."""
-        raise SessionError("MESSAGE_FAILED", "this session only serves tools: it takes no messages")
-
-    async def stop(self) -> None:
-        """The proxy itself sends them away when it stops."""
-
-    def usage(self) -> Usage:
-        """:returns: nothing is used here."""
-        return Usage()
 
 
 async def _nothing() -> None:
