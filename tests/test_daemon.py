@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import datetime
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,8 @@ class DaemonCase(SynchronousTestCase):
         process.stdin.flush()
         while not (new := [v for v in self.product.json("escalations") if v["number"] not in known]):
             pass
-        return round(float(new[0]["expires_at"]) - float(new[0]["raised_at"]))
+        expires, raised = (datetime.fromisoformat(new[0][name]) for name in ("expires_at", "raised_at"))
+        return round((expires - raised).total_seconds())
 
 
 class HeardTests(DaemonCase):

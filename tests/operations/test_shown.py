@@ -43,7 +43,7 @@ class ShownTests(OperationsTestCase):
     def test_what_is_over_is_said_first(self) -> None:
         number = self.ask()
         self.operations.decide(OWNER, number, Outcome.DENIED)
-        with self.assertRaisesRegex(StaleDecision, "was denied by local:ada before"):
+        with self.assertRaisesRegex(StaleDecision, "was denied by local:ada"):
             self.approve(number)
         with self.assertRaises(StaleDecision):
             self.operations.shown(OWNER, number, "0" * 64)
