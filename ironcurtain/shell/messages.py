@@ -1,0 +1,252 @@
+"""
+What the agent of a shell and its front ends say to each other.
+
+The agent mode of a terminal and programs at the other end of a pipe get the same messages. In pipe mode each is one line
+of JSON (NDJSON); ``docs/reference/shell.rst`` has the schema.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+
+class Risk(StrEnum):
+    """What a command can do, as far as its text shows; from the least to the most severe."""
+
+    READ = "read"
+    WRITE_INSIDE = "write-inside"
+    """It writes below the directory that the shell is in."""
+    WRITE_OUTSIDE = "write-outside"
+    NETWORK = "network"
+    PRIVILEGE = "privilege"
+    DESTRUCTIVE = "destructive"
+    UNKNOWN = "unknown"
+    """Its text does not show it: variables as commands, syntax that was not understood."""
+
+
+class StepOutcome(StrEnum):
+    """How a step ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """Its command ended with a status other than 0."""
+    DENIED = "denied"
+    SKIPPED = "skipped"
+    INTERRUPTED = "interrupted"
+    TIMED_OUT = "timed-out"
+    NOT_RUN = "not-run"
+    """The plan ended before its turn came."""
+
+
+class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One command of a plan, as the policy judges it before anything runs. It is judged again when its turn comes.
+
+    :param number: from 1, in the plan.
+    :param command: as the model wrote it or the user changed it.
+    :param purpose: the model's words.
+    :param decision: ``allow``, ``escalate`` or ``deny``.
+    :param rule: what decided, with its ``reason``.
+    """
+
+    number: int
+    command: str
+    purpose: str = ""
+    risk: Risk = Risk.UNKNOWN
+    decision: str = "escalate"
+    rule: str = ""
+    reason: str = ""
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    pass
+
+
+class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+    pass
+
+
+class InstructionAccepted(_Message, frozen=True, tag="instruction"):
+    """The agent begins to work on an instruction."""
+
+    text: str
+
+
+class ModelText(_Message, frozen=True, tag="text"):
+    """The next piece of the model's words."""
+
+    text: str
+
+
+class StepForming(_Message, frozen=True, tag="step"):
+    """A step of a plan that is still being written."""
+
+    plan_id: str
+    step: ProposedStep
+
+
+class PlanProposed(_Message, frozen=True, tag="plan"):
+    """
+    A whole plan. A later one with the same id replaces what has not run yet.
+
+    :param confirm: whether it waits for a decision on the plan (``approval`` without a step) before its first step.
+    """
+
+    plan_id: str
+    steps: tuple[ProposedStep, ...]
+    confirm: bool
+
+
+class ApprovalRequested(_Message, frozen=True, tag="approval_request"):
+    """
+    A step waits for a decision, here or at any console.
+
+    :param number: of the escalation.
+    :param digest: of exactly what would run; an ``approval`` may repeat it, and is refused if it has changed.
+    :param scope: what an approval for the session would cover; empty if it can only be for this once.
+    """
+
+    plan_id: str
+    step: ProposedStep
+    number: int
+    digest: str
+    scope: str = ""
+
+
+class StepDecided(_Message, frozen=True, tag="decision"):
+    """
+    A step may run, or not.
+
+    :param by: who decided: the policy, a hook, or a person.
+    """
+
+    plan_id: str
+    step: int
+    allowed: bool
+    by: str
+    reason: str = ""
+
+
+class StepStarted(_Message, frozen=True, tag="step_started"):
+    """The command was given to the shell."""
+
+    plan_id: str
+    step: int
+    command: str
+
+
+class StepOutput(_Message, frozen=True, tag="output"):
+    """A piece of the command's output, without escape sequences."""
+
+    plan_id: str
+    step: int
+    text: str
+
+
+class StepCompleted(_Message, frozen=True, tag="step_complete"):
+    """
+    A step is over.
+
+    :param exit_code: ``None`` if the command did not run or has not ended.
+    :param output: what is given to the model, at most ``shell.output_bytes``.
+    :param truncated: whether output is missing in it.
+    """
+
+    plan_id: str
+    step: int
+    outcome: StepOutcome
+    exit_code: int | None = None
+    output: str = ""
+    truncated: bool = False
+    duration_ms: int = 0
+    reason: str = ""
+
+
+class Notice(_Message, frozen=True, tag="notice"):
+    """Something the user should know: another backend answers, a limit is reached, integration is lost."""
+
+    text: str
+
+
+class InstructionDone(_Message, frozen=True, tag="done"):
+    """
+    The agent is done with an instruction.
+
+    :param text: the model's last words.
+    :param error: why there is no answer; empty if there is one.
+    """
+
+    text: str = ""
+    error: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    model: str = ""
+
+
+Message = (
+    InstructionAccepted
+    | ModelText
+    | StepForming
+    | PlanProposed
+    | ApprovalRequested
+    | StepDecided
+    | StepStarted
+    | StepOutput
+    | StepCompleted
+    | Notice
+    | InstructionDone
+)
+"""What front ends are told."""
+
+
+class Approval(_Action, frozen=True, tag="approval"):
+    """
+    A decision on a step that waits, or without ``step`` on the plan.
+
+    :param decision: ``allow``; ``allow_session``: also what the request's ``scope`` says, until the session ends;
+        ``step``: approve each step when its turn comes (only for a plan); ``skip``: leave this step out; ``deny``: end
+        the plan.
+    :param digest: of the request; if given, it must match.
+    """
+
+    plan_id: str
+    decision: Literal["allow", "allow_session", "step", "skip", "deny"]
+    step: int | None = None
+    digest: str | None = None
+
+
+class Edit(_Action, frozen=True, tag="edit"):
+    """Another command for a step that has not run; it is judged afresh."""
+
+    plan_id: str
+    step: int
+    command: str
+
+
+class Steer(_Action, frozen=True, tag="steer"):
+    """Tell the model something; it revises the steps that have not run."""
+
+    plan_id: str
+    context: str
+
+
+class Instruct(_Action, frozen=True, tag="instruction"):
+    """Another instruction; only while the agent has none."""
+
+    text: str
+
+
+class Interrupt(_Action, frozen=True, tag="interrupt"):
+    """As Ctrl-C: cancel the request or the plan, or interrupt the command that runs."""
+
+
+class Kill(_Action, frozen=True, tag="kill"):
+    """As Ctrl-C twice: end the whole operation at once, with SIGKILL for the command that runs."""
+
+
+Action = Approval | Edit | Steer | Instruct | Interrupt | Kill
+"""What front ends may say."""
