@@ -17,7 +17,7 @@ from ironcurtain.loop.container import ContainerBackend
 from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
 from ironcurtain.session.model import SessionRequest
-from ironcurtain.session.parts import Core, Project, SessionKind, Tools
+from ironcurtain.session.parts import Core, NoTools, Project, SessionKind, Tools
 from ironcurtain.session.workspace import git_identity
 
 NAME = "loop"
@@ -39,23 +39,6 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     mode: IterationMode
     idle_seconds: float
     idle_always: bool = False
-
-
-class NoTools:
-    """A loop's own programs bring their tools along."""
-
-    unsandboxed: tuple[str, ...] = ()
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """There are no servers of ours."""
-        return {}
-
-    async def start(self) -> None:
-        """Nothing has to be started."""
-
-    async def stop(self) -> None:
-        """Nothing runs."""
 
 
 class LoopKind:

@@ -145,6 +145,23 @@ class Tools(SessionPart, Protocol):
         """Why MCP servers are down, by their names."""
 
 
+class NoTools:
+    """The tools of a session whose programs bring their own along."""
+
+    unsandboxed: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """There are no servers of ours."""
+        return {}
+
+    async def start(self) -> None:
+        """Nothing has to be started."""
+
+    async def stop(self) -> None:
+        """Nothing runs."""
+
+
 class Project(SessionPart, Protocol):
     """What comes into the workspace before the agent starts, and what is looked at when it has ended."""
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.builtin_agent.agent import Conversation
+from ironcurtain.llm.conversation import Conversation
 from ironcurtain.llm.model import ChatMessage, TextBlock, ToolResult, ToolUse
 
 USES = st.lists(st.builds(ToolUse, st.uuids().map(str), st.just("execute_code"), st.just({})), max_size=3)
