@@ -1,8 +1,8 @@
 """
 What the agent of a shell and its front ends say to each other.
 
-The agent mode of a terminal and programs at the other end of a pipe get the same messages. In pipe mode each is one line
-of JSON (NDJSON); ``docs/reference/shell.rst`` has the schema.
+The agent mode of a terminal and programs at the other end of a pipe get the same messages. In pipe mode each is one
+line of JSON (NDJSON); ``docs/reference/shell.rst`` has the schema.
 """
 
 from __future__ import annotations

@@ -1,0 +1,251 @@
+"""Run one command in the user's shell: typed at an empty prompt as one paste, its output read between two marks."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+from ironcurtain.errors import SessionError
+from ironcurtain.shell.messages import StepOutcome
+from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END
+
+BEGIN_SECONDS = 5.0
+"""How long the shell has to start a command that was typed; one that it still waits for has an open quote or block."""
+
+PROMPT_SECONDS = 10.0
+"""How long the shell has to show its next prompt (prompts that ask Git can be slow)."""
+
+GRACE_SECONDS = 5.0
+"""How long a command has after SIGINT, and again after SIGTERM, before it is ended by force."""
+
+ENTER, CANCEL = b"\r", b"\x03"
+
+
+class ShellPty(Protocol):
+    """The terminal of the shell."""
+
+    def write(self, data: bytes) -> None:
+        """Type."""
+
+    def signal_foreground(self, number: signal.Signals) -> None:
+        """Signal the job in the foreground, but never the shell itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """
+    How a command ended.
+
+    :param status: ``None``: it did not run, or nobody knows.
+    :param output: the beginning and the end of what it wrote, with escape sequences.
+    :param left_out: how many bytes are missing between them.
+    """
+
+    outcome: StepOutcome
+    status: int | None
+    output: bytes
+    left_out: int = 0
+    reason: str = ""
+
+
+class Capture:
+    """
+    Keeps the beginning and the end of a command's output.
+
+    :param limit: most bytes that are kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._half = limit // 2
+        self._head, self._tail = bytearray(), bytearray()
+        self._seen = 0
+
+    def add(self, data: bytes) -> None:
+        """:param data: more output."""
+        self._seen += len(data)
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: len(self._tail) - self._half]
+
+    def result(self) -> tuple[bytes, int]:
+        """:returns: what was kept, and how many bytes are missing in its middle."""
+        tail = self._tail[max(0, len(self._tail) - self._half) :]
+        left_out = self._seen - len(self._head) - len(tail)
+        gap = b"\n[... %d bytes left out ...]\n" % left_out if left_out else b""
+        return bytes(self._head) + gap + bytes(tail), left_out
+
+
+class _Stage(Enum):
+    """How far a command has come."""
+
+    NONE = "none"
+    TYPED = "typed"
+    RUNNING = "running"
+    ENDED = "ended"
+    """It is over, and the shell has not shown its prompt yet."""
+    PROMPTED = "prompted"
+
+
+class CommandRunner:
+    """
+    Types commands into a shell, one at a time.
+
+    :param clock: the reactor, or a ``Clock``.
+    :param limit: most bytes of output that are kept of a command.
+    :ivar pasting: whether the shell takes pastes as such (bracketed paste mode).
+    :ivar at_prompt: whether the shell waits at a primary prompt with an empty line.
+    """
+
+    def __init__(self, pty: ShellPty, clock: IReactorTime, limit: int) -> None:
+        self._pty, self._clock, self._limit = pty, clock, limit
+        self._stage = _Stage.NONE
+        self._waiting: Deferred[None] | None = None
+        self._capture = Capture(limit)
+        self._show: Callable[[bytes], None] = lambda data: None
+        self._status: int | None = None
+        self._stopped: StepOutcome | None = None
+        self._timers: list[IDelayedCall] = []
+        self.pasting = self.at_prompt = False
+
+    @property
+    def running(self) -> bool:
+        """Whether a command of ours runs, so that output is its and keys are for it."""
+        return self._stage is _Stage.RUNNING
+
+    async def run(self, command: str, seconds: float, show: Callable[[bytes], None]) -> CommandResult:
+        """
+        Run a command, and wait for the next prompt.
+
+        :param seconds: how long it may take; then it is ended.
+        :param show: gets its output as it comes.
+        :raises SessionError: ``MESSAGE_FAILED``: the shell is not at an empty prompt, or ended.
+        """
+        if not self.at_prompt:
+            raise SessionError("MESSAGE_FAILED", "the shell is not at an empty prompt: nothing was typed")
+        if "\n" in command and not self.pasting:
+            return _not_run("this shell takes no pastes (bracketed paste is off), so several lines cannot be typed")
+        self._stage, self._show, self._capture = _Stage.TYPED, show, Capture(self._limit)
+        self._status = self._stopped = None
+        self.at_prompt = False
+        typed = command.encode("utf-8", "replace")
+        self._pty.write((PASTE_BEGIN + typed + PASTE_END if self.pasting else typed) + ENTER)
+        try:
+            return await self._result(seconds)
+        finally:
+            self._cancel_timers()
+            self._stage, self._waiting = _Stage.NONE, None
+
+    async def _result(self, seconds: float) -> CommandResult:
+        await self._past(_Stage.TYPED, BEGIN_SECONDS)
+        if self._stage is not _Stage.RUNNING:
+            if self._stage is _Stage.TYPED:
+                self._pty.write(CANCEL)
+                await self._past(_Stage.TYPED, PROMPT_SECONDS)
+            await self._past(_Stage.ENDED, PROMPT_SECONDS)
+            return _not_run("the shell did not run it: is the command complete?")
+        self._timers.append(self._clock.callLater(seconds, self._time_out))
+        await self._past(_Stage.RUNNING, None)
+        self._cancel_timers()
+        await self._past(_Stage.ENDED, PROMPT_SECONDS)
+        output, left_out = self._capture.result()
+        outcome = self._stopped or (StepOutcome.DONE if self._status == 0 else StepOutcome.FAILED)
+        return CommandResult(outcome, self._status, output, left_out)
+
+    async def _past(self, stage: _Stage, seconds: float | None) -> None:
+        """Wait as long as the command is in this stage, but at most so long."""
+        if self._stage is not stage:
+            return
+        self._waiting = Deferred()
+        if seconds is not None:
+            self._waiting.addTimeout(seconds, self._clock)
+        with suppress(TimeoutError):
+            await self._waiting
+
+    def interrupt(self) -> None:
+        """As Ctrl-C in the shell."""
+        if self.running:
+            self._stopped = self._stopped or StepOutcome.INTERRUPTED
+            self._pty.write(CANCEL)
+
+    def kill(self) -> None:
+        """End the command at once."""
+        if self.running:
+            self._stopped = self._stopped or StepOutcome.INTERRUPTED
+            self._pty.signal_foreground(signal.SIGKILL)
+
+    def output(self, data: bytes) -> bool:
+        """
+        For the reader of the shell: bytes without marks.
+
+        :returns: whether they were a command's output; else they are of the prompt, or of what was typed.
+        """
+        if not self.running:
+            return False
+        self._capture.add(data)
+        self._show(data)
+        return True
+
+    def command_began(self) -> None:
+        """For the reader of the shell."""
+        self.at_prompt = False
+        if self._stage is _Stage.TYPED:
+            self._enter(_Stage.RUNNING)
+
+    def command_ended(self, status: int) -> None:
+        """For the reader of the shell."""
+        if self._stage is _Stage.RUNNING:
+            self._status = status
+            self._enter(_Stage.ENDED)
+
+    def prompt_began(self) -> None:
+        """For the reader of the shell. A prompt ends whatever ran, with or without a mark of its own."""
+        if self._stage in (_Stage.TYPED, _Stage.RUNNING):
+            self._enter(_Stage.ENDED)
+
+    def prompt_ended(self) -> None:
+        """For the reader of the shell: now the line is empty."""
+        self.at_prompt = True
+        if self._stage is _Stage.ENDED:
+            self._enter(_Stage.PROMPTED)
+
+    def typed(self) -> None:
+        """Somebody typed something at the prompt, so that the line may not be empty any more."""
+        self.at_prompt = False
+
+    def lost(self) -> None:
+        """The shell ended."""
+        self.at_prompt = False
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.called:
+            waiting.errback(SessionError("MESSAGE_FAILED", "the shell ended"))
+
+    def _enter(self, stage: _Stage) -> None:
+        self._stage = stage
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.called:
+            waiting.callback(None)
+
+    def _time_out(self) -> None:
+        self._stopped = StepOutcome.TIMED_OUT
+        self._pty.signal_foreground(signal.SIGINT)
+        for delay, number in ((GRACE_SECONDS, signal.SIGTERM), (2 * GRACE_SECONDS, signal.SIGKILL)):
+            self._timers.append(self._clock.callLater(delay, self._pty.signal_foreground, number))
+
+    def _cancel_timers(self) -> None:
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            if timer.active():
+                timer.cancel()
+
+
+def _not_run(reason: str) -> CommandResult:
+    return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=reason)
