@@ -25,6 +25,7 @@ from ironcurtain.llm.model import (
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session.budget import Accounting
+from ironcurtain.session.model import Usage
 from ironcurtain.shell.messages import (
     Action,
     InstructionAccepted,
@@ -35,6 +36,7 @@ from ironcurtain.shell.messages import (
     ModelText,
     Notice,
     ProposedStep,
+    Steer,
     StepCompleted,
     StepForming,
     StepOutcome,
@@ -86,10 +88,14 @@ class Assistant:
         self._interrupted = False
         self._forming: list[ToolUse] = []
 
-    @property
-    def conversation(self) -> Conversation:
-        """All that was said."""
-        return self._conversation
+    def usage(self) -> Usage:
+        """:returns: what the last instruction used so far."""
+        return self._accounting.turn
+
+    def steer(self, context: str) -> None:
+        """The user tells the model something about the plan that waits."""
+        if self._plan is not None:
+            self._plan.receive(Steer(plan_id=self._plan.plan_id, context=context))
 
     async def respond(self, instruction: str) -> InstructionDone:
         """

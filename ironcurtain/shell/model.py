@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Protocol
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.escalation import EscalationQueue
@@ -82,6 +83,7 @@ class PlanParts:
 
     :param by: who decides here, for the records.
     :param directory: gives the directory that the shell is in.
+    :param resumed: fires when commands may be typed: not while the user has left the agent for the shell.
     :param text: makes text of a command's output, without escape sequences and secrets.
     :param tell: gets each message for front ends.
     :param seconds: how long a command may take, and a plan.
@@ -95,6 +97,7 @@ class PlanParts:
     confirm: ConfirmMode
     by: str
     directory: Callable[[], str]
+    resumed: Callable[[], Deferred[None]]
     text: Callable[[bytes], str]
     tell: Callable[[Message], None]
     command_seconds: float

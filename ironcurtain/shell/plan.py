@@ -198,8 +198,9 @@ class PlanRun:
         self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
 
     async def _execute(self, step: ProposedStep) -> CommandResult:
-        parts, began = self._parts, self._parts.clock.seconds()
-        self._phase = _Phase.RUNNING
+        parts = self._parts
+        await parts.resumed()
+        self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
         result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
         self._phase = _Phase.BETWEEN
