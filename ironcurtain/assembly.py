@@ -127,9 +127,7 @@ class Application:
         return made
 
     @classmethod
-    def alone(
-        cls, reactor: Any, home: Home, environ: Mapping[str, str], config: Path | None = None
-    ) -> Application:
+    def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str], config: Path | None = None) -> Application:
         """:returns: the application of a command that runs its sessions itself."""
         return cls(reactor, home, environ, home.owner_socket(os.getpid()), config=config)
 
