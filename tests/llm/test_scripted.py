@@ -69,7 +69,9 @@ class ScriptedProviderTests(SynchronousTestCase):
         reply = self.successResultOf(self.ask(ASKED))
         self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", TokenUsage(12, 3), "scripted"))
         words = [TextDelta("Let "), TextDelta("me "), TextDelta("look.")]
-        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), ToolAsked(USED), UsageSeen(TokenUsage(12, 3))])
+        self.assertEqual(
+            self.told, [*words, ToolStarted("execute_code"), ToolAsked(USED), UsageSeen(TokenUsage(12, 3))]
+        )
 
     def test_words_come_in_their_own_time(self) -> None:
         asked = self.ask(ASKED, LOOKED, result("notes.txt"))
@@ -95,9 +97,7 @@ class ScriptedProviderTests(SynchronousTestCase):
         ]
         asked = self.ask(ASKED, script=script)
         self.clock.pump([0.5, 0.5])
-        self.assertEqual(
-            self.told, [TextDelta("Two"), ToolStarted("shell"), ToolAsked(uses[0]), ToolStarted("shell")]
-        )
+        self.assertEqual(self.told, [TextDelta("Two"), ToolStarted("shell"), ToolAsked(uses[0]), ToolStarted("shell")])
         self.clock.advance(0.5)
         reply = self.successResultOf(asked)
         self.assertEqual((reply.content, reply.stop_reason), ((TextBlock("Two"), *uses), "tool_use"))
