@@ -108,7 +108,6 @@ class PipedCommand(Generic[Ended]):
         self._ending.kill()
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.loseConnection()
 
     def started(self, process: Any) -> None:
         """For the process: it runs, if it has not ended already."""
