@@ -17,7 +17,7 @@ from ironcurtain.codemode.model import Tool, ToolReply
 from ironcurtain.codemode.monty import offered
 from ironcurtain.home.settings import Provider
 from ironcurtain.llm import prices
-from ironcurtain.llm.registry import Chosen, ModelSurroundings, needs_key, provider_for
+from ironcurtain.llm.registry import Chosen, ModelSurroundings, configured_backend, needs_key, provider_for
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
@@ -73,8 +73,7 @@ async def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Cho
     settings, options = core.services.settings, core.request.options
     backend, model = options.get("backend"), options.get("model")
     if backend is None and model is None:
-        scripted = settings.model.backend == "scripted"
-        backend = f"scripted:{settings.model.script}" if scripted else settings.model.backend
+        backend = configured_backend(settings.model)
     model = model or settings.model.name or None
     keys: dict[str, Secret] = {}
     if (name := needs_key(backend, model)) is not None:
@@ -82,7 +81,7 @@ async def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Cho
         core.services.redactor.add(keys[name])
     tables = {name: msgspec.to_builtins(table) for name, table in settings.providers.items()}
     around = ModelSurroundings(
-        reactor, core.services.clock, random.random, keys.__getitem__, settings.model.stall_seconds
+        reactor, core.services.clock, random.random, keys.__getitem__, settings.model.stall_seconds, environ
     )
     return provider_for(backend, model, tables, around)
 

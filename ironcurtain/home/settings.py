@@ -6,11 +6,10 @@ A setting ``[section] key`` is overridden by ``IRONCURTAIN_SECTION_KEY`` in the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,12 +24,6 @@ REPEATED_CALLS = 20
 How often one client may make the same call within a minute: whoever waits for something asks every few
 seconds, and a loop is over that at once.
 """
-
-BASE_URL = (
-    "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
-    "http://127.0.0.1:11434"
-)
-"""What is said of a ``base_url`` that does not."""
 
 NO_LITERAL_KEY = (
     "a key never stands in this file: write where it is read from, as in "
@@ -90,17 +83,19 @@ class Model(_Section, frozen=True):
     """
     The model of the built-in agent.
 
-    :param backend: ``anthropic`` or ``scripted``.
+    :param backend: ``anthropic``, ``scripted`` or ``subprocess``.
     :param name: the model's name as its provider spells it; empty: the provider's default here.
     :param max_tokens: most tokens of one answer.
     :param script: file of the scripted provider.
+    :param command: command line of the provider ``subprocess``, run without a shell.
     :param stall_seconds: how long the model may send nothing before the request is given up.
     """
 
-    backend: Literal["anthropic", "scripted"] = "anthropic"
+    backend: Literal["anthropic", "scripted", "subprocess"] = "anthropic"
     name: str = ""
     max_tokens: Count = 8192
     script: str = ""
+    command: str = ""
     stall_seconds: Positive = 120.0
 
 
@@ -197,6 +192,77 @@ class Terminal(_Section, frozen=True):
     recording_mb: Positive = 16.0
 
 
+class Shell(_Section, frozen=True):
+    """
+    The agent in the user's own shell.
+
+    :param command: the shell, with arguments; empty: ``$SHELL``.
+    :param integration: whether marks are added to its prompt.
+    :param confirm_mode: what a person confirms besides what the policy asks for: nothing, each step, or the plan.
+    :param backends: models in the order in which they are asked, as ``--backend`` has them; none: that of ``[model]``.
+    :param max_plan_steps: longer plans are refused.
+    :param output_bytes: most bytes of a command's output that are kept.
+    :param command_seconds: how long one command may take, as ``plan_seconds`` says it of a whole plan.
+    :param max_tokens_per_session: tokens, in and out together.
+    :param hook_seconds: how long one hook may take.
+    """
+
+    command: str = ""
+    integration: bool = True
+    confirm_mode: Literal["auto", "each", "plan"] = "plan"
+    backends: tuple[str, ...] = ()
+    max_plan_steps: Count = 50
+    output_bytes: Annotated[int, msgspec.Meta(ge=1000)] = 1_000_000
+    command_seconds: Positive = 300.0
+    plan_seconds: Positive = 1800.0
+    max_tokens_per_session: Count = 100_000
+    hook_seconds: Positive = 10.0
+
+
+class Context(_Section, frozen=True):
+    """
+    What the model of a shell is told besides the instruction.
+
+    :param max_terminal_lines: most lines of the terminal.
+    :param include_env: variables of the environment; never those whose names say that they are secret.
+    :param requery_env: variables that the shell is asked for before each instruction.
+    :param scrub: regular expressions of text that is to be replaced before it leaves this machine.
+    """
+
+    max_terminal_lines: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 200
+    include_env: tuple[str, ...] = ("PATH", "HOME", "USER", "SHELL", "TERM", "LANG")
+    requery_env: tuple[str, ...] = ()
+    scrub: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for pattern in self.scrub:
+            try:
+                empty = re.compile(pattern).match("")
+            except re.error as e:
+                raise ValueError(f"{pattern!r} is no regular expression: {e}") from None
+            if empty:
+                raise ValueError(f"the regular expression {pattern!r} fits everywhere: it must not match empty text")
+
+
+class Telemetry(_Section, frozen=True):
+    """
+    Traces of what the agent of a shell did.
+
+    :param enabled: whether they are written.
+    :param path: of the file; empty: ``traces.jsonl`` in the home.
+    :param share_with_backend: whether the model's provider is told the ids of a trace.
+    :param anonymize: whether instructions and commands are left out.
+    :param retain_days: how long the file keeps them.
+    """
+
+    enabled: bool = True
+    sink: Literal["file", "journald", "syslog", "stdout"] = "file"
+    path: str = ""
+    share_with_backend: bool = False
+    anonymize: bool = True
+    retain_days: Count = 30
+
+
 class Settings(_Section, frozen=True):
     """
     All settings.
@@ -218,6 +284,9 @@ class Settings(_Section, frozen=True):
     limits: Limits = Limits()
     ssh: Ssh = Ssh()
     terminal: Terminal = Terminal()
+    shell: Shell = Shell()
+    context: Context = Context()
+    telemetry: Telemetry = Telemetry()
     providers: dict[str, Provider] = {}
     prices: dict[str, Price] = {}
 
@@ -263,35 +332,6 @@ def _check_keys(source: str, providers: Any, text: str) -> None:
         wrong_fields = [field for field in key if field not in Key.__struct_fields__] if isinstance(key, dict) else [""]
         if wrong_fields:
             raise wrong(source, NO_LITERAL_KEY, text, ("providers", name, "key", *filter(None, wrong_fields[:1])))
-
-
-def is_base_url(url: str) -> bool:
-    """:returns: whether a key may be sent to an address, as :func:`keeps_secrets` says, which ends with its path."""
-    return keeps_secrets(url) and not urlsplit(url).query
-
-
-def keeps_secrets(url: str) -> bool:
-    """
-    :returns: whether secrets may be sent to an address: it has TLS or is a loopback address, which no name can turn
-        into another. It holds no user name, and no fragment.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    extras = parts.username is not None or parts.fragment
-    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
-    return safe and bool(parts.hostname) and port != 0 and not extras
-
-
-def is_loopback(host: str) -> bool:
-    """:returns: whether a host is given as an address of this machine itself: 127.0.0.0/8 or ::1."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
 
 
 def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from ironcurtain.llm.model import (
     TextBlock,
     TextDelta,
     TokenUsage,
+    ToolAsked,
     ToolResult,
     ToolSpec,
     ToolStarted,
@@ -216,6 +217,7 @@ _KNOWN: Final = frozenset(
         "message_start",
         "content_block_start",
         "content_block_delta",
+        "content_block_stop",
         "message_delta",
         "message_stop",
         "error",
@@ -267,6 +269,8 @@ class AnthropicReply:
                 return self._started(parsed.index, parsed.content_block)
             case "content_block_delta" if parsed.delta is not None:
                 return self._grown(parsed.index, parsed.delta)
+            case "content_block_stop":
+                return self._stopped(parsed.index)
             case "message_delta":
                 self._stop_reason = str((parsed.delta or {}).get("stop_reason") or self._stop_reason)
                 return self._count(parsed.usage)
@@ -312,6 +316,16 @@ class AnthropicReply:
             raise _unreadable(f"the answer is longer than {self._limit} characters")
         block.add(name, piece)
         return self._text(piece) if name == "text" else []
+
+    def _stopped(self, index: int) -> list[ModelEvent]:
+        block = self._blocks.get(index)
+        if block is None or block.start.get("type") != "tool_use":
+            return []
+        try:
+            use = self._tool_use(block)
+        except ModelError:
+            return []  # whether the answer was cut in it is known at its end
+        return [ToolAsked(use)] if use is not None else []
 
     def _text(self, text: str) -> list[ModelEvent]:
         if not text:

@@ -150,6 +150,13 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolAsked:
+    """A tool use is complete; the answer may go on after it, and can still fail."""
+
+    use: ToolUse
+
+
+@dataclass(frozen=True, slots=True)
 class Retrying:
     """An attempt failed before anything was shown; the next one starts in ``delay_seconds``."""
 
@@ -164,7 +171,20 @@ class UsageSeen:
     usage: TokenUsage
 
 
-ModelEvent = TextDelta | ToolStarted | Retrying | UsageSeen
+@dataclass(frozen=True, slots=True)
+class FellBack:
+    """
+    A model could not be reached; the next one is asked.
+
+    :ivar from_: the one that failed, as is ``to`` the next: its provider and its name.
+    """
+
+    from_: str
+    to: str
+    reason: str
+
+
+ModelEvent = TextDelta | ToolStarted | ToolAsked | Retrying | FellBack | UsageSeen
 """What is told while an answer arrives."""
 
 

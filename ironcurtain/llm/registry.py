@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.settings import BASE_URL, is_base_url
+from ironcurtain.home.settings import Model
+from ironcurtain.http.addresses import BASE_URL, is_base_url
 from ironcurtain.llm.anthropic import AnthropicDialect
+from ironcurtain.llm.fallback import FallbackClient
 from ironcurtain.llm.model import ModelClient
 from ironcurtain.llm.script import ScriptedModelClient, load_script
 from ironcurtain.secrets.redaction import Secret
@@ -19,8 +22,11 @@ from ironcurtain.secrets.redaction import Secret
 _HTTP = {"anthropic": AnthropicDialect}
 _MODEL_PREFIXES = {"claude": "anthropic"}
 
-BACKENDS = (*_HTTP, "scripted")
-"""What ``--backend`` accepts. ``scripted`` takes its file after a colon: ``scripted:demo.toml``."""
+BACKENDS = (*_HTTP, "scripted", "subprocess")
+"""
+What ``--backend`` accepts. After a colon, ``scripted`` takes its file and ``subprocess`` its command:
+``scripted:demo.toml``, ``subprocess:ollama run llama3``; the others may take a model, as in ``anthropic:MODEL``.
+"""
 
 DEFAULT_BACKEND = "anthropic"
 """Backend when neither a backend nor a telling model is named."""
@@ -53,6 +59,7 @@ class ModelSurroundings:
     :ivar clock: for time; the reactor, or a ``Clock``.
     :ivar random: gives numbers from 0 to 1.
     :ivar stall: seconds of a server's silence after which its answer is given up.
+    :ivar environ: of models that are commands.
     :ivar key_for: gives the real key of the provider so named; called only for a provider that is about to be used.
         Raises :class:`ConfigurationError` when there is none.
     """
@@ -62,6 +69,7 @@ class ModelSurroundings:
     random: Callable[[], float]
     key_for: Callable[[str], Secret]
     stall: float
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,12 @@ class Chosen:
 
     provider: ModelClient
     model: str
+
+
+def configured_backend(model: Model) -> str:
+    """:returns: the backend of ``[model]``, as ``--backend`` has it."""
+    arguments = {"scripted": model.script, "subprocess": model.command}
+    return f"{model.backend}:{arguments[model.backend]}" if model.backend in arguments else model.backend
 
 
 def needs_key(backend: str | None, model: str | None) -> str | None:
@@ -100,7 +114,9 @@ def provider_for(
     table = _table(name, tables.get(name, {}), source)
     if name == "scripted":
         return Chosen(_scripted(argument or table.script, surroundings), model or table.model or "scripted")
-    if name not in _HTTP or argument:
+    if name == "subprocess":
+        return Chosen(_command(argument, surroundings), model or table.model)
+    if name not in _HTTP:
         raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     # TLS and HTTP are slow to import (0.3 s), and a scripted session does without.
     from ironcurtain.http.trust import VerifyingPolicy
@@ -117,7 +133,33 @@ def provider_for(
         random=surroundings.random,
         stall=surroundings.stall,
     )
-    return Chosen(provider, model or table.model or dialect.default_model)
+    return Chosen(provider, argument or model or table.model or dialect.default_model)
+
+
+def fallback_for(
+    backends: Sequence[str],
+    model: str | None,
+    tables: Mapping[str, Mapping[str, Any]],
+    surroundings: ModelSurroundings,
+    *,
+    source: str = "config.toml",
+) -> Chosen:
+    """
+    Make a provider that asks each of several in turn until one answers.
+
+    :param backends: as ``--backend`` has them, the preferred one first; at least one.
+    :param model: for the first of them.
+    :returns: it, with the name of its first model.
+    :raises UsageError: there is no such backend.
+    :raises ConfigurationError: the settings of one are wrong, or its key is missing.
+    """
+    first, *others = backends
+    chosen = [
+        provider_for(first, model, tables, surroundings, source=source),
+        *(provider_for(other, None, tables, surroundings, source=source) for other in others),
+    ]
+    client = FallbackClient([(one.provider, one.model) for one in chosen], surroundings.clock.seconds)
+    return Chosen(client, chosen[0].model)
 
 
 def _backend_of(model: str | None) -> str:
@@ -136,6 +178,20 @@ def _scripted(path: str, surroundings: ModelSurroundings) -> ScriptedModelClient
     if not path:
         raise UsageError("the scripted backend needs a file: --backend scripted:FILE")
     return ScriptedModelClient(load_script(path), surroundings.clock)
+
+
+def _command(command: str, surroundings: ModelSurroundings) -> ModelClient:
+    from ironcurtain.llm.command_client import CommandModelClient
+
+    try:
+        argv = shlex.split(command)
+    except ValueError as e:
+        raise UsageError(f"the command of the backend subprocess cannot be read: {e}") from None
+    if not argv:
+        raise UsageError("the backend subprocess needs a command: --backend 'subprocess:ollama run llama3'")
+    return CommandModelClient(
+        argv, surroundings.environ, surroundings.reactor, surroundings.clock, stall=surroundings.stall
+    )
 
 
 def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:

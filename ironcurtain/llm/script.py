@@ -7,16 +7,18 @@ A file is TOML::
 
     [[turns]]
     text = "Let me look."                 # shown word by word
-    delay = 0.05                          # seconds before each word; 0 if missing
+    delay = 0.05                          # seconds before each word and each tool; 0 if missing
     code = "print(files.list('.'))"       # asks for the tool execute_code
+    commands = [{ command = "ls", purpose = "See what is there" }]  # asks for the tool shell, once for each
 
     [[turns]]
     expect = { last_result_contains = "notes.txt" }
     text = "There is one file, notes.txt."
 
-A turn needs ``text`` or ``code`` and may have both. The fields of ``expect``, all optional, are about the last message
-of the request: ``last_user_contains`` (its text), ``last_result_contains`` (its tool results, joined) and
-``last_result_is_error``. ``usage`` may say what a turn is to cost: ``{ input_tokens = 100, output_tokens = 20 }``.
+A turn needs ``text``, ``code`` or ``commands`` and may have all of them. The fields of ``expect``, all optional, are
+about the last message of the request: ``last_user_contains`` (its text), ``last_result_contains`` (its tool results,
+joined) and ``last_result_is_error``. ``usage`` may say what a turn is to cost: ``{ input_tokens = 100, output_tokens =
+20 }``.
 
 Which turn comes is decided by the number of the model's answers in the request, so that a file serves any number of
 sessions at once, and a session that is resumed goes on where it was.
@@ -45,6 +47,7 @@ from ironcurtain.llm.model import (
     TextBlock,
     TextDelta,
     TokenUsage,
+    ToolAsked,
     ToolResult,
     ToolStarted,
     ToolUse,
@@ -56,6 +59,9 @@ VERSION: Final = 1
 
 CODE_TOOL: Final = "execute_code"
 """Name of the tool that ``code`` asks for; its input is ``{"code": ...}``."""
+
+COMMAND_TOOL: Final = "shell"
+"""Name of the tool that ``commands`` ask for; its input is ``{"command": ..., "purpose": ...}``."""
 
 _SHOWN: Final = 300
 _WORD: Final = re.compile(r"\s*\S+\s*|\s+")
@@ -76,11 +82,19 @@ class TurnUsage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     output_tokens: int = 0
 
 
+class ScriptedCommand(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One use of the tool ``shell``."""
+
+    command: str
+    purpose: str = ""
+
+
 class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One answer."""
 
     text: str = ""
     code: str = ""
+    commands: tuple[ScriptedCommand, ...] = ()
     delay: float = 0.0
     expect: Expectation = Expectation()
     usage: TurnUsage = TurnUsage()
@@ -88,6 +102,17 @@ class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def words(self) -> list[str]:
         """:returns: the text in the pieces in which it is shown."""
         return _WORD.findall(self.text)
+
+    def uses(self, number: int) -> list[ToolUse]:
+        """
+        :param number: of the turn, from 1.
+        :returns: the tools that it asks for.
+        """
+        code = [ToolUse(f"scripted_{number}", CODE_TOOL, {"code": self.code})] if self.code else []
+        return code + [
+            ToolUse(f"scripted_{number}_{position}", COMMAND_TOOL, msgspec.to_builtins(command))
+            for position, command in enumerate(self.commands, 1)
+        ]
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,11 +142,10 @@ class Script:
             raise _mismatch(f"{self.source} has {len(self.turns)} turns, but a further one was asked for; add one")
         turn = self.turns[number]
         self._check(f"{self.source}: turn {number + 1}", turn.expect, request)
-        content: list[Block] = [TextBlock(turn.text)] if turn.text else []
-        if turn.code:
-            content.append(ToolUse(f"scripted_{number + 1}", CODE_TOOL, {"code": turn.code}))
+        text: list[Block] = [TextBlock(turn.text)] if turn.text else []
+        uses = turn.uses(number + 1)
         usage = TokenUsage(turn.usage.input_tokens, turn.usage.output_tokens)
-        return turn, ModelReply(tuple(content), "tool_use" if turn.code else "end_turn", usage, request.model)
+        return turn, ModelReply((*text, *uses), "tool_use" if uses else "end_turn", usage, request.model)
 
     def _check(self, place: str, expect: Expectation, request: ModelRequest) -> None:
         last = request.messages[-1].content if request.messages else ()
@@ -161,8 +185,10 @@ def parse_script(text: str, source: str) -> Script:
 
 
 def _check_turn(turn: ScriptedTurn, source: str, field: str) -> None:
-    if not turn.text.strip() and not turn.code.strip():
-        raise ConfigurationError(source, "needs text or code", field=field)
+    if not turn.text.strip() and not turn.code.strip() and not turn.commands:
+        raise ConfigurationError(source, "needs text, code or commands", field=field)
+    if not all(command.command.strip() for command in turn.commands):
+        raise ConfigurationError(source, "a command must not be empty", field=f"{field}.commands")
     if not 0 <= turn.delay <= 60:
         raise ConfigurationError(source, "delay must be from 0 to 60 seconds", field=field)
     if min(turn.usage.input_tokens, turn.usage.output_tokens) < 0:
@@ -200,10 +226,16 @@ class ScriptedModelClient:
         """See :meth:`ironcurtain.llm.model.ModelClient.converse`; errors are of kind ``script``."""
         turn, reply = self._script.answer(request)
         for word in turn.words():
-            if turn.delay:
-                await deferLater(self._clock, turn.delay)
+            await self._wait(turn.delay)
             notify(TextDelta(word))
-        if turn.code:
-            notify(ToolStarted(CODE_TOOL))
+        for block in reply.content:
+            if isinstance(block, ToolUse):
+                notify(ToolStarted(block.name))
+                await self._wait(turn.delay)
+                notify(ToolAsked(block))
         notify(UsageSeen(reply.usage))
         return reply
+
+    async def _wait(self, seconds: float) -> None:
+        if seconds:
+            await deferLater(self._clock, seconds)

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.settings import keeps_secrets
 from ironcurtain.home.structured import check_version, convert, parse_json, wrong
+from ironcurtain.http.addresses import keeps_secrets
 from ironcurtain.secrets.redaction import Secret
 
 SEPARATOR = "__"

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-
-from twisted.internet.defer import Deferred
-from twisted.internet.defer import TimeoutError as Late
-from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import IReactorProcess, IReactorTime
-from twisted.internet.protocol import ProcessProtocol
-from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.process.piped import CommandReactor, command_output
 from ironcurtain.secrets.redaction import Secret
 
 COMMAND_SECONDS = 60.0
@@ -23,10 +13,6 @@ COMMAND_SECONDS = 60.0
 
 OUTPUT_LIMIT = 64 * 1024
 """Most bytes that a command may print: more than any key or certificate."""
-
-
-class CommandReactor(IReactorProcess, IReactorTime):
-    """The parts of a reactor that a command needs."""
 
 
 async def secret_from_command(
@@ -40,58 +26,9 @@ async def secret_from_command(
     :returns: what it printed, without line ends at its end.
     :raises Unavailable: it failed, took too long, or printed nothing or too much.
     """
-    if (setsid := shutil.which("setsid")) is None:
-        raise Unavailable("the program setsid is missing (Debian: apt-get install util-linux)")
-    command = _Command()
-    reactor.spawnProcess(command, setsid, [setsid, *argv], dict(environ), childFDs={0: "w", 1: "r", 2: 2})
-    try:
-        status = await command.finished.addTimeout(COMMAND_SECONDS, reactor)
-        if len(command.output) > OUTPUT_LIMIT:
-            raise Unavailable(f"the command {shown!r} printed more than {OUTPUT_LIMIT // 1024} KiB")
-    except Late:
-        await command.kill()
-        raise Unavailable(f"the command {shown!r} took more than {COMMAND_SECONDS:.0f} s") from None
-    except BaseException:
-        await command.kill()
-        raise
-    value = command.output.decode("utf-8", "surrogateescape").rstrip("\r\n")
-    if status != 0 or not value:
-        raise Unavailable(f"the command {shown!r} ended with status {status} and {'a' if value else 'no'} value")
+    what = f"the command {shown!r}"
+    ended = await command_output(reactor, argv, environ, what, seconds=COMMAND_SECONDS, limit=OUTPUT_LIMIT)
+    value = ended.output.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    if ended.status != 0 or not value:
+        raise Unavailable(f"{what} ended with status {ended.status} and {'a' if value else 'no'} value")
     return Secret(value, f"command {shown}")
-
-
-class _Command(ProcessProtocol):
-    def __init__(self) -> None:
-        self.output = bytearray()
-        self.finished: Deferred[int | None] = Deferred()
-        """Fires with the exit status, ``None`` after a signal, once all output is there, or too much of it."""
-        self._exited: Deferred[None] = Deferred()
-
-    def connectionMade(self) -> None:
-        assert self.transport is not None
-        self._pid = int(self.transport.pid or 0)
-        self.transport.closeStdin()
-
-    def outReceived(self, data: bytes) -> None:
-        self.output += data
-        if len(self.output) > OUTPUT_LIMIT and not self.finished.called:
-            self.finished.callback(None)
-
-    def processExited(self, reason: Failure) -> None:
-        self._exited.callback(None)
-
-    def processEnded(self, reason: Failure) -> None:
-        if not self.finished.called:
-            self.finished.callback(getattr(reason.value, "exitCode", None))
-
-    async def kill(self) -> None:
-        """End it, with all that is in its session's first group."""
-        assert self.transport is not None
-        # The group is there only once it has made its session.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._pid, signal.SIGKILL)
-        with suppress(ProcessExitedAlready):
-            self.transport.signalProcess("KILL")
-        self.transport.loseConnection()
-        if not self._exited.called:
-            await self._exited

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, Unavailable
 from ironcurtain.home.settings import Key
-from ironcurtain.process.secret_command import CommandReactor, secret_from_command
+from ironcurtain.process.piped import CommandReactor
+from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
 

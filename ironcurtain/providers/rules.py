@@ -13,8 +13,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.settings import BASE_URL, Provider, is_base_url
+from ironcurtain.home.settings import Provider
 from ironcurtain.home.structured import wrong
+from ironcurtain.http.addresses import BASE_URL, is_base_url
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.providers.headers import HeaderRole, role
 from ironcurtain.providers.provider import ModelProvider

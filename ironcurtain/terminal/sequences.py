@@ -129,6 +129,47 @@ _PRIVATE_MODES = frozenset(("5", "6", "7", "12", "25", "47", "1047", "1048", "10
 """Reverse video, origin, wrapping, cursor, other screen (xterm's ctlseqs)."""
 
 
+class SequenceReader:
+    """
+    Takes output apart into text, control characters and whole sequences, as it comes. Strings (OSC, DCS and the like)
+    are passed over, and so is a sequence that does not end within :data:`SHOWN_SEQUENCE_LIMIT`.
+    """
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._in_string = False
+
+    def feed(self, output: str) -> Iterator[re.Match[str]]:
+        """
+        :param output: as it came, cut anywhere.
+        :returns: matches whose last group is ``text``, ``control``, ``escape`` or ``final``. Read all of them.
+        """
+        data, self._rest = self._rest + output, ""
+        at = 0
+        while at < len(data):
+            if self._in_string:
+                at = self._pass_string(data, at)
+            elif match := _TOKEN.match(data, at):
+                at = match.end()
+                if match.lastgroup == "string":
+                    self._in_string = True
+                else:
+                    yield match
+            elif _UNFINISHED.fullmatch(data, at) and len(data) - at <= SHOWN_SEQUENCE_LIMIT:
+                self._rest = data[at:]
+                return
+            else:
+                at += 1  # an escape character that begins nothing
+
+    def _pass_string(self, data: str, at: int) -> int:
+        if end := _STRING_END.search(data, at):
+            self._in_string = False
+            return end.end()
+        if data.endswith("\x1b"):  # its end may be cut in two
+            self._rest = "\x1b"
+        return len(data)
+
+
 class Appearance:
     """
     Filters output for a terminal at which the program does not run. What comes out only changes what is seen, holds
@@ -143,8 +184,7 @@ class Appearance:
 
     def __init__(self, columns: int, rows: int) -> None:
         self._columns, self._rows = columns, rows
-        self._rest = ""
-        self._in_string = False
+        self._reader = SequenceReader()
 
     def begin(self) -> str:
         """:returns: what empties the terminal, before anything else is shown."""
@@ -164,30 +204,7 @@ class Appearance:
         :param output: as it came, cut anywhere.
         :returns: what may be shown of it.
         """
-        data, self._rest = self._rest + output, ""
-        return "".join(self._pieces(data))
-
-    def _pieces(self, data: str) -> Iterator[str]:
-        at = 0
-        while at < len(data):
-            if self._in_string:
-                at = self._pass_string(data, at)
-            elif match := _TOKEN.match(data, at):
-                at = match.end()
-                yield self._allowed(match)
-            elif _UNFINISHED.fullmatch(data, at) and len(data) - at <= SHOWN_SEQUENCE_LIMIT:
-                self._rest = data[at:]
-                return
-            else:
-                at += 1  # an escape character that begins nothing
-
-    def _pass_string(self, data: str, at: int) -> int:
-        if end := _STRING_END.search(data, at):
-            self._in_string = False
-            return end.end()
-        if data.endswith("\x1b"):  # its end may be cut in two
-            self._rest = "\x1b"
-        return len(data)
+        return "".join(map(self._allowed, self._reader.feed(output)))
 
     def _allowed(self, match: re.Match[str]) -> str:
         kind, whole = match.lastgroup, match[0]
@@ -195,9 +212,6 @@ class Appearance:
             return whole
         if kind == "control":
             return whole if whole in _CONTROLS else ""
-        if kind == "string":
-            self._in_string = True
-            return ""
         if kind == "escape":
             return self.begin() if match["escape"] == "c" else whole if match["escape"] in _ESCAPES else ""
         parameters = _HUGE.sub("9999", match["parameters"])

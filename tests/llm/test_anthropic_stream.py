@@ -18,6 +18,7 @@ from ironcurtain.llm.model import (
     TextBlock,
     TextDelta,
     TokenUsage,
+    ToolAsked,
     ToolStarted,
     ToolUse,
     UsageSeen,
@@ -83,6 +84,23 @@ class AssemblyTests(SynchronousTestCase):
         self.assertEqual(sum(isinstance(e, ToolStarted) for e in told), sum(isinstance(b, Tool) for b in content))
         self.assertEqual(reply.shown, any(not isinstance(block, Thinking) for block in content))
 
+    @given(CONTENT)
+    def test_every_tool_use_is_told_before_the_answer_ends(self, content: list[Content]) -> None:
+        told, reply = play(b"".join(events(Answer(tuple(content)), "m", 1)))
+        assert reply.reply is not None
+        uses = [block for block in reply.reply.content if isinstance(block, ToolUse)]
+        self.assertEqual([event.use for event in told if isinstance(event, ToolAsked)], uses)
+
+    def test_a_tool_use_is_told_when_its_block_ends(self) -> None:
+        reply = AnthropicReply()
+        start = {"type": "tool_use", "id": "t1", "name": "shell", "input": {}}
+        reply.feed(event(type="content_block_start", index=0, content_block=start))
+        delta = {"type": "input_json_delta", "partial_json": '{"command": "ls"}'}
+        self.assertEqual(reply.feed(event(type="content_block_delta", index=0, delta=delta)), [])
+        told = reply.feed(event(type="content_block_stop", index=0))
+        self.assertEqual(told, [ToolAsked(ToolUse("t1", "shell", {"command": "ls"}))])
+        self.assertEqual(reply.feed(event(type="content_block_stop", index=7)), [])
+
     def test_usage_is_taken_from_both_ends_of_the_stream(self) -> None:
         tokens = {
             "input_tokens": 3,
@@ -131,6 +149,7 @@ class AssemblyTests(SynchronousTestCase):
         reply.feed(event(type="content_block_start", index=0, content_block=start))
         delta = {"type": "input_json_delta", "partial_json": '{"code": "pri'}
         reply.feed(event(type="content_block_delta", index=0, delta=delta))
+        self.assertEqual(reply.feed(event(type="content_block_stop", index=0)), [])
         reply.feed(event(type="message_delta", delta={"stop_reason": stop_reason}))
         reply.feed(event(type="message_stop"))
         return reply

@@ -9,8 +9,15 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.settings import Provider
-from ironcurtain.llm.registry import Chosen, ModelSurroundings, provider_for
+from ironcurtain.home.settings import Model, Provider
+from ironcurtain.llm.registry import (
+    Chosen,
+    ModelSurroundings,
+    configured_backend,
+    fallback_for,
+    needs_key,
+    provider_for,
+)
 from ironcurtain.secrets.redaction import Secret
 from tests.llm.files import written
 
@@ -24,8 +31,11 @@ class ProviderForTests(SynchronousTestCase):
         return Secret("sk-ant-api03-0000000000", "nowhere")
 
     def choose(self, backend: str | None, model: str | None = None, **tables: Mapping[str, Any]) -> Chosen:
+        return provider_for(backend, model, tables, self.surroundings())
+
+    def surroundings(self) -> ModelSurroundings:
         clock = Clock()
-        return provider_for(backend, model, tables, ModelSurroundings(clock, clock, lambda: 0.5, self.key_for, 9.0))
+        return ModelSurroundings(clock, clock, lambda: 0.5, self.key_for, 9.0)
 
     def test_the_backend_decides(self) -> None:
         chosen = self.choose("anthropic", "some-model")
@@ -46,10 +56,8 @@ class ProviderForTests(SynchronousTestCase):
         self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", self.choose("anthropic").model))
 
     def test_an_unknown_backend_names_those_there_are(self) -> None:
-        for backend in ("gpt", "anthropic:file", ""):
-            if backend:
-                with self.assertRaisesRegex(UsageError, "anthropic, scripted"):
-                    self.choose(backend)
+        with self.assertRaisesRegex(UsageError, "anthropic, scripted, subprocess"):
+            self.choose("gpt")
 
     def test_a_script_is_named_on_the_command_line_or_in_the_settings(self) -> None:
         path = self.script()
@@ -57,6 +65,34 @@ class ProviderForTests(SynchronousTestCase):
             chosen = self.choose(backend, scripted=table)
             self.assertEqual((chosen.provider.name, chosen.model), ("scripted", "scripted"))
         self.assertEqual(self.keys_asked, [])
+
+    def test_a_command_may_be_the_model(self) -> None:
+        chosen = self.choose("subprocess:ollama run llama3")
+        self.assertEqual((chosen.provider.name, chosen.model), ("subprocess", ""))
+        self.assertIsNone(needs_key("subprocess:ollama run llama3", None))
+        self.assertEqual(self.keys_asked, [])
+        for backend in ("subprocess", "subprocess: ", "subprocess:sh -c 'x"):
+            with self.assertRaisesRegex(UsageError, "subprocess"):
+                self.choose(backend)
+
+    def test_a_backend_may_name_its_model(self) -> None:
+        self.assertEqual(self.choose("anthropic:claude-haiku-5-5").model, "claude-haiku-5-5")
+        self.assertEqual(needs_key("anthropic:claude-haiku-5-5", None), "anthropic")
+
+    def test_the_settings_say_the_same_as_the_option(self) -> None:
+        for model, backend in (
+            (Model(), "anthropic"),
+            (Model(backend="scripted", script="a.toml"), "scripted:a.toml"),
+            (Model(backend="subprocess", command="ollama run llama3"), "subprocess:ollama run llama3"),
+        ):
+            self.assertEqual(configured_backend(model), backend)
+
+    def test_several_backends_are_asked_in_turn(self) -> None:
+        backends = ("anthropic", "anthropic:claude-haiku-5-5", "subprocess:cat")
+        chosen = fallback_for(backends, "claude-x", {}, self.surroundings())
+        self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", "claude-x"))
+        with self.assertRaisesRegex(UsageError, "no backend 'gpt'"):
+            fallback_for(("anthropic", "gpt"), None, {}, self.surroundings())
 
     def test_a_script_must_be_named(self) -> None:
         with self.assertRaisesRegex(UsageError, "scripted:FILE"):

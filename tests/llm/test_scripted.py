@@ -14,6 +14,7 @@ from ironcurtain.llm.model import (
     TextBlock,
     TextDelta,
     TokenUsage,
+    ToolAsked,
     ToolResult,
     ToolStarted,
     ToolUse,
@@ -68,7 +69,9 @@ class ScriptedProviderTests(SynchronousTestCase):
         reply = self.successResultOf(self.ask(ASKED))
         self.assertEqual(reply, ModelReply(LOOKED.content, "tool_use", TokenUsage(12, 3), "scripted"))
         words = [TextDelta("Let "), TextDelta("me "), TextDelta("look.")]
-        self.assertEqual(self.told, [*words, ToolStarted("execute_code"), UsageSeen(TokenUsage(12, 3))])
+        self.assertEqual(
+            self.told, [*words, ToolStarted("execute_code"), ToolAsked(USED), UsageSeen(TokenUsage(12, 3))]
+        )
 
     def test_words_come_in_their_own_time(self) -> None:
         asked = self.ask(ASKED, LOOKED, result("notes.txt"))
@@ -79,6 +82,25 @@ class ScriptedProviderTests(SynchronousTestCase):
         reply = self.successResultOf(asked)
         self.assertEqual(reply.stop_reason, "end_turn")
         self.assertEqual("".join(e.text for e in self.told if isinstance(e, TextDelta)), "One file:\n  notes.txt")
+
+    def test_commands_become_tool_uses_one_after_the_other(self) -> None:
+        script = """
+            version = 1
+            [[turns]]
+            text = "Two"
+            commands = [{ command = "df -h", purpose = "Space left" }, { command = "ls" }]
+            delay = 0.5
+        """
+        uses = [
+            ToolUse("scripted_1_1", "shell", {"command": "df -h", "purpose": "Space left"}),
+            ToolUse("scripted_1_2", "shell", {"command": "ls", "purpose": ""}),
+        ]
+        asked = self.ask(ASKED, script=script)
+        self.clock.pump([0.5, 0.5])
+        self.assertEqual(self.told, [TextDelta("Two"), ToolStarted("shell"), ToolAsked(uses[0]), ToolStarted("shell")])
+        self.clock.advance(0.5)
+        reply = self.successResultOf(asked)
+        self.assertEqual((reply.content, reply.stop_reason), ((TextBlock("Two"), *uses), "tool_use"))
 
     def test_cancelling_stops_the_words(self) -> None:
         asked = self.ask(ASKED, LOOKED, result("notes.txt"))
@@ -119,9 +141,12 @@ class FormatTests(SynchronousTestCase):
             ("version = 1\nturns = [", "not TOML"),
             ("version = 2\n[[turns]]\ntext = 'a'", "demo.toml:1: version: version 2 is newer than 1"),
             ("version = 1", "turns"),
+            ("version = 1\n[[turns]]\ncommands = []", "needs text, code or commands"),
+            ("version = 1\n[[turns]]\ncommands = [{ command = ' ' }]", "must not be empty"),
+            ("version = 1\n[[turns]]\ncommands = ['ls']", "Expected `object`"),
             ("version = 1\n[[turns]]\ntxt = 'a'", "txt"),
             ("version = 1\n[[turns]]\ntext = 'a'\nexpect = { last_reslt = 'b' }", "last_reslt"),
-            ("version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1", "turns[2]: needs text or code"),
+            ("version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1", "turns[2]: needs text, code or commands"),
             ("version = 1\n[[turns]]\ntext = 'a'\ndelay = -1", "delay must be"),
             ("version = 1\n[[turns]]\ntext = 'a'\ndelay = nan", "delay must be"),
             ("version = 1\n[[turns]]\ntext = 3", "Expected `str`"),

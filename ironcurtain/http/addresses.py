@@ -1,0 +1,41 @@
+"""To which addresses keys and other secrets may be sent."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+BASE_URL = (
+    "must look like https://host[:port][/path]; without TLS a key is only sent to an address of this machine, as in "
+    "http://127.0.0.1:11434"
+)
+"""What is said of a ``base_url`` that does not."""
+
+
+def is_base_url(url: str) -> bool:
+    """:returns: whether a key may be sent to an address, as :func:`keeps_secrets` says, which ends with its path."""
+    return keeps_secrets(url) and not urlsplit(url).query
+
+
+def keeps_secrets(url: str) -> bool:
+    """
+    :returns: whether secrets may be sent to an address: it has TLS or is a loopback address, which no name can turn
+        into another. It holds no user name, and no fragment.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    extras = parts.username is not None or parts.fragment
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    return safe and bool(parts.hostname) and port != 0 and not extras
+
+
+def is_loopback(host: str) -> bool:
+    """:returns: whether a host is given as an address of this machine itself: 127.0.0.0/8 or ::1."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None

@@ -1,0 +1,26 @@
+"""Count tokens before a provider does."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, Final
+
+CLAUDE_FACTOR: Final = 1.2
+"""Claude's tokenizer is not public; on English and code it makes about a fifth more tokens than OpenAI's."""
+
+
+def count_tokens(text: str, model: str = "") -> int:
+    """
+    :param model: its name tells the tokenizer.
+    :returns: about how many tokens a text has.
+    """
+    count: int = _tokenizer().count(text.encode("utf-8", "replace").decode())  # it refuses surrogates
+    return math.ceil(count * CLAUDE_FACTOR) if model.startswith("claude") else count
+
+
+@cache
+def _tokenizer() -> Any:
+    import rs_bpe  # its table takes 0.1 s to load, and most commands count nothing
+
+    return rs_bpe.openai.o200k_base()

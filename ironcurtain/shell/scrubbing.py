@@ -1,0 +1,53 @@
+"""Keep secrets out of what a model is told: live ones, those of the environment, and what looks like one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ironcurtain.secrets.redaction import SHORTEST_EXACT, Redactor, Secret
+from ironcurtain.secrets.rules import is_secret_name
+
+_SECRET_VARIABLE = re.compile(r"(?i).*(?:(?:^|_)(?:API)?KEYS?|SECRETS?|TOKENS?|PASSWORDS?|PASSWD|CREDENTIALS?)")
+
+
+def is_secret_variable(name: str) -> bool:
+    """:returns: whether a variable's name says that its value is secret."""
+    return _SECRET_VARIABLE.fullmatch(name) is not None or is_secret_name(name)
+
+
+def environment(environ: Mapping[str, str], include: Iterable[str]) -> dict[str, str]:
+    """
+    :param include: names of variables.
+    :returns: those that are set, without those whose names say that they are secret.
+    """
+    return {name: environ[name] for name in include if name in environ and not is_secret_variable(name)}
+
+
+class Scrubber:
+    """
+    Replaces secrets in text that leaves the machine. Give it whole texts without escape sequences: half a secret, or
+    one with a sequence inside, is not found.
+
+    :param redactor: knows the live secrets.
+    :param environ: of the shell; the values of its secret variables are replaced wherever they stand.
+    :param patterns: regular expressions, whose matches are replaced.
+    """
+
+    def __init__(self, redactor: Redactor, environ: Mapping[str, str], patterns: Iterable[str] = ()) -> None:
+        self._redactor = Redactor(base=redactor)
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+        self.learn(environ)
+
+    def learn(self, environ: Mapping[str, str]) -> None:
+        """:param environ: variables of the shell that were set since."""
+        for name, value in environ.items():
+            if len(value) >= SHORTEST_EXACT and is_secret_variable(name):
+                self._redactor.add_own(Secret(value, f"environment variable {name}"))
+
+    def text(self, text: str) -> str:
+        """:returns: the text without secrets."""
+        text = self._redactor.text(text)
+        for pattern in self._patterns:
+            text = pattern.sub("[redacted]", text)
+        return text
