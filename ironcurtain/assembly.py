@@ -294,8 +294,9 @@ class Kinds(Mapping[str, SessionKind[Any]]):
             return LoopKind(self._reactor, self._environ, self).kind(self._project)
         if name == "shell":
             from ironcurtain.shell.kind import ShellKind
+            from ironcurtain.shell_screen.agent_mode import InlineAgentMode
 
-            return ShellKind(self._reactor, self._environ).kind()
+            return ShellKind(self._reactor, self._environ, self._screens.open, InlineAgentMode).kind()
         if name not in self._agents.names:
             raise KeyError(name)
         from ironcurtain.container_agent.kind import ContainerKind

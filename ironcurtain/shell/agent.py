@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from typing import Protocol
 
 from twisted.internet.defer import Deferred, succeed
@@ -31,6 +32,7 @@ from ironcurtain.shell.messages import Action, InstructionDone, Message
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
+from ironcurtain.terminal.pty import LocalPty
 
 JOIN_SECONDS = 0.05
 """How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
@@ -85,14 +87,17 @@ class ShellAgent:
     """
     :param wrapped: the shell and its marks.
     :param runner: types commands into it.
-    :param assistant: works on instructions.
-    :param hub: of the terminal; ``None``: the session takes messages.
+    :ivar assistant: works on instructions; set before the start.
+    :ivar terminal: ``None``: the session takes messages.
+    :ivar agent_mode: draws what the agent does in that terminal.
     """
 
     log = Logger()
 
-    def __init__(self, core: Core, wrapped: WrappedShell, runner: CommandRunner, assistant: Assistant) -> None:
-        self._core, self._wrapped, self._runner, self._assistant = core, wrapped, runner, assistant
+    assistant: Assistant
+
+    def __init__(self, core: Core, wrapped: WrappedShell, runner: CommandRunner) -> None:
+        self._core, self._wrapped, self._runner = core, wrapped, runner
         self._clock = core.services.clock
         self._mode, self._held = ShellMode.SHELL, bytearray()
         self._instructions: list[str] = []
@@ -124,7 +129,7 @@ class ShellAgent:
         """Work on an instruction."""
         if self.terminal is not None:
             raise SessionError("MESSAGE_FAILED", "instructions are typed in the terminal")
-        done = await self._assistant.respond(message)
+        done = await self.assistant.respond(message)
         if done.error:
             raise SessionError("MESSAGE_FAILED", done.error)
         return Reply(done.text, self.usage())
@@ -136,7 +141,20 @@ class ShellAgent:
 
     def usage(self) -> Usage:
         """:returns: what the last instruction used so far."""
-        return self._assistant.usage()
+        return self.assistant.usage()
+
+    @property
+    def directory(self) -> Path:
+        """Of the session's own files."""
+        return self._core.paths.directory
+
+    def new_pty(self) -> LocalPty:
+        """:returns: another terminal, for an editor."""
+        return self._wrapped.another()
+
+    def later(self, function: Callable[[], None]) -> None:
+        """Call a function when what is being done now is done."""
+        self._clock.callLater(0, function)
 
     def watch(self, watcher: Callable[[Message], None]) -> None:
         """:param watcher: gets all messages for front ends from now on."""
@@ -156,13 +174,14 @@ class ShellAgent:
         :raises UsageError: it does not fit now.
         :raises StaleDecision: it is about something that is over.
         """
-        self._assistant.receive(action)
+        self.assistant.receive(action)
 
     def resumed(self) -> Deferred[None]:
         """:returns: fires when the agent has the terminal, so that a command can be typed."""
         if self._mode is not ShellMode.SUSPENDED:
             return succeed(None)
-        self._resumed.append(done := Deferred())
+        done: Deferred[None] = Deferred()
+        self._resumed.append(done)
         return done
 
     # Input: from viewers, by way of the hub.
@@ -243,6 +262,7 @@ class ShellAgent:
             self.terminal.received(data)
 
     def _mark(self, mark: Mark) -> None:
+        self._runner.pasting = self._wrapped.pasting
         match mark:
             case PromptBegan():
                 self._held.clear()
@@ -303,7 +323,7 @@ class ShellAgent:
         redactor, done = self._core.services.redactor, InstructionDone(error="the shell ended")
         self._core.emit(events.TurnStarted(turn=number, message=redactor.live(instruction)))
         try:
-            done = await self._assistant.respond(instruction)
+            done = await self.assistant.respond(instruction)
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
             self.tell(done)
@@ -343,7 +363,7 @@ class ShellAgent:
         for done in waiting:
             done.callback(None)
         if text:
-            self._assistant.steer(text)
+            self.assistant.steer(text)
 
     def _flush(self) -> None:
         held, self._held = bytes(self._held), bytearray()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from twisted.internet.defer import CancelledError, Deferred
 
-from ironcurtain.errors import SessionError, UsageError
-from ironcurtain.llm.conversation import Conversation
+from ironcurtain.errors import IronCurtainError, SessionError, UsageError
 from ironcurtain.llm.model import (
     FellBack,
     ModelError,
@@ -20,12 +19,12 @@ from ironcurtain.llm.model import (
     TextDelta,
     ToolAsked,
     ToolResult,
-    ToolSpec,
     ToolUse,
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session.budget import Accounting
 from ironcurtain.session.model import Usage
+from ironcurtain.shell.context import SHELL_TOOL, SYSTEM, Prompt
 from ironcurtain.shell.messages import (
     Action,
     InstructionAccepted,
@@ -43,6 +42,7 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.model import PlanEnding, PlanParts
 from ironcurtain.shell.plan import PlanRun
+from ironcurtain.shell.window import ContextWindow
 
 CANCELLED = "cancelled"
 """The error of an instruction that the user has cancelled."""
@@ -64,29 +64,29 @@ class AssistantLimits:
 class Assistant:
     """
     :param choose: gives the model to ask.
-    :param system: the system prompt.
-    :param tool: what the model asks for, once for each step of a plan.
     :param describe: makes the message for the model from an instruction.
+    :param window: keeps what was said.
+    :param shown: makes what the model is told of a step, with a remark.
     """
 
     def __init__(
         self,
-        choose: Callable[[], Chosen],
-        system: str,
-        tool: ToolSpec,
-        describe: Callable[[str], str],
+        choose: Callable[[], Awaitable[Chosen]],
+        describe: Callable[[str], Prompt],
+        window: ContextWindow,
+        shown: Callable[[StepCompleted, str], str],
         accounting: Accounting,
         limits: AssistantLimits,
         parts: PlanParts,
     ) -> None:
-        self._choose, self._system, self._tool, self._describe = choose, system, tool, describe
+        self._choose, self._describe, self._window, self._shown = choose, describe, window, shown
         self._accounting, self._limits, self._parts = accounting, limits, parts
-        self._conversation = Conversation()
         self._asking: Deferred[ModelReply] | None = None
         self._plan: PlanRun | None = None
         self._plans = 0
         self._interrupted = False
         self._forming: list[ToolUse] = []
+        self._model = ""
 
     def usage(self) -> Usage:
         """:returns: what the last instruction used so far."""
@@ -106,18 +106,18 @@ class Assistant:
         self._interrupted = False
         self._accounting.begin()
         self._tell(InstructionAccepted(text=instruction))
-        self._conversation.say(self._describe(instruction))
+        self._window.instruct(self._describe(instruction))
         text, error = "", ""
         try:
             text = await self._rounds()
-        except SessionError as e:
+        except IronCurtainError as e:  # of the model, its settings or the shell
             error = str(e)
         except CancelledError:
             if not self._interrupted:
                 raise
             error = CANCELLED
         finally:
-            self._conversation.interrupt("cancelled by the user")
+            self._window.interrupt("cancelled by the user")
             self._plan = None
         usage = self._accounting.turn
         done = InstructionDone(
@@ -126,7 +126,7 @@ class Assistant:
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             cost=usage.cost,
-            model=self._choose().model,
+            model=self._model,
         )
         self._tell(done)
         return done
@@ -151,7 +151,7 @@ class Assistant:
         for number in range(1, self._limits.rounds + 1):
             self._accounting.require()
             reply = await self._ask(number)
-            uses = self._conversation.answer(reply.content)
+            uses = self._window.answer(reply.content, reply.usage)
             if not uses:
                 return "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
             if (ended := await self._work(uses)) is not None:
@@ -159,11 +159,11 @@ class Assistant:
         raise SessionError("MESSAGE_FAILED", f"no end after {self._limits.rounds} model requests: say how to go on")
 
     async def _ask(self, number: int) -> ModelReply:
-        chosen, self._forming = self._choose(), []
+        chosen, self._forming = await self._choose(), []
+        self._model = chosen.model
         self._plans += 1
-        request = ModelRequest(
-            self._system, self._conversation.messages, (self._tool,), chosen.model, self._limits.tokens
-        )
+        messages = self._window.messages()
+        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens)
         self._asking = Deferred.fromCoroutine(chosen.provider.converse(request, self._model_event))
         try:
             reply = await self._asking
@@ -183,7 +183,7 @@ class Assistant:
             case Retrying():
                 self._tell(Notice(text=f"{event.reason}; trying again in {event.delay_seconds:.0f} s"))
             case FellBack():
-                self._tell(Notice(text=f"{event.before} gave no answer ({event.reason}); asking {event.now}"))
+                self._tell(Notice(text=f"{event.from_} gave no answer ({event.reason}); asking {event.to}"))
             case ToolAsked():
                 self._forming.append(event.use)
                 number = len(self._forming)
@@ -207,14 +207,14 @@ class Assistant:
             completed = await self._plan.run()
         finally:
             plan, self._plan = self._plan, None
-        self._conversation.results([_result(use, step) for use, step in zip(uses, completed, strict=True)])
+        self._window.results([self._result(use, step) for use, step in zip(uses, completed, strict=True)])
         if plan.ending is PlanEnding.STEERED:
-            self._conversation.say(f"The user says: {plan.note}\nRevise what has not run yet.")
+            self._window.say(f"The user says: {plan.note}\nRevise what has not run yet.")
         over = {PlanEnding.REFUSED: "you denied it", PlanEnding.CANCELLED: CANCELLED}
         return over.get(plan.ending)
 
     def _reject(self, uses: Sequence[ToolUse], why: str) -> str:
-        self._conversation.results([ToolResult(use.id, why, True) for use in uses])
+        self._window.results([ToolResult(use.id, why, True) for use in uses])
         self._tell(Notice(text=why))
         return why
 
@@ -224,7 +224,7 @@ class Assistant:
 
     def _proposed(self, number: int, use: ToolUse) -> ProposedStep | None:
         command, purpose = use.input.get("command"), use.input.get("purpose")
-        if use.name != self._tool.name or not isinstance(command, str):
+        if use.name != SHELL_TOOL.name or not isinstance(command, str):
             return None
         judged = self._parts.judge.preview(command, self._parts.directory())
         verdict = judged.verdict
@@ -238,14 +238,10 @@ class Assistant:
             reason=verdict.reason,
         )
 
+    def _result(self, use: ToolUse, step: StepCompleted) -> ToolResult:
+        remark = "" if step.outcome in (StepOutcome.DONE, StepOutcome.FAILED) else str(step.outcome)
+        remark = f"{remark}: {step.reason}" if step.reason else remark
+        return ToolResult(use.id, self._shown(step, remark), step.outcome is not StepOutcome.DONE)
+
     def _tell(self, message: Message) -> None:
         self._parts.tell(message)
-
-
-def _result(use: ToolUse, step: StepCompleted) -> ToolResult:
-    if step.outcome in (StepOutcome.DONE, StepOutcome.FAILED):
-        head = f"exit status {step.exit_code if step.exit_code is not None else 'unknown'}"
-    else:
-        head = f"{step.outcome}{f': {step.reason}' if step.reason else ''}"
-    text = f"{head}\n{step.output}" if step.output else head
-    return ToolResult(use.id, text, step.outcome is not StepOutcome.DONE)

@@ -69,8 +69,12 @@ class StepJudge(Protocol):
     async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
         """:returns: what it says when the step's turn has come."""
 
-    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> None:
-        """Tell the hooks how it ended."""
+    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
+        """
+        Tell the hooks how it ended.
+
+        :returns: whether the plan may go on.
+        """
 
     def tool(self, judged: JudgedStep) -> ToolDefinition:
         """:returns: the definition under which an approval of such a command can be kept."""

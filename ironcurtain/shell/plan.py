@@ -148,7 +148,8 @@ class PlanRun:
             return
         result = await self._execute(step)
         self._parts.admission.close(call, _status(result), result.output, result.reason)
-        await self._parts.judge.finished(step, directory, result)
+        if not await self._parts.judge.finished(step, directory, result):
+            self._end(PlanEnding.STEP_DENIED)
 
     async def _admit(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> None:
         """:raises CallRefused: it must not run."""

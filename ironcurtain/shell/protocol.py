@@ -32,9 +32,10 @@ def decode_action(line: bytes) -> Action | None:
     if line.startswith(b"#"):
         return Instruct(text=line.lstrip(b"#").strip().decode("utf-8", "replace"))
     try:
-        return _decoder.decode(line)
+        action: Action = _decoder.decode(line)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as e:
         raise UsageError(f"a line is neither JSON of the protocol nor an instruction that begins with #: {e}") from None
+    return action
 
 
 def instruction_lines(text: str) -> list[str]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from typing import Any
+from pathlib import PurePath
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.shell.context import TerminalLines
 from ironcurtain.shell.fallback import FallbackPrefix
 from ironcurtain.shell.integration import Prepared
 from ironcurtain.shell.marks import Mark, MarkReader
+from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
+
+T = TypeVar("T")
 
 
 class WrappedShell:
@@ -21,6 +24,7 @@ class WrappedShell:
     :param prepared: the command line that starts it, and its environment.
     :param directory: where it starts.
     :param size: columns and rows of its terminal at first.
+    :ivar name: ``bash``, ``zsh``, ``fish`` or another.
     :ivar integrated: whether it says by marks where its prompts and commands begin and end.
     :ivar directory: the one that it is in.
     :ivar status: of the last command.
@@ -31,14 +35,20 @@ class WrappedShell:
     def __init__(
         self, reactor: Any, prepared: Prepared, nonce: str, directory: str, size: tuple[int, int], lines: TerminalLines
     ) -> None:
+        self._reactor = reactor
         self._prepared, self._start, self._size = prepared, directory, size
         self._reader, self._fallback = MarkReader(nonce), FallbackPrefix()
-        self.pty = LocalPty(reactor, reactor)
+        self.pty = self.another()
+        self.name = PurePath(prepared.argv[0]).name
         self.integrated = prepared.integrated
         self.status = 0
         self.lines = lines
         self.typed_ahead = False
         self._directory = directory
+
+    def another(self) -> LocalPty:
+        """:returns: a terminal for another command."""
+        return LocalPty(self._reactor, self._reactor)
 
     def spawn(self, owner: PtyOwner) -> None:
         """
@@ -55,7 +65,12 @@ class WrappedShell:
         if self.pty.pid and not self.pty.done.called:
             self.pty.stop(signal.SIGHUP)
             waiting: Deferred[None] = Deferred()
-            self.pty.done.addBoth(lambda result: (waiting.callback(None), result)[1])
+
+            def over(result: T) -> T:
+                waiting.callback(None)
+                return result
+
+            self.pty.done.addBoth(over)
             await waiting
 
     @property

@@ -86,8 +86,9 @@ class WordJudge:
     async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
         return self.preview(self.rewritten.get(step.command, step.command), directory)
 
-    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> None:
+    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
         self.finished_steps.append(step.number)
+        return True
 
     def tool(self, judged: JudgedStep) -> ToolDefinition:
         return ToolDefinition("shell", "run", "shell.run", {"inputSchema": SCHEMA}, "digest")

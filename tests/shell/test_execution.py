@@ -47,7 +47,7 @@ class RunTests(ShellTestCase):
 
     def waiting(self) -> list[object]:
         """:returns: what of the runner still waits for its time."""
-        return [call for call in self.clock.getDelayedCalls() if "AuditLog" not in str(call.func)]
+        return [call for call in self.clock.getDelayedCalls() if "AuditLog" not in repr(call)]
 
     def test_it_is_one_paste_and_enter(self) -> None:
         result = self.successResultOf(self.run_command("for x in 1\ndo ls\ndone"))
