@@ -10,12 +10,13 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
+from ironcurtain.commandline import Risk
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Verdict
 from ironcurtain.shell.execution import CommandResult, CommandRunner
-from ironcurtain.shell.messages import Message, ProposedStep, Risk
+from ironcurtain.shell.messages import Message, ProposedStep
 
 SERVER, TOOL = "shell", "run"
 """By what names commands stand in the audit log and in escalations."""

@@ -10,13 +10,14 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.commandline import Risk
 from ironcurtain.escalation import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.shell.execution import ENTER, CommandResult, CommandRunner
-from ironcurtain.shell.messages import Message, ProposedStep, Risk
+from ironcurtain.shell.messages import Message, ProposedStep
 from ironcurtain.shell.model import ConfirmMode, JudgedStep, PlanParts
 from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END
 from tests.audit.doubles import at_once, scratch

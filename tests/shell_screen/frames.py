@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from ironcurtain.commandline import Risk
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,
@@ -18,7 +19,6 @@ from ironcurtain.shell.messages import (
     Notice,
     PlanProposed,
     ProposedStep,
-    Risk,
     StepCompleted,
     StepDecided,
     StepForming,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.commandline import Risk
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,
@@ -17,7 +18,6 @@ from ironcurtain.shell.messages import (
     Notice,
     PlanProposed,
     ProposedStep,
-    Risk,
     StepCompleted,
     StepDecided,
     StepForming,
