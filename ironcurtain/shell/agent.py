@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, TimeoutError, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
@@ -121,7 +121,12 @@ class ShellAgent:
         if self.terminal is None:
             self._prompted = Deferred()
             self._prompted.addTimeout(FIRST_PROMPT_SECONDS, self._clock)
-            await self._prompted
+            try:
+                await self._prompted
+            except TimeoutError:
+                await self._wrapped.stop()
+                why = f"the shell showed no prompt with marks within {FIRST_PROMPT_SECONDS:.0f} s"
+                raise SessionError("SESSION_INIT_FAILED", why) from None
         elif self._wrapped.integrated:
             self._timer = self._clock.callLater(MARKS_SECONDS, self._no_marks)
 
