@@ -74,8 +74,8 @@ class InteractiveShell:
 
     @property
     def new(self) -> str:
-        """What it wrote since something was typed, without escape sequences."""
-        return _ESCAPES.sub(b"", self.output[self._seen :]).decode(errors="replace")
+        """What it wrote since something was typed, without escape sequences and carriage returns."""
+        return _ESCAPES.sub(b"", self.output[self._seen :]).replace(b"\r", b"").decode(errors="replace")
 
     def type(self, keys: str) -> None:
         """Type keys; what comes from now on is new."""
