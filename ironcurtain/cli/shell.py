@@ -89,8 +89,10 @@ def shell(
         **({"model": model} if model else {}),
         **({"program": program} if program else {}),
     }
-    request = {"shell": options, **({"policy": str(policy.absolute())} if policy else {})}
     one_shot = instruction is not None or script is not None
+    if one_shot:
+        options["confirm"] = "auto"  # consoles answer about commands, not about plans
+    request = {"shell": options, **({"policy": str(policy.absolute())} if policy else {})}
     terminal = os.isatty(0) and os.isatty(1)
     if terminal and not json_output and not one_shot:
         from ironcurtain.cli.shelling import ShellTerminal

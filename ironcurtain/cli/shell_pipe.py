@@ -20,6 +20,7 @@ from ironcurtain.assembly import Application
 from ironcurtain.cli.piped import read_piped, with_data
 from ironcurtain.cli.run import run
 from ironcurtain.errors import IronCurtainError, SessionError, UsageError
+from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
@@ -90,9 +91,8 @@ class PipeFrontEnd:
         application = Application.alone(reactor, self._home, os.environ, self._config_file)
         await application.start()
         try:
-            session = await application.manager.create(
-                SessionRequest(NAME, "", None, self._options), lambda: self._attended()
-            )
+            request = SessionRequest(NAME, "", None, self._options)
+            session = await application.manager.create(request, self._attended)
             agent = session.agent
             assert isinstance(agent, ShellAgent)  # that is what this kind makes
             self._agent = agent
@@ -117,8 +117,10 @@ class PipeFrontEnd:
         return [with_data(text, data, token_hex(8)) for text in self._instructions] if data else self._instructions
 
     def _attended(self) -> bool:
-        """Whether somebody may answer: the program at the other end, or a console."""
-        return self._input is None or not self._input.ended
+        """Whether somebody may answer: the program at the other end, or a person at a console."""
+        if self._input is not None and not self._input.ended:
+            return True
+        return sys.stdin.isatty() or sys.stderr.isatty() or is_held(self._home.listener_lock)
 
     async def _serve(self, session: Session, lines: _Lines) -> None:
         while (instruction := await lines.next()) is not None:
