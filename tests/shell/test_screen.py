@@ -293,6 +293,11 @@ class CommandTests(SynchronousTestCase):
             self.mode.told(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE, duration_ms=1000))
             self.assertIn("end\n├ ✓ done · 1.0 s\n", self.mode.text)
 
+    def test_what_is_drawn_begins_on_a_line_of_its_own(self) -> None:
+        self.mode.output(b"no end")
+        self.mode.told(StepForming(plan_id="p2", step=ProposedStep(number=1, command="true")))
+        self.assertIn("no end\n│\n│ Plan\n", self.mode.text)
+
     def test_one_after_the_other(self) -> None:
         self.mode.output(b"one\r\n")
         done = StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE, duration_ms=1000)
