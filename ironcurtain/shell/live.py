@@ -35,6 +35,8 @@ _STEP_KEYS = (
     ("Enter", "inspect"),
     ("q", "quit"),
 )
+_RUNNING = ("Ctrl-C interrupts",)
+_WAITING = ("Ctrl-C cancels", "# to tell it more", "Esc to the shell")
 _READING_KEYS = (("Space", "next page"), ("b", "page before"), ("Enter", "back"))
 
 
@@ -86,7 +88,7 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
     if panel.inspection is not None:
         return _keys(_READING_KEYS, width), None
     if panel.question is None:
-        return [_status(panel, now)], None
+        return [_status(panel, width, now)], None
     if panel.question.request is None:
         return _keys(_PLAN_KEYS if len(panel.plan.waiting) > 1 else (("a", "allow"), *_PLAN_KEYS[1:]), width), None
     scoped = panel.question.request.scope
@@ -97,15 +99,14 @@ def _keys(keys: tuple[tuple[str, str], ...], width: int) -> list[Line]:
     return items([(Span(key, "key"), Span(f" {word}")) for key, word in keys], width, "  ")
 
 
-def _status(panel: Panel, now: float) -> Line:
+def _status(panel: Panel, width: int, now: float) -> Line:
     signs = panel.look.signs
-    does = "interrupts" if panel.running else "cancels"
     time = "" if panel.look.dumb else f" {elapsed(now - panel.since)}"
-    return (
-        Span(f"{signs.working} ", "key"),
-        Span(panel.activity + time),
-        Span(f"{signs.dot}Ctrl-C {does}", "dim"),
-    )
+    line: Line = (Span(f"{signs.working} ", "key"), Span(panel.activity + time))
+    for key in _RUNNING if panel.running else _WAITING:
+        longer = (*line, Span(signs.dot + key, "dim"))
+        line = longer if cells(unstyled(longer)) <= width else line
+    return line
 
 
 def _body(panel: Panel, width: int, room: int) -> _Body:
