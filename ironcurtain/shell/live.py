@@ -13,7 +13,7 @@ from ironcurtain.shell.record import elapsed
 from ironcurtain.shell.step_lines import BRIEF, SCOPE, inspected, listed, part_of, verdict_line
 from ironcurtain.text.columns import Line, Span, cells, clip, unstyled
 
-LEAST_COLUMNS, LEAST_ROWS = 20, 6
+LEAST_COLUMNS, LEAST_ROWS = 20, 7
 """Of a terminal in which anything can be decided."""
 
 _PLAN_KEYS = (
@@ -61,7 +61,7 @@ def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
         small = (Span("enlarge the terminal to decide" if panel.question else unstyled(foot[-1])),)
         return _framed(panel, [small], None, columns, Frame(question=panel.question))
     foot = foot[-max(height // 2, 1) :]
-    hint = rows((Span(panel.hint, "warn"),), width)[:2] if panel.hint else []
+    hint = rows((Span(panel.hint, "warn"),), width)[: 2 if height > 11 else 1] if panel.hint else []
     body = _body(panel, width, height - 1 - len(foot) - len(hint))
     lines = [*body.lines, *hint, *foot]
     if (panel.question is not None or panel.forming) and len(lines) + 2 < height:
@@ -179,11 +179,11 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
     heading = (Span(f"Step {step.number} of {panel.plan.total}", "bold"),)
     shown = Frame(
         question=question,
-        whole=(step,) if whole else (),
+        whole=(step,) if whole and len(command) < room else (),
         cut=frozenset() if whole else frozenset((step.number,)),
         scope_shown=len(below) == len(about) + len(scope),
     )
-    return _Body([heading, *command, *below][: max(room, 0)], shown)
+    return _Body([heading, *command, *below][:room], shown)
 
 
 def _more(dot: str, text: str) -> Line:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.shell.live import live
 from ironcurtain.shell.look import Look
 from ironcurtain.shell.messages import (
     ApprovalRequested,
@@ -199,6 +200,15 @@ class DrawingTests(SynchronousTestCase):
                 mode.write(mode.screen.remove())
                 self.assertNotIn("╰ ●", mode.text, name)
                 self.assertNotIn("Enter inspect", mode.text, name)
+
+    def test_it_leaves_a_row_free(self) -> None:
+        for name, state in STATES.items():
+            for columns in (20, 40, 80):
+                for rows in (1, 6, 7, 8, 12):
+                    mode = AgentMode(columns, rows)
+                    state(mode)
+                    frame = live(mode.panel, columns, rows, mode.now)
+                    self.assertLessEqual(len(frame.lines), max(rows - 1, 1), (name, columns, rows))
 
     def test_nothing_is_written_if_nothing_changed(self) -> None:
         mode = AgentMode()

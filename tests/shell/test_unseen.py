@@ -83,7 +83,7 @@ class UnseenTests(SynchronousTestCase):
         begun(mode)
         steps = tuple(ProposedStep(number=n, command=f"make part{n}") for n in range(1, 16))
         mode.told(PlanProposed(plan_id=PLAN, steps=steps, confirm=True))
-        self.assertEqual(mode.press(b"a"), [])
+        self.assertEqual(mode.press(b"y"), [])
         mode.press(b" ", b" ", b"b", b" ")
         self.assertEqual(len(mode.press(b"a")), 1)
 
@@ -132,7 +132,7 @@ class UnseenTests(SynchronousTestCase):
         self.assertEqual(len(self.mode.press(b"a")), 1)
 
     def test_a_terminal_that_is_too_small(self) -> None:
-        for columns, rows in ((19, 24), (80, 5), (1, 1)):
+        for columns, rows in ((19, 24), (80, 6), (1, 1)):
             mode = AgentMode(columns, rows)
             planned(mode)
             self.assertEqual(mode.press(b"a", b"a"), [], (columns, rows))
