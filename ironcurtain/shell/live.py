@@ -179,7 +179,7 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
     heading = (Span(f"Step {step.number} of {panel.plan.total}", "bold"),)
     shown = Frame(
         question=question,
-        whole=(step,) if whole and len(command) < room else (),
+        whole=(step,) if whole else (),
         cut=frozenset() if whole else frozenset((step.number,)),
         scope_shown=len(below) == len(about) + len(scope),
     )

@@ -89,6 +89,12 @@ class PlanKeyTests(SynchronousTestCase):
         self.mode.told(ApprovalRequested(plan_id=PLAN, step=LISTING, number=3, digest="again"))
         self.assertEqual([a.digest for a in self.mode.press(b"a") if isinstance(a, Approval)], ["again"])
 
+    def test_another_plan_has_none_of_the_steps(self) -> None:
+        self.mode.told(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
+        self.mode.told(PlanProposed(plan_id="another", steps=(LISTING,), confirm=True))
+        self.assertEqual(self.mode.panel.plan.waiting, [LISTING])
+        self.assertEqual([a.plan_id for a in self.mode.press(b"a") if isinstance(a, Approval)], ["another"])
+
     def test_a_whole_plan_with_steps_that_ended(self) -> None:
         self.mode.told(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
         self.mode.told(PlanProposed(plan_id=PLAN, steps=STEPS, confirm=True))

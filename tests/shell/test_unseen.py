@@ -61,6 +61,15 @@ class TypedAheadTests(SynchronousTestCase):
         self.assertEqual(self.mode.keyboard.typed(b"a", self.mode.now), [])
         self.assertEqual(len(self.mode.press(b"a")), 1)
 
+    def test_a_step_that_is_inspected_hides_the_question(self) -> None:
+        planned(self.mode)
+        self.mode.press(b"\r")
+        self.mode.write(self.mode.screen.remove())
+        self.mode.passes(1)
+        self.mode.passes(1)
+        self.assertEqual(self.mode.keyboard.typed(b"\r", self.mode.now), [])
+        self.assertEqual(self.mode.keyboard.typed(b"a", self.mode.now), [])
+
     def test_several_keys_in_one_read(self) -> None:
         planned(self.mode)
         self.assertEqual(self.mode.press(b"aa", b"ja", b"sd", b"\x1b[200~a\x1b[201~"), [])
