@@ -26,6 +26,14 @@ ENDING_SECONDS = 10.0
 T = TypeVar("T")
 
 
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_toml(member)}' for name, member in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value)
+
+
 class Product:
     """A person's home with IronCurtain in it, below the temporary directory."""
 
@@ -49,7 +57,7 @@ class Product:
         path = self.person / "script.toml"
         lines = ["version = 1"]
         for turn in turns:
-            lines += ["[[turns]]", *(f"{name} = {json.dumps(value)}" for name, value in turn.items())]
+            lines += ["[[turns]]", *(f"{name} = {_toml(value)}" for name, value in turn.items())]
         path.write_text("\n".join(lines))
         return f"scripted:{path}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from ironcurtain.shell_screen.look import Look
 from ironcurtain.text.columns import Line, Span, cells, clip, fitting, unstyled
@@ -32,7 +33,8 @@ def rows(line: Line, width: int, indent: int = 0) -> list[Line]:
             return found
 
 
-def command_rows(command: str, width: int, look: Look) -> list[Line]:
+@lru_cache(128)  # a plan is drawn again with each key and each second
+def command_rows(command: str, width: int, look: Look) -> tuple[Line, ...]:
     """
     A command exactly as it is: each row that ends without a line end has a sign at its end.
 
@@ -43,23 +45,23 @@ def command_rows(command: str, width: int, look: Look) -> list[Line]:
         found += [
             (Span(part, "bold"), *((Span(sign, "dim"),) if sign else ())) for part, sign in _cut(line, width, look)
         ]
-    return found
+    return tuple(found)
 
 
 def _cut(line: str, width: int, look: Look) -> Iterator[tuple[str, str]]:
-    width = max(width, 4)
-    while cells(line) > width:
-        end = max(fitting(line, 0, width - 1), 1)
-        space = line.rfind(" ", 0, end) + 1
-        end = space if space > end // 4 else end
-        yield line[:end], look.signs.continued
-        line = line[end:]
-    yield line, ""
+    width, start = max(width, 4), 0
+    while fitting(line, start, width) < len(line):
+        end = max(fitting(line, start, width - 1), start + 1)
+        space = line.rfind(" ", start, end) + 1
+        end = space if space - start > (end - start) // 4 else end
+        yield line[start:end], look.signs.continued
+        start = end
+    yield line[start:], ""
 
 
-def shortened(lines: list[Line], most: int, note: Line) -> list[Line]:
+def shortened(lines: Sequence[Line], most: int, note: Line) -> list[Line]:
     """:returns: at most so many lines; if there are more, ``note`` is the last one."""
-    return lines if len(lines) <= most else [*lines[: max(most - 1, 0)], note][:most]
+    return list(lines) if len(lines) <= most else [*lines[: max(most - 1, 0)], note][:most]
 
 
 def items(parts: Sequence[Line], width: int, gap: str = "   ") -> list[Line]:

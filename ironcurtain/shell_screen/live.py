@@ -13,7 +13,7 @@ from ironcurtain.shell_screen.record import elapsed
 from ironcurtain.shell_screen.step_lines import BRIEF, SCOPE, inspected, listed, part_of, verdict_line
 from ironcurtain.text.columns import Line, Span, cells, clip, unstyled
 
-LEAST_COLUMNS, LEAST_ROWS = 20, 6
+LEAST_COLUMNS, LEAST_ROWS = 20, 7
 """Of a terminal in which anything can be decided."""
 
 _PLAN_KEYS = (
@@ -35,6 +35,8 @@ _STEP_KEYS = (
     ("Enter", "inspect"),
     ("q", "quit"),
 )
+_RUNNING = ("Ctrl-C interrupts",)
+_WAITING = ("Ctrl-C cancels", "# to tell it more", "Esc to the shell")
 _READING_KEYS = (("Space", "next page"), ("b", "page before"), ("Enter", "back"))
 
 
@@ -59,7 +61,7 @@ def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
         small = (Span("enlarge the terminal to decide" if panel.question else unstyled(foot[-1])),)
         return _framed(panel, [small], None, columns, Frame(question=panel.question))
     foot = foot[-max(height // 2, 1) :]
-    hint = rows((Span(panel.hint, "warn"),), width)[:2] if panel.hint else []
+    hint = rows((Span(panel.hint, "warn"),), width)[: 2 if height > 11 else 1] if panel.hint else []
     body = _body(panel, width, height - 1 - len(foot) - len(hint))
     lines = [*body.lines, *hint, *foot]
     if (panel.question is not None or panel.forming) and len(lines) + 2 < height:
@@ -86,7 +88,7 @@ def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]
     if panel.inspection is not None:
         return _keys(_READING_KEYS, width), None
     if panel.question is None:
-        return [_status(panel, now)], None
+        return [_status(panel, width, now)], None
     if panel.question.request is None:
         return _keys(_PLAN_KEYS if len(panel.plan.waiting) > 1 else (("a", "allow"), *_PLAN_KEYS[1:]), width), None
     scoped = panel.question.request.scope
@@ -97,15 +99,14 @@ def _keys(keys: tuple[tuple[str, str], ...], width: int) -> list[Line]:
     return items([(Span(key, "key"), Span(f" {word}")) for key, word in keys], width, "  ")
 
 
-def _status(panel: Panel, now: float) -> Line:
+def _status(panel: Panel, width: int, now: float) -> Line:
     signs = panel.look.signs
-    does = "interrupts" if panel.running else "cancels"
     time = "" if panel.look.dumb else f" {elapsed(now - panel.since)}"
-    return (
-        Span(f"{signs.working} ", "key"),
-        Span(panel.activity + time),
-        Span(f"{signs.dot}Ctrl-C {does}", "dim"),
-    )
+    line: Line = (Span(f"{signs.working} ", "key"), Span(panel.activity + time))
+    for key in _RUNNING if panel.running else _WAITING:
+        longer = (*line, Span(signs.dot + key, "dim"))
+        line = longer if cells(unstyled(longer)) <= width else line
+    return line
 
 
 def _body(panel: Panel, width: int, room: int) -> _Body:
@@ -182,7 +183,7 @@ def _step(panel: Panel, question: Question, request: ApprovalRequested, width: i
         cut=frozenset() if whole else frozenset((step.number,)),
         scope_shown=len(below) == len(about) + len(scope),
     )
-    return _Body([heading, *command, *below][: max(room, 0)], shown)
+    return _Body([heading, *command, *below][:room], shown)
 
 
 def _more(dot: str, text: str) -> Line:

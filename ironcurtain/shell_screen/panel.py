@@ -119,6 +119,8 @@ class Panel:
                 self._print(record.notice(message.text, self.look))
             case messages.InstructionDone():
                 self._done(message)
+        if self.question is not None and (self.question.plan_id != self.plan.id or self.chosen is None):
+            self._ask_no_more(now)
 
     def close_question(self, activity: str, now: float) -> None:
         """Nothing is asked any more; the agent goes on."""
@@ -211,6 +213,14 @@ class Panel:
         self.plan.put(message.plan_id, message.step)
         self._ask(Question(message.plan_id, message), now)
         self.selected = message.step.number
+
+    def _ask_no_more(self, now: float) -> None:
+        """What was asked about is gone, or another step is now the first one that waits."""
+        assert self.question is not None
+        if self.question.request is None and self.question.plan_id == self.plan.id and self.plan.waiting:
+            self.selected = self.plan.waiting[0].number
+        else:
+            self.close_question("working", now)
 
     def _asks_about(self, plan_id: str, step: int) -> bool:
         asked = self.question.request if self.question is not None else None

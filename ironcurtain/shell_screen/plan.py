@@ -35,7 +35,8 @@ class Plan:
     def put(self, plan_id: str, step: ProposedStep) -> None:
         """Take one step, new or changed; it is the only one of a plan that was not known."""
         self._enter(plan_id)
-        if not self._begun(step.number):
+        if step.number != self.running:
+            self.outcomes.pop(step.number, None)
             self.steps[step.number] = step
 
     def rewrite(self, plan_id: str) -> None:
@@ -47,7 +48,9 @@ class Plan:
         """Take a whole plan in place of the steps that have not begun."""
         self.rewrite(proposed.plan_id)
         for step in proposed.steps:
-            self.put(proposed.plan_id, step)
+            known = self.steps.get(step.number)
+            if known is None or known.command != step.command:  # else it is one that has begun
+                self.put(proposed.plan_id, step)
 
     def start(self, plan_id: str, number: int, command: str) -> None:
         """The command of a step runs."""
@@ -58,8 +61,9 @@ class Plan:
         self.running = number
 
     def end(self, plan_id: str, number: int, outcome: StepOutcome) -> None:
-        """A step is over, or will not be run."""
-        self._enter(plan_id)
+        """A step is over, or will not be run; of another plan, it changes nothing."""
+        if plan_id != self.id:
+            return
         self.outcomes[number] = outcome
         if self.running == number:
             self.running = None

@@ -68,7 +68,8 @@ class Screen:
         panel = self._panel
         begins = panel.runs != self._runs
         printed = panel.take() if begins or not panel.running else []
-        out = self._erased() + self._on_new_line() if printed else ""
+        ended = self._output is not None and not panel.running
+        out = self._erased() + self._on_new_line() if printed or ended else ""
         out += "".join(map(self._permanent, printed))
         if begins or not panel.running:
             self._runs = panel.runs

@@ -74,6 +74,32 @@ class PlanKeyTests(SynchronousTestCase):
         self.assertEqual(self.mode.press(b"#", b"a", b"d", b"\x1b[200~a\r\x03\x1b[201~"), [])
         self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="ada")])
 
+    def test_steps_that_end_leave_the_plan(self) -> None:
+        for step in STEPS:
+            self.mode.receive(StepCompleted(plan_id="another", step=step.number, outcome=StepOutcome.NOT_RUN))
+            self.assertIsNotNone(self.mode.panel.question)
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.NOT_RUN))
+        self.assertEqual(self.mode.press(b"e"), [EditRequested(PLAN, JOURNAL)])
+        for number in (2, 3):
+            self.mode.receive(StepCompleted(plan_id=PLAN, step=number, outcome=StepOutcome.NOT_RUN))
+        self.assertEqual(self.mode.press(b"a"), [])
+
+    def test_a_step_that_ended_is_asked_about_again(self) -> None:
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.FAILED))
+        self.mode.receive(ApprovalRequested(plan_id=PLAN, step=LISTING, number=3, digest="again"))
+        self.assertEqual([a.digest for a in self.mode.press(b"a") if isinstance(a, Approval)], ["again"])
+
+    def test_another_plan_has_none_of_the_steps(self) -> None:
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
+        self.mode.receive(PlanProposed(plan_id="another", steps=(LISTING,), confirm=True))
+        self.assertEqual(self.mode.panel.plan.waiting, [LISTING])
+        self.assertEqual([a.plan_id for a in self.mode.press(b"a") if isinstance(a, Approval)], ["another"])
+
+    def test_a_whole_plan_with_steps_that_ended(self) -> None:
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
+        self.mode.receive(PlanProposed(plan_id=PLAN, steps=STEPS, confirm=True))
+        self.assertEqual(self.mode.panel.plan.waiting, [JOURNAL, CACHES])
+
 
 class StepKeyTests(SynchronousTestCase):
     """At a step."""

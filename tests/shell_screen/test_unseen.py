@@ -61,6 +61,15 @@ class TypedAheadTests(SynchronousTestCase):
         self.assertEqual(self.mode.keyboard.typed(b"a", self.mode.now), [])
         self.assertEqual(len(self.mode.press(b"a")), 1)
 
+    def test_a_step_that_is_inspected_hides_the_question(self) -> None:
+        planned(self.mode)
+        self.mode.press(b"\r")
+        self.mode.write(self.mode.screen.remove())
+        self.mode.passes(1)
+        self.mode.passes(1)
+        self.assertEqual(self.mode.keyboard.typed(b"\r", self.mode.now), [])
+        self.assertEqual(self.mode.keyboard.typed(b"a", self.mode.now), [])
+
     def test_several_keys_in_one_read(self) -> None:
         planned(self.mode)
         self.assertEqual(self.mode.press(b"aa", b"ja", b"sd", b"\x1b[200~a\x1b[201~"), [])
@@ -83,7 +92,7 @@ class UnseenTests(SynchronousTestCase):
         begun(mode)
         steps = tuple(ProposedStep(number=n, command=f"make part{n}") for n in range(1, 16))
         mode.receive(PlanProposed(plan_id=PLAN, steps=steps, confirm=True))
-        self.assertEqual(mode.press(b"a"), [])
+        self.assertEqual(mode.press(b"y"), [])
         mode.press(b" ", b" ", b"b", b" ")
         self.assertEqual(len(mode.press(b"a")), 1)
 
@@ -132,7 +141,7 @@ class UnseenTests(SynchronousTestCase):
         self.assertEqual(len(self.mode.press(b"a")), 1)
 
     def test_a_terminal_that_is_too_small(self) -> None:
-        for columns, rows in ((19, 24), (80, 5), (1, 1)):
+        for columns, rows in ((19, 24), (80, 6), (1, 1)):
             mode = AgentMode(columns, rows)
             planned(mode)
             self.assertEqual(mode.press(b"a", b"a"), [], (columns, rows))

@@ -1,0 +1,219 @@
+"""``ironcurtain shell`` as a person uses it: the installed product in a real terminal, with a scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.product import Product
+from tests.tmux import Tmux
+
+POLICY = """
+version = 1
+[approval]
+default = "ask"
+[approval.shell]
+mode = "ask"
+allow_patterns = ["echo *"]
+deny_patterns = ["sudo *"]
+"""
+
+
+class TerminalCase(SynchronousTestCase):
+    """Each test has a home and a terminal of its own."""
+
+    shell = "bash"
+
+    def setUp(self) -> None:
+        self.product = Product()
+        self.addCleanup(self.finish)
+        self.product.home.mkdir(mode=0o700)
+        (self.product.home / "policy.toml").write_text(POLICY)
+        (self.product.person / ".zshrc").write_text("PS1='%# '\n")
+        (self.product.person / ".bashrc").write_text("PS1='\\$ '\n")
+        self.terminal = Tmux(self.product, columns=100, rows=40)
+        self.addCleanup(self.terminal.close)
+        self.terminal.type("stty -g >before; echo rea''dy")
+        self.terminal.wait("ready")
+
+    def finish(self) -> None:
+        self.assertEqual([line for line in self.product.close() if "tmux" not in line], [])
+
+    def begin(self, *turns: dict[str, object], options: str = "") -> None:
+        """Start the shell with a scripted model."""
+        script = self.product.script(*turns)
+        command = " ".join(self.product.command("shell"))
+        self.terminal.type(
+            f"clear; {command} --shell {self.shell} --backend {script} {options}; status=$?; echo st''atus $status; "
+            "stty -g >after"
+        )
+        self.terminal.until(lambda: bool(list(self.product.home.glob("pty-registry/*.json"))))
+        self.terminal.type("echo sh''ell")
+        self.terminal.wait("^shell")
+
+    def leave(self, status: int = 0) -> str:
+        """Leave it; the terminal is as it was."""
+        self.terminal.type(f"exit {status}")
+        text = self.terminal.wait(rf"^status {status}$")
+        self.terminal.until(lambda: (self.product.project / "after").exists())
+        before, after = ((self.product.project / name).read_text() for name in ("before", "after"))
+        self.assertEqual(before, after)
+        return text
+
+    def records(self) -> list[dict[str, object]]:
+        """:returns: the audit log of the only session."""
+        (path,) = self.product.home.glob("sessions/*/audit.jsonl")
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+PLAN = {
+    "text": "Two files are to be made.",
+    "commands": [
+        {"command": "touch one", "purpose": "make the first"},
+        {"command": "touch two", "purpose": "make the second"},
+    ],
+}
+THANKS = {"text": "Both are there."}
+
+
+class PlanTests(TerminalCase):
+    """A plan in bash."""
+
+    def test_it_is_approved_runs_and_is_recorded(self) -> None:
+        self.begin(PLAN, {**THANKS, "expect": {"last_result_contains": "exit status: 0"}})
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        self.assertFalse((self.product.project / "one").exists())
+        self.terminal.keys("a")
+        self.terminal.wait("Both are there")
+        self.assertTrue((self.product.project / "two").exists())
+        self.terminal.type("echo $?-aft''er")
+        self.terminal.wait("^0-after")
+        self.leave(3)
+        calls = [r["arguments"] for r in self.records() if r["kind"] == "call"]
+        self.assertEqual([each["command"] for each in calls], ["touch one", "touch two"])  # type: ignore[index]
+        decided = [(r["outcome"], r["by"]) for r in self.records() if r["kind"] == "decision"]
+        self.assertEqual([outcome for outcome, _ in decided], ["approved", "approved"])
+
+    def test_denied_nothing_runs(self) -> None:
+        self.begin(PLAN)
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("d")
+        self.terminal.type("ls | wc -l; echo do''ne")
+        self.terminal.wait("^done")
+        self.assertFalse((self.product.project / "one").exists())
+        self.leave()
+
+    def test_what_the_policy_denies_does_not_run(self) -> None:
+        self.begin({"commands": [{"command": "sudo touch x", "purpose": "as root"}]}, {"text": "So be it."})
+        self.terminal.type("# do it as root")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("a")
+        self.terminal.wait("So be it")
+        denied = [r["rule"] for r in self.records() if r["kind"] == "call" and r["decision"] == "deny"]
+        self.assertEqual(denied, ["approval.shell.deny_patterns"])
+        self.leave()
+
+    def test_an_approval_comes_from_another_terminal(self) -> None:
+        self.begin(PLAN, THANKS)
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("s")
+        self.terminal.wait("x skip")
+        (waiting,) = self.product.json("escalations")
+        done = self.product.run("approve", str(waiting["number"]), "--digest", waiting["digest"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.terminal.until((self.product.project / "one").exists)
+        self.terminal.wait("step 2 of 2")
+        self.terminal.wait("x skip")
+        self.terminal.keys("x")
+        self.terminal.wait("Both are there")
+        self.assertFalse((self.product.project / "two").exists())
+        self.leave()
+
+    def test_a_command_that_runs_is_interrupted_and_the_shell_goes_on(self) -> None:
+        self.begin({"commands": [{"command": "sleep 1000", "purpose": "wait"}]})
+        self.terminal.type("# wait")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("a")
+        self.terminal.wait("^\\$ sleep 1000")
+        self.terminal.keys("C-c")
+        self.terminal.wait("interrupted")
+        self.terminal.type("echo still he''re")
+        self.terminal.wait("^still here")
+        self.leave()
+
+    def test_it_is_left_for_the_shell_and_comes_back(self) -> None:
+        self.begin(PLAN, THANKS)
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("C-z")
+        self.terminal.type("echo mean''while")
+        self.terminal.wait("^meanwhile")
+        self.terminal.type("#")
+        self.terminal.wait("a allow all")
+        self.terminal.keys("a")
+        self.terminal.wait("Both are there")
+        self.leave()
+
+    def test_a_word_of_the_user_changes_the_plan(self) -> None:
+        self.begin(PLAN, {"text": "Only one.", "expect": {"last_user_contains": "only the first"}})
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        self.terminal.type("# only the first")
+        self.terminal.wait("Only one")
+        self.assertFalse((self.product.project / "one").exists())
+        self.leave()
+
+    def test_what_is_no_instruction_reaches_the_shell(self) -> None:
+        self.begin()
+        self.terminal.type("\\# a comment")
+        self.terminal.type("cat <<EOF")
+        self.terminal.type("# in a document")
+        self.terminal.type("EOF")
+        self.terminal.wait("^# in a document")
+        self.leave()
+
+
+class ZshTests(PlanTests):
+    """The same in zsh."""
+
+    shell = "zsh"
+
+
+class FishTests(PlanTests):
+    """The same in fish."""
+
+    shell = "fish"
+
+    test_what_is_no_instruction_reaches_the_shell = None  # type: ignore[assignment]  # fish has no here-documents
+
+
+class EndTests(TerminalCase):
+    """However it ends, the terminal is as it was and nothing is left running."""
+
+    def test_by_a_signal(self) -> None:
+        self.begin(PLAN)
+        self.terminal.type("# make two files")
+        self.terminal.wait("a allow all")
+        os.kill(self.pid, signal.SIGTERM)
+        self.terminal.wait("^status 143$")
+        self.terminal.until(lambda: (self.product.project / "after").exists())
+
+    @property
+    def pid(self) -> int:
+        """Of our command: the owner of the only session."""
+        (entry,) = self.product.home.glob("pty-registry/*.json")
+        return int(json.loads(Path(entry).read_text())["pid"])
+
+    def test_killed_the_terminal_is_restored(self) -> None:
+        self.begin(PLAN)
+        os.kill(self.pid, signal.SIGKILL)
+        self.terminal.wait("^status 137$")
+        self.terminal.type("stty -g >again; cmp before again && echo as be''fore")
+        self.terminal.wait("^as before")
