@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet import reactor
@@ -121,6 +122,12 @@ class ConversationTests(ProviderCase):
         self.assertEqual(made.headers["x-api-key"], DEFAULT_KEY)
         self.assertEqual(made.headers["content-type"], "application/json")
         self.assertEqual(made.json["messages"][0]["content"][0]["text"], "Hello")
+
+    async def test_its_place_in_a_trace_is_told_only_if_that_is_wanted(self) -> None:
+        await self.start(HI, HI)
+        await self.ask()
+        await self.provider().converse(replace(request(), traceparent="00-7f-a1-01"), self.notify)
+        self.assertEqual([made.headers.get("traceparent") for made in self.stub.requests], [None, "00-7f-a1-01"])
 
     async def test_a_conversation_with_a_tool_and_reasoning(self) -> None:
         await self.start(Answer((Thinking(), Text(("Look.",)), Tool("execute_code", {"code": "1+1"}, "t1"))), HI)
