@@ -115,19 +115,15 @@ class ConversationTests(ProviderCase):
         self.assertEqual(self.texts, ["Hi", " there"])
 
     async def test_the_request_as_it_arrives(self) -> None:
-        await self.start(HI)
-        await self.ask()
-        (made,) = self.stub.requests
+        await self.start(HI, HI)
+        for place in ("", "00-7f-a1-01"):
+            await self.provider().converse(replace(request(), traceparent=place), self.notify)
+        made, traced = self.stub.requests
+        self.assertEqual([r.headers.get("traceparent") for r in (made, traced)], [None, "00-7f-a1-01"])
         self.assertEqual((made.method, made.path, made.refused), ("POST", "/v1/messages", ""))
         self.assertEqual(made.headers["x-api-key"], DEFAULT_KEY)
         self.assertEqual(made.headers["content-type"], "application/json")
         self.assertEqual(made.json["messages"][0]["content"][0]["text"], "Hello")
-
-    async def test_its_place_in_a_trace_is_told_only_if_that_is_wanted(self) -> None:
-        await self.start(HI, HI)
-        await self.ask()
-        await self.provider().converse(replace(request(), traceparent="00-7f-a1-01"), self.notify)
-        self.assertEqual([made.headers.get("traceparent") for made in self.stub.requests], [None, "00-7f-a1-01"])
 
     async def test_a_conversation_with_a_tool_and_reasoning(self) -> None:
         await self.start(Answer((Thinking(), Text(("Look.",)), Tool("execute_code", {"code": "1+1"}, "t1"))), HI)
