@@ -121,6 +121,24 @@ class CommandModelTests(TestCase):
         self.assertIn("nothing for 20 s", await self.fails(asked, "stalled"))
         self.assertFalse(self.is_alive(pid))
 
+    async def test_whatever_it_writes_ends_the_silence(self) -> None:
+        for descriptor in ("1", "2"):
+            self.told.clear()
+            wait = 'until [ -e "$MARK" ]; do sleep 0.01; done; rm "$MARK"'
+            asked = self.run_shell(f"echo a; {wait}; echo b >&{descriptor}; {wait}; echo c")
+            while not self.told:
+                await deferLater(the_reactor, 0.01)
+            self.clock.advance(15.0)
+            self.mark.write_text("go")
+            [limit] = self.clock.getDelayedCalls()
+            for _ in range(1000):
+                if limit.getTime() > self.clock.seconds() + 15.0:
+                    break
+                await deferLater(the_reactor, 0.01)
+            self.clock.advance(15.0)
+            self.mark.write_text("go")
+            self.assertEqual((await asked).stop_reason, "end_turn")
+
     async def test_an_answer_that_does_not_end_is_cut(self) -> None:
         reply = await self.run_shell("exec yes", max_tokens=1)
         self.assertEqual(reply.stop_reason, "max_tokens")

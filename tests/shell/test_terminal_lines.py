@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +98,17 @@ class LineTests(SynchronousTestCase):
         lines.feed(b"end")
         self.assertEqual(lines.lines(), ["+ added"] * 199 + ["end"])
         self.assertLess(time.process_time() - began, 10)  # reading all of it takes minutes
+
+    def test_memory_is_bounded(self) -> None:
+        for reads in (False, True):
+            lines = TerminalLines(20, 80)
+            tracemalloc.start()
+            self.addCleanup(tracemalloc.stop)
+            for number in range(500):
+                lines.feed(b"%d and some more text of a line\r\n" % number * 100)
+                if reads:
+                    lines.lines()
+            self.assertLess(tracemalloc.get_traced_memory()[0], 8 * TAIL if not reads else TAIL)
 
     def test_a_flood_may_change_the_screen(self) -> None:
         flood = b"x\r\n" * TAIL
