@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.shell.terminal_lines import LINE_LIMIT, TAIL, TerminalLines, as_read
+from ironcurtain.shell.terminal_lines import WIDEST, TAIL, TerminalLines, as_read
 
 PIECES = st.lists(
     st.sampled_from(
@@ -85,10 +85,11 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(none.lines(), [])
 
     def test_a_line_without_end_is_bounded(self) -> None:
-        [line] = shown(b"x" * 10 * LINE_LIMIT)
-        self.assertEqual(len(line), LINE_LIMIT)
+        lines = TerminalLines(3)
+        lines.feed(b"x" * 20 * WIDEST)
+        self.assertEqual([len(line) for line in lines.lines()], [7 * WIDEST])
         [line] = shown(b"\x1b[99999C\x1b[99999Cx")
-        self.assertEqual(len(line), LINE_LIMIT)
+        self.assertEqual(len(line), WIDEST)
 
     def test_of_a_flood_only_the_end_is_read(self) -> None:
         lines, chunk = TerminalLines(), b"\x1b[32m+\x1b[0m added\r\n" * 4096
@@ -148,3 +149,6 @@ class OutputTests(SynchronousTestCase):
         output = b"".join(b"\x1b[1m%d\x1b[0m\r\n" % number for number in range(30_000))
         self.assertEqual(as_read(output), "\n".join(map(str, range(30_000))))
         self.assertEqual(as_read(b""), "")
+        for columns in (0, 1, 80):
+            long = 5 * TAIL + 1
+            self.assertEqual(as_read(b"x" * long + b"\r\nend", columns), "x" * long + "\nend")
