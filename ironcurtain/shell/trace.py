@@ -8,14 +8,17 @@ processes is the tree of the trace. For itself and for each instruction it write
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal, get_args
 from urllib.parse import quote, unquote
 
 import msgspec
+
+from ironcurtain.home.settings import Telemetry
 
 TRACE_BYTES: Final = 16
 """Length of the id of a trace, and :data:`SPAN_BYTES` of a span's (W3C Trace Context, section 3.2.2)."""
@@ -111,6 +114,20 @@ def join_trace(environ: Mapping[str, str], new_id: Callable[[int], str]) -> Trac
     depth = environ.get("UA_TRACE_DEPTH", "")
     above = int(depth) if depth.isascii() and depth.isdigit() and len(depth) <= len(str(DEEPEST)) else 0
     return TraceContext(trace, new_id(SPAN_BYTES), parent, min(above + 1, DEEPEST), sink)
+
+
+def with_sink(context: TraceContext, telemetry: Telemetry, traces: str) -> TraceContext:
+    """
+    :param telemetry: the settings.
+    :param traces: path of the file of spans where the settings name none.
+    :returns: the context with the sink that holds for this agent and those below it: that of the agent above, else that
+        of the settings; none where the settings want no traces.
+    """
+    if not telemetry.enabled:
+        return replace(context, sink=None)
+    path = os.path.abspath(os.path.expanduser(telemetry.path)) if telemetry.path else traces
+    configured = SinkChoice(telemetry.sink, path if telemetry.sink == "file" else "")
+    return replace(context, sink=context.sink or configured)
 
 
 class TracedAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="shell"):

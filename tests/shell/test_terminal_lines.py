@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.shell.terminal_lines import WIDEST, TAIL, TerminalLines, as_read
+from ironcurtain.shell.terminal_lines import TAIL, WIDEST, TerminalLines, as_read
 
 PIECES = st.lists(
     st.sampled_from(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.home.settings import Telemetry
 from ironcurtain.shell.trace import (
     DEEPEST,
     SPAN_BEGINS,
@@ -18,6 +20,7 @@ from ironcurtain.shell.trace import (
     moment,
     recent,
     sink_from_url,
+    with_sink,
     written,
 )
 
@@ -79,6 +82,18 @@ class ContextTests(SynchronousTestCase):
         for given_depth, depth in (("0", 1), ("7", 8), ("", 1), ("-1", 1), ("x", 1), ("9" * 30, 1), ("9999", DEEPEST)):
             environ = {"UA_TRACE_ID": "a1", "UA_SPAN_ID": "b2", "UA_TRACE_DEPTH": given_depth}
             self.assertEqual(join_trace(environ, new_id).depth, depth, given_depth)
+
+    def test_the_agent_above_says_where_spans_go_and_then_the_settings(self) -> None:
+        context, above = TraceContext("7f", "a1"), SinkChoice("syslog")
+        for telemetry, inherited, sink in (
+            (Telemetry(), None, SinkChoice("file", "/home/traces.jsonl")),
+            (Telemetry(path="/var/log/ua"), None, SinkChoice("file", "/var/log/ua")),
+            (Telemetry(sink="journald", path="/var/log/ua"), None, SinkChoice("journald")),
+            (Telemetry(sink="journald"), above, above),
+            (Telemetry(enabled=False), above, None),
+        ):
+            chosen = with_sink(replace(context, sink=inherited), telemetry, "/home/traces.jsonl")
+            self.assertEqual(chosen, replace(context, sink=sink))
 
     def test_as_a_header(self) -> None:
         self.assertEqual(TraceContext("7f", "a1").traceparent, f"00-{'0' * 30}7f-{'0' * 14}a1-01")
