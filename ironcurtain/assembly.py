@@ -71,16 +71,24 @@ class Application:
 
     :param socket: where the control API is served.
     :param lock: held for as long as this runs, if any.
+    :param config: the settings; ``None``: those of the home.
     :raises ConfigurationError: the settings are wrong.
     """
 
     log = Logger()
 
     def __init__(
-        self, reactor: Any, home: Home, environ: Mapping[str, str], socket: Path, lock: Path | None = None
+        self,
+        reactor: Any,
+        home: Home,
+        environ: Mapping[str, str],
+        socket: Path,
+        lock: Path | None = None,
+        config: Path | None = None,
     ) -> None:
         hide_memory()
         home.prepare()
+        self._config = config or home.config
         self._environ, self._systemd, self._ssh = environ, Systemd(), Ssh(port=0)
         self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None
@@ -119,9 +127,9 @@ class Application:
         return made
 
     @classmethod
-    def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str]) -> Application:
+    def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str], config: Path | None = None) -> Application:
         """:returns: the application of a command that runs its sessions itself."""
-        return cls(reactor, home, environ, home.owner_socket(os.getpid()))
+        return cls(reactor, home, environ, home.owner_socket(os.getpid()), config=config)
 
     async def start(self) -> None:
         """Serve the control API."""
@@ -193,7 +201,7 @@ class Application:
         )
 
     def _read_settings(self) -> Settings:
-        return read_settings(self._home.config, self._environ).settings
+        return read_settings(self._config, self._environ).settings
 
     def _choose_account(self, workspace: Path | None) -> Account:
         return session_account(self.manager.services.settings.run_as, self._environ, workspace, os.geteuid())
@@ -284,6 +292,11 @@ class Kinds(Mapping[str, SessionKind[Any]]):
             from ironcurtain.loop.kind import LoopKind
 
             return LoopKind(self._reactor, self._environ, self).kind(self._project)
+        if name == "shell":
+            from ironcurtain.shell.kind import ShellKind
+            from ironcurtain.shell_screen.agent_mode import InlineAgentMode
+
+            return ShellKind(self._reactor, self._environ, self._screens.open, InlineAgentMode).kind()
         if name not in self._agents.names:
             raise KeyError(name)
         from ironcurtain.container_agent.kind import ContainerKind

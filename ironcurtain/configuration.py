@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, person_home, read_configuration
@@ -20,6 +21,10 @@ from ironcurtain.home.settings import Effective, load
 from ironcurtain.home.structured import wrong
 from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
+
+if TYPE_CHECKING:
+    from ironcurtain.session.tools import ToolFiles
+    from ironcurtain.shell.approval import Approval
 
 BUILT_IN_AGENT = "builtin"
 """The agent that needs no container."""
@@ -46,7 +51,7 @@ def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]
     files, user_home = ToolFiles.chosen(home, {}), person_home(environ, os.geteuid())
     readers: dict[Path, Callable[[], object]] = {
         home.config: lambda: read_settings(home.config, environ),
-        home.policy: files.load_policy,
+        home.policy: lambda: read_approval_of(files, user_home),
         home.mcp_servers: lambda: files.load_servers(str(home.path), user_home),
     }
     for path, read in readers.items():
@@ -63,6 +68,19 @@ def require_files(home: Home, environ: Mapping[str, str]) -> None:
     for checked in check_files(home, environ):
         if checked.error is not None:
             raise checked.error
+
+
+def read_approval_of(files: ToolFiles, user_home: str) -> Approval:
+    """
+    :param files: which name the policy.
+    :param user_home: absolute path of the user's home directory.
+    :returns: what the policy lets the agent of a shell do.
+    :raises ConfigurationError: the policy is wrong anywhere.
+    """
+    from ironcurtain.shell.approval import read_approval
+
+    policy = files.load_policy()
+    return read_approval(policy.approval, policy.source, user_home, read_configuration(Path(policy.source)) or "")
 
 
 def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": ("start", "Run an agent on a task, or talk with it."),
     "loop": ("loop", "Run an agent again and again until it says that all is done."),
+    "shell": ("shell", "Your own shell, with an agent that proposes commands."),
     "sessions": ("sessions", "List the sessions that run now."),
     "stop": ("sessions", "End a session."),
     "attach": ("attach", "Sit down at a session's terminal."),

@@ -194,6 +194,11 @@ class Home:
         return self.path / "downloads"
 
     @property
+    def hooks(self) -> Path:
+        """Of the user's programs that are asked before and after commands of a shell's agent."""
+        return self.path / "hooks"
+
+    @property
     def tool_definitions(self) -> Path:
         """Definitions of MCP servers' tools as they were accepted, a file for each server."""
         return self.path / "tool-definitions"

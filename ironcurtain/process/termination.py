@@ -37,10 +37,14 @@ class Termination:
         """:param process: its transport; it leads a group, or will soon."""
         self._process = process
 
-    def stop(self) -> None:
-        """SIGTERM; after :data:`GRACE_SECONDS` SIGKILL. Harmless once it has ended, or is ending."""
+    def stop(self, first: signal.Signals = signal.SIGTERM) -> None:
+        """
+        End it; after :data:`GRACE_SECONDS` by SIGKILL. Harmless once it has ended, or is ending.
+
+        :param first: the signal that it gets at once.
+        """
         if not self.exited and self._timer is None:
-            self._signal(signal.SIGTERM)
+            self._signal(first)
             self._timer = self._clock.callLater(GRACE_SECONDS, self.kill)
 
     def kill(self) -> None:

@@ -206,7 +206,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         paths=paths,
         redactor=services.redactor,
         surroundings=around,
-        events=teller(core.emit, services.redactor, paths),
+        events=teller(core.emit, services.redactor, paths.to_agent_text),
         limits=GateLimits(
             repeats=services.settings.limits.repeated_calls,
             durable=services.settings.audit.durability == "every-call",
@@ -224,14 +224,17 @@ def brief(arguments: Mapping[str, Any]) -> str:
 
 
 def teller(
-    emit: Callable[[events.SessionEvent], None], redactor: Redactor, paths: PathMap
+    emit: Callable[[events.SessionEvent], None], redactor: Redactor, shown: Callable[[str], str] = str
 ) -> Callable[[CallEvent], None]:
-    """:returns: what turns the gate's events into the session's, with the short name of the workspace."""
+    """
+    :param shown: gives a text with the names by which people know paths.
+    :returns: what turns the events of calls into the session's.
+    """
 
     def tell(event: CallEvent) -> None:
         if isinstance(event, CallRaised):
             clean = redactor.value(event.arguments, ARGUMENTS_SHOWN)
-            arguments = paths.to_agent_text(brief(clean))
+            arguments = shown(brief(clean))
             if len(arguments) > ARGUMENTS_SHOWN:
                 arguments = f"{arguments[: ARGUMENTS_SHOWN - 1]}…"
             emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))

@@ -12,19 +12,7 @@ from typing import Literal
 
 import msgspec
 
-
-class Risk(StrEnum):
-    """What a command can do, as far as its text shows; from the least to the most severe."""
-
-    READ = "read"
-    WRITE_INSIDE = "write-inside"
-    """It writes below the directory that the shell is in."""
-    WRITE_OUTSIDE = "write-outside"
-    NETWORK = "network"
-    PRIVILEGE = "privilege"
-    DESTRUCTIVE = "destructive"
-    UNKNOWN = "unknown"
-    """Its text does not show it: variables as commands, syntax that was not understood."""
+from ironcurtain.commandline.risk import Risk
 
 
 class StepOutcome(StrEnum):

@@ -136,13 +136,33 @@ class LocalPty:
         """Nobody reads it any more: the command is ended as by :meth:`stop`."""
         self.stop()
 
-    def stop(self) -> None:
-        """SIGTERM; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
-        self._ending.stop()
+    def stop(self, first: signal.Signals = signal.SIGTERM) -> None:
+        """
+        End it; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` by SIGKILL. Harmless once it is ending.
+
+        :param first: what it gets first; interactive shells ignore SIGTERM, and end on SIGHUP.
+        """
+        self._ending.stop(first)
 
     def kill(self) -> None:
         """SIGKILL."""
         self._ending.kill()
+
+    def signal_foreground(self, number: signal.Signals) -> None:
+        """
+        Signal the job that has the terminal now.
+
+        :param number: the command itself, if it has the terminal, gets only SIGINT, as from Ctrl-C.
+        """
+        for group in self._foreground():
+            if group != self.pid or number is signal.SIGINT:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, number)
+
+    @property
+    def in_foreground(self) -> bool:
+        """Whether the command itself has the terminal, and not one of its jobs."""
+        return self.pid in self._foreground()
 
     def started(self, process: PTYProcess) -> None:
         """For the process: it runs."""

@@ -1,0 +1,111 @@
+"""``ironcurtain shell``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from ironcurtain.cli.output import home
+
+
+@click.command()
+@click.argument("shell_args", nargs=-1, type=click.UNPROCESSED, metavar="[FILE] [-- SHELL_ARGS ...]")
+@click.option("-c", "--command", "instruction", metavar="TEXT", help="Work on one instruction, and exit.")
+@click.option("--json", "json_output", is_flag=True, help="Speak NDJSON, as without a terminal.")
+@click.option(
+    "--backend",
+    envvar="UNIXAGENT_BACKEND",
+    help="anthropic, scripted:FILE or subprocess:COMMAND (default: config.toml).",
+)
+@click.option("--model", help="The model, as its provider spells it.")
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    envvar="UNIXAGENT_POLICY",
+    help="The policy (default: policy.toml at home).",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, exists=True),
+    envvar="UNIXAGENT_CONFIG",
+    help="The settings (default: config.toml at home).",
+)
+@click.option("--shell", "program", metavar="PATH", help="The shell (default: shell.command, else $SHELL).")
+@click.option("--trace", is_flag=True, help="Print the trace id of this session.")
+@click.option("--usage", is_flag=True, help="List what recent sessions used, and do nothing else.")
+def shell(
+    shell_args: tuple[str, ...],
+    instruction: str | None,
+    json_output: bool,
+    backend: str | None,
+    model: str | None,
+    policy: Path | None,
+    config_file: Path | None,
+    program: str | None,
+    trace: bool,
+    usage: bool,
+) -> None:
+    """
+    Your own shell, with an agent one # away.
+
+    \b
+      $ ls -la                                  goes to your shell, as always
+      # find what fills the disk and clean it   goes to the agent
+      \\# a comment                              goes to your shell
+
+    The agent proposes commands. What the policy does not allow waits for you: a approves all, s goes step by step,
+    e edits, d denies. Ctrl-C cancels, twice within a second kills. Commands run in this shell, with all that you may
+    do; nothing runs unless the policy allows it or you approve it, and everything is recorded.
+
+    \b
+      ironcurtain shell                         your $SHELL, here
+      ironcurtain shell -- -l                   as a login shell
+      ironcurtain shell -c 'why is port 80 busy?'
+      git diff | ironcurtain shell -c 'review'  what is piped in is data
+      ironcurtain shell notes.agent             instructions from a file (#!)
+
+    Without a terminal, or with --json, it speaks NDJSON on standard input and output: ironcurtain's documentation has
+    the protocol. Exit status: that of the shell; with an instruction 0 done, 1 failed or denied.
+    """
+    from ironcurtain.errors import UsageError
+
+    if usage:
+        from ironcurtain.cli.shell_usage import print_usage
+
+        print_usage(home())
+        return
+    words = list(shell_args)
+    script = None
+    if words and not words[0].startswith("-") and instruction is None:
+        script = Path(words.pop(0))
+    options = {
+        "args": words,
+        "directory": os.getcwd(),
+        **({"backend": backend} if backend else {}),
+        **({"model": model} if model else {}),
+        **({"program": program} if program else {}),
+    }
+    one_shot = instruction is not None or script is not None
+    if one_shot:
+        options["confirm"] = "auto"  # consoles answer about commands, not about plans
+    request = {"shell": options, **({"policy": str(policy.absolute())} if policy else {})}
+    terminal = os.isatty(0) and os.isatty(1)
+    if terminal and not json_output and not one_shot:
+        from ironcurtain.cli.shelling import ShellTerminal
+
+        raise SystemExit(ShellTerminal(home(), request, config_file, trace).run())
+    if words:
+        raise UsageError("arguments for the shell need a terminal")
+    from ironcurtain.cli.shell_pipe import PipeFrontEnd, instructions_of
+
+    instructions = None
+    if instruction is not None:
+        instructions = [instruction]
+    elif script is not None:
+        instructions = instructions_of(script)
+    as_json = json_output or not sys.stdout.isatty()
+    raise SystemExit(PipeFrontEnd(home(), request, config_file, instructions, as_json, trace).run())

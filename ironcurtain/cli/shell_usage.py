@@ -1,0 +1,46 @@
+"""``ironcurtain shell --usage``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ironcurtain.cli.output import print_table
+from ironcurtain.home.layout import Home
+from ironcurtain.session.history import read_turns
+from ironcurtain.session.model import SessionInfo
+
+RECENT = 20
+"""Most sessions that are listed."""
+
+
+def print_usage(home: Home) -> None:
+    """Print what the newest sessions of shells used, the newest first."""
+    found = sorted(_shells(home), key=lambda info: info.number, reverse=True)[:RECENT]
+    print_table(
+        ("SESSION", "STARTED", "INSTRUCTIONS", "TOKENS IN", "TOKENS OUT", "COST"), [_row(home, i) for i in found]
+    )
+
+
+def _shells(home: Home) -> Iterator[SessionInfo]:
+    for snapshot in home.sessions.glob("*/session.json"):
+        try:
+            info = msgspec.json.decode(snapshot.read_bytes(), type=SessionInfo)
+        except (OSError, msgspec.DecodeError):
+            continue
+        if info.kind == "shell":
+            yield info
+
+
+def _row(home: Home, info: SessionInfo) -> tuple[str, ...]:
+    turns = read_turns(home.session(info.id).history)
+    costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
+    return (
+        str(info.number),
+        info.started_at[:19],
+        str(len(turns)),
+        str(sum(turn.usage.input_tokens for turn in turns)),
+        str(sum(turn.usage.output_tokens for turn in turns)),
+        f"${sum(costs):.4f}" if costs else "-",
+    )

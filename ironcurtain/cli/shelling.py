@@ -1,0 +1,121 @@
+"""``ironcurtain shell`` at this terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from twisted.internet.defer import Deferred
+
+from ironcurtain.assembly import Application
+from ironcurtain.cli.run import run
+from ironcurtain.home.layout import Home
+from ironcurtain.services.lifecycle import to_its_end
+from ironcurtain.session.model import SessionRequest
+from ironcurtain.shell.kind import NAME
+from ironcurtain.terminal.attachment import Attachment
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.local import Guard, LocalTerminal
+from ironcurtain.terminal.model import Mode
+
+
+class ShellTerminal:
+    """
+    One shell at this terminal. Every key is the shell's, or the agent's while that works.
+
+    :param options: of the session.
+    :param config_file: settings in place of the home's.
+    :param trace: whether to print the id of its trace.
+    """
+
+    def __init__(self, home: Home, options: Mapping[str, Any], config_file: Path | None, trace: bool) -> None:
+        self._home, self._options, self._config_file, self._trace = home, options, config_file, trace
+        self._terminal: LocalTerminal | None = None
+        self._attachment: Attachment | None = None
+        self._over: Deferred[int | None] = Deferred()
+        self._begun = False
+        self._signal = 0
+
+    def run(self) -> int:
+        """:returns: the exit status of the shell, 128 and the number of a signal that ended us."""
+        return run(self._main, self._on_signal)
+
+    def _on_signal(self, number: int) -> bool:
+        if number == signal.SIGINT:  # from elsewhere: the terminal itself is raw
+            return self._attachment is not None
+        self._signal = number
+        if self._attachment is None or self._over.called:
+            return False
+        self._over.callback(128 + number)
+        return True
+
+    async def _main(self, reactor: Any) -> int:
+        terminal = self._terminal = LocalTerminal(reactor)
+        guard = Guard(reactor)
+        application = Application.alone(reactor, self._home, os.environ, self._config_file)
+        await application.start()
+        try:
+            request = SessionRequest(NAME, "", None, self._options, terminal=terminal.size())
+            session = await application.manager.create(request)
+            hub = session.terminal
+            assert hub is not None  # it was asked for one
+            if self._trace:
+                click.echo(f"trace {session.id}", err=True)
+            guard.begin(0)
+            terminal.begin(self)
+            self._attach(hub)
+            status = await self._over
+        finally:
+            if self._attachment is not None:
+                self._attachment.detach()
+            terminal.close(None)
+            await to_its_end(application.stop("the command ends"))
+            if terminal.connected and not terminal.closed.called:
+                await terminal.closed
+            await guard.end()
+        return 128 + self._signal if self._signal else status if status is not None else 1
+
+    def _attach(self, hub: Hub) -> None:
+        assert self._terminal is not None
+        self._attachment = hub.attach(self, Mode.DRIVE, *self._terminal.size())
+
+    def received(self, read: bytes) -> None:
+        """For the terminal: keys."""
+        if self._attachment is not None:
+            self._attachment.typed(read)
+
+    def resized(self, columns: int, rows: int) -> None:
+        """For the terminal: its size has changed."""
+        if self._attachment is not None:
+            self._attachment.resized(columns, rows)
+
+    def drained(self) -> None:
+        """For the terminal: it is not blocked any more."""
+        if self._attachment is not None:
+            self._attachment.drained()
+
+    def lost(self) -> None:
+        """For the terminal: it is gone."""
+        self.ended("", 128 + signal.SIGHUP)
+
+    def draw(self, data: bytes) -> bool:
+        """For the hub. What it draws first is an empty screen, but the user's own one stays as it is."""
+        assert self._terminal is not None
+        if self._begun:
+            self._terminal.write(data)
+        self._begun = True
+        return not self._terminal.blocked
+
+    def hold(self, full: bool) -> None:
+        """For the hub: the shell does not read."""
+        assert self._terminal is not None
+        self._terminal.hold(full)
+
+    def ended(self, reason: str, status: int | None) -> None:
+        """For the hub: the shell ended."""
+        if not self._over.called:
+            self._over.callback(status)

@@ -1,0 +1,53 @@
+"""The risk class of a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ironcurtain.commandline.effects import effects
+from ironcurtain.commandline.model import CommandLine, Match, Word
+from ironcurtain.commandline.places import Names, Places, reaches
+from ironcurtain.commandline.risk import SEVERITY, Risk
+
+HARMLESS_FILES = frozenset(
+    ("/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom")
+)
+"""Files that can be read and written without an effect."""
+
+
+def risk_of(line: CommandLine, places: Places) -> Risk:
+    """
+    :param line: as it was read.
+    :param places: its directories; the first is where it starts.
+    :returns: the most severe class of anything that it does.
+    """
+    found = [Risk.UNKNOWN] if line.doubts else [Risk.READ]
+    for command in line.commands:
+        for each in effects(command, line.functions):
+            found += [each.risk, *_written(each.writes, places)]
+    found += _written(line.writes, places)
+    found += [Risk.NETWORK for word in (*line.reads, *line.writes) if is_network_file(word)]
+    return max(found, key=SEVERITY.__getitem__)
+
+
+def is_network_file(word: Word) -> bool:
+    """:returns: whether a redirection to a file makes bash open a connection (bash(1), REDIRECTION)."""
+    return word.text.startswith(("/dev/tcp/", "/dev/udp/"))
+
+
+def is_harmless(word: Word) -> bool:
+    """:returns: whether a word names a file without contents, such as ``/dev/null``."""
+    return word.text in HARMLESS_FILES or word.text.startswith("/dev/fd/")
+
+
+def _written(words: Iterable[Word], places: Places) -> list[Risk]:
+    return [
+        Risk.WRITE_INSIDE if word.known and _is_inside(word, places) else Risk.WRITE_OUTSIDE
+        for word in words
+        if not is_harmless(word)
+    ]
+
+
+def _is_inside(word: Word, places: Places) -> bool:
+    roots: Iterable[Names] = places.forms(Word.literal(places.directories[0]))
+    return all(any(reaches(form, root) is Match.YES for root in roots) for form in places.forms(word))

@@ -1,0 +1,59 @@
+"""What a command does: the files and addresses that it uses, and how severe it is besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironcurtain.commandline.model import Word, Words
+from ironcurtain.commandline.risk import Risk
+
+HERE = Word(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """
+    What a command does.
+
+    :param risk: of everything but its files.
+    :param reads: the files and directories that it reads.
+    :param writes: those that it makes, changes or deletes.
+    :param wholes: of these, those that it deletes, moves or changes with all that is in them.
+    :param reads_trees: whether it reads all files in the directories that it reads.
+    :param addresses: of the network.
+    """
+
+    risk: Risk = Risk.READ
+    reads: Words = ()
+    writes: Words = ()
+    wholes: Words = ()
+    reads_trees: bool = False
+    addresses: Words = ()
+
+    @property
+    def files_unknown(self) -> bool:
+        """Whether the text does not show all the files."""
+        return any(not word.known for word in (*self.reads, *self.writes))
+
+
+UNKNOWN_EFFECTS = Effects(Risk.UNKNOWN)
+
+
+def operands(words: Words) -> Words:
+    """:returns: the arguments that are no options, and the values in options such as ``--file=x``."""
+    found: list[Word] = []
+    rest = list(words[1:])
+    while rest:
+        word = rest.pop(0)
+        if word.text == "--":
+            return (*found, *rest)
+        if not word.text.startswith("-"):
+            found.append(word)
+        elif "=" in word.text and word.text.startswith("--"):
+            value = word.text.partition("=")[2]
+            found.append(Word.literal(value) if word.known else word)
+        elif not word.known:
+            found.append(word)
+        elif "/" in word.text:
+            found.append(word.after(2))
+    return tuple(found)

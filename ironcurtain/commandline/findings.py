@@ -1,0 +1,59 @@
+"""What the readers of one command line have found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ironcurtain.commandline.model import CommandLine, SimpleCommand, Stage, Word
+
+COMMAND_LIMIT = 500
+"""Most commands in one line."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """
+    The commands, redirections and doubts of one line, including those of texts within it.
+
+    :param variables: the variables whose values are known.
+    :param shell: the shell that reads the line.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    shell: str = "bash"
+    commands: list[SimpleCommand] = field(default_factory=list)
+    pipelines: list[tuple[Stage, ...]] = field(default_factory=list)
+    reads: list[Word] = field(default_factory=list)
+    writes: list[Word] = field(default_factory=list)
+    functions: set[str] = field(default_factory=set)
+    doubts: dict[str, None] = field(default_factory=dict)
+
+    def doubt(self, *sentences: str) -> None:
+        """Add sentences that say what the text does not show."""
+        self.doubts.update(dict.fromkeys(sentences))
+
+    def add(self, command: SimpleCommand) -> list[SimpleCommand]:
+        """:returns: the command, unless there are too many."""
+        if len(self.commands) >= COMMAND_LIMIT:
+            self.doubt(f"it has more than {COMMAND_LIMIT} commands")
+            return []
+        self.commands.append(command)
+        return [command]
+
+    def flow(self, stages: Iterable[Iterable[SimpleCommand]]) -> None:
+        """Note that the commands of each stage get the output of the stage before."""
+        chain = tuple(tuple(stage) for stage in stages)
+        if all(chain) and len(self.pipelines) < COMMAND_LIMIT:
+            self.pipelines.append(chain)
+
+    def result(self) -> CommandLine:
+        """:returns: everything that was found."""
+        return CommandLine(
+            tuple(self.commands),
+            tuple(self.pipelines),
+            tuple(self.reads),
+            tuple(self.writes),
+            frozenset(self.functions),
+            tuple(self.doubts),
+        )

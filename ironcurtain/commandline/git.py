@@ -1,0 +1,113 @@
+"""What git does, by subcommand."""
+
+from __future__ import annotations
+
+import re
+
+from ironcurtain.commandline.effect import HERE, UNKNOWN_EFFECTS, Effects
+from ironcurtain.commandline.flags import Parts, parts
+from ironcurtain.commandline.model import UNKNOWN, Word, Words
+from ironcurtain.commandline.names import names
+from ironcurtain.commandline.risk import Risk
+
+_READS = names(
+    "status log diff show blame rev-parse ls-files describe shortlog cat-file ls-tree rev-list merge-base "
+    "name-rev for-each-ref show-ref count-objects whatchanged check-ignore var version help diff-tree diff-index "
+    "annotate cherry range-diff verify-commit fsck"
+)
+_WRITES = names(
+    "add commit checkout switch merge rebase stash restore mv rm init cherry-pick revert tag branch apply am "
+    "worktree notes format-patch archive bisect read-tree write-tree update-index"
+)
+_NETWORK = frozenset(["clone", "fetch", "pull", "push", "ls-remote"])
+_DESTRUCTIVE: dict[str, frozenset[str]] = {
+    "clean": frozenset(),
+    "gc": frozenset(),
+    "prune": frozenset(),
+    "filter-branch": frozenset(),
+    "update-ref": frozenset(),
+    "reset": frozenset(("--hard", "--merge", "--keep")),
+    "push": frozenset(("-f", "--force", "--force-with-lease", "--delete", "-d", "--mirror", "--prune")),
+    "branch": frozenset(("-D", "-d", "--delete", "-M", "-f")),
+    "tag": frozenset(("-d", "--delete", "-f")),
+    "checkout": frozenset(("-f", "-B", "--force")),
+    "switch": frozenset(("-f", "-C", "--force", "--discard-changes")),
+    "worktree": frozenset(("-f", "--force")),
+    "rm": frozenset(("-f", "-r", "--force")),
+}
+"""Subcommands that lose work, with the flags that make them do so; without any they always do."""
+
+_RUNS = re.compile(
+    r"-c.*|--config-env.*|--exec-path=.*|--upload-pack.*|--receive-pack.*|-u.+|--exec.*|-x.*|--ext-diff|--textconv|"
+    r"--open-files-in-pager.*|-O.*|--paginate|--gpg-sign.*|-S.*|--template.*|--git-dir.*|--work-tree.*|--output.*"
+)
+_CONFIGURATION_READS = frozenset(
+    ("--get", "--get-all", "--get-regexp", "-l", "--list", "--show-origin", "--global", "--local")
+)
+
+
+def git(words: Words) -> Effects:
+    """
+    :param words: of the command.
+    :returns: what it does. Hooks and programs that the repository's configuration names are not seen.
+    """
+    found = parts("git", words[1:])
+    if any(_RUNS.fullmatch(word.text) for word in _before_subcommand(words)) or not found.operands:
+        return UNKNOWN_EFFECTS if len(words) > 2 else Effects()
+    name = found.operands[0].text
+    rest = found.operands[1:]
+    dangerous = any(_RUNS.fullmatch(flag) for flag in found.flags - _harmless(name))
+    if dangerous or any("::" in word.text for word in rest):
+        return UNKNOWN_EFFECTS
+    return _subcommand(name, found, rest)
+
+
+def _before_subcommand(words: Words) -> Words:
+    index = next((index for index, word in enumerate(words[1:], 1) if not word.text.startswith("-")), len(words))
+    return words[1:index]
+
+
+def _harmless(name: str) -> frozenset[str]:
+    """:returns: flags that mean something else for this subcommand than to run a program."""
+    if name in ("switch", "log", "diff", "show", "blame", "status", "branch", "add", "commit", "checkout"):
+        return frozenset(("-c", "-u", "-S", "-x"))
+    return (
+        frozenset(("-u",))
+        if name in ("push", "stash")
+        else frozenset(("-x",))
+        if name in ("clean", "cherry-pick")
+        else frozenset()
+    )
+
+
+def _subcommand(name: str, found: Parts, rest: Words) -> Effects:
+    flags = found.flags
+    if name in _DESTRUCTIVE and (not _DESTRUCTIVE[name] or flags & _DESTRUCTIVE[name]):
+        return Effects(
+            Risk.DESTRUCTIVE, writes=(HERE,), addresses=(rest[:1] or (Word(UNKNOWN),)) if name in _NETWORK else ()
+        )
+    if name == "stash" and rest and rest[0].text in ("drop", "clear"):
+        return Effects(Risk.DESTRUCTIVE, writes=(HERE,))
+    if name in _NETWORK:
+        return Effects(
+            Risk.NETWORK, writes=(rest[1] if name == "clone" and len(rest) > 1 else HERE,), addresses=rest[:1]
+        )
+    if name in _READS or (name == "stash" and rest and rest[0].text in ("list", "show")):
+        return Effects(reads=(HERE,))
+    if name == "grep" or (name == "reflog" and not rest):
+        return Effects(reads=(HERE,))
+    if (
+        name in ("branch", "tag", "remote")
+        and not rest
+        and not flags - {"-a", "-r", "-v", "-l", "--all", "--list", "--verbose"}
+    ):
+        return Effects(reads=(HERE,))
+    if (
+        name == "config"
+        and flags & {"--get", "--get-all", "--get-regexp", "-l", "--list"}
+        and flags <= _CONFIGURATION_READS
+    ):
+        return Effects(reads=(HERE,))
+    if name == "reset" or name in _WRITES:
+        return Effects(writes=(HERE, *(word for word in rest if "/" in word.text)))
+    return UNKNOWN_EFFECTS

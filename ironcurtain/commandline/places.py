@@ -1,0 +1,94 @@
+"""The paths that the words of a command line name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ironcurtain.commandline.globs import is_vague, names_overlap
+from ironcurtain.commandline.model import Match, Word, quoted
+
+Names = tuple[str, ...]
+"""An absolute path as the patterns of its names: those of ``/etc/*.conf`` are ``etc`` and ``*.conf``."""
+
+EVERYTHING = frozenset(("*", ".*", "?*", "[^.]*", "[!.]*"))
+"""Globs that stand for everything in a directory, or nearly so."""
+
+
+class Places:
+    """
+    Turns words into paths, as the shell and the kernel would.
+
+    :param home: absolute path of the user's home directory (``~``).
+    :param directories: the directories that relative paths can begin in.
+    :param realpath: follows symbolic links, as :func:`os.path.realpath`.
+    """
+
+    def __init__(self, home: str, directories: Sequence[str], realpath: Callable[[str], str]) -> None:
+        self._home, self._realpath = home, realpath
+        self.directories = tuple(directories)
+        self._real: dict[str, str] = {}
+
+    def forms(self, word: Word) -> frozenset[Names]:
+        """
+        :param word: a path. What is not known in it may be any name.
+        :returns: the paths that it can mean: as written, and with symbolic links followed.
+        """
+        found: set[Names] = set()
+        for path in self._absolute(word.pattern):
+            found.add(normal(path))
+            found.add(self._followed(path))
+        return frozenset(found)
+
+    def _absolute(self, pattern: str) -> Sequence[str]:
+        if pattern == "~" or pattern.startswith("~/"):
+            return (quoted(self._home) + pattern[1:],)
+        if pattern.startswith("/"):
+            return (pattern,)
+        return tuple(f"{quoted(directory)}/{pattern}" for directory in self.directories)
+
+    def _followed(self, path: str) -> Names:
+        names = path.split("/")
+        fixed = next((index for index, name in enumerate(names) if not is_fixed(name)), len(names))
+        start = "/".join(Word(name).text for name in names[:fixed]) or "/"
+        if start not in self._real:
+            try:
+                self._real[start] = self._realpath(start)
+            except (OSError, ValueError):
+                self._real[start] = start
+        return normal("/".join((quoted(self._real[start]), *names[fixed:])))
+
+
+def is_fixed(name: str) -> bool:
+    """:returns: whether a pattern has no wildcards."""
+    word = Word(name)
+    return word.known and not word.is_glob
+
+
+def normal(path: str) -> Names:
+    """:returns: the names of an absolute path, without ``.`` and ``..``."""
+    found: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            del found[-1:]
+        elif name not in ("", "."):
+            found.append(name)
+    return tuple(found)
+
+
+def shown(names: Names) -> str:
+    """:returns: a path for messages and resources."""
+    return "/" + "/".join(Word(name).text for name in names)
+
+
+def reaches(path: Names, root: Names) -> Match:
+    """:returns: whether a path is a file or directory or below it; maybe, if a name that is only a wildcard decides."""
+    if len(path) < len(root) or not all(map(names_overlap, path, root)):
+        return Match.NO
+    return Match.MAYBE if any(is_vague(name) for name in path[: len(root)]) else Match.YES
+
+
+def holds(path: Names, inner: Names) -> bool:
+    """:returns: whether a path can be a directory that another one is in. ``*`` at its end means all that is in it."""
+    if len(path) < len(inner) and all(map(names_overlap, path, inner)):
+        return True
+    return bool(path) and path[-1] in EVERYTHING and holds(path[:-1], inner)

@@ -1,0 +1,115 @@
+"""What programs do that move files over the network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ironcurtain.commandline.effect import HERE, Effects, operands
+from ironcurtain.commandline.model import Word, Words
+from ironcurtain.commandline.options import Options, Parsed, parse_options
+from ironcurtain.commandline.risk import Risk
+
+_CURL = Options.of(
+    "0123469aBfgGhiIjJklLMnNOpqRsSvVZ#A:b:c:C:d:D:e:E:F:H:K:m:o:P:Q:r:t:T:u:U:w:x:X:y:Y:z: url: request: data: "
+    "data-raw: data-binary: data-urlencode: json: form: header: output: output-dir: user: user-agent: referer: cookie: "
+    "cookie-jar: dump-header: max-time: connect-timeout: retry: retry-delay: retry-max-time: proxy: upload-file: range: cert: "
+    "key: cacert: resolve: connect-to: write-out: limit-rate: silent show-error location fail compressed insecure head "
+    "include verbose remote-name remote-header-name create-dirs get globoff http1.1 http2 ipv4 ipv6 no-progress-meter "
+    "progress-bar fail-with-body location-trusted tlsv1.2 tlsv1.3 remote-name-all parallel continue-at: max-redirs: "
+    "proto: proto-redir: unix-socket: interface:"
+)
+_WGET = Options.of(
+    "46bcdEFhHkKLmNpqrSvVxa:A:B:D:e:i:I:l:o:O:P:Q:R:t:T:U:w:X:n: output-document: output-file: directory-prefix: "
+    "header: user-agent: post-data: post-file: body-data: body-file: method: tries: timeout: wait: user: password: quiet "
+    "verbose no-verbose continue timestamping recursive no-parent mirror page-requisites convert-links no-check-certificate "
+    "content-disposition spider show-progress: level: accept: reject: referer: load-cookies: save-cookies: "
+    "max-redirect: https-only server-response"
+)
+_CURL_WRITES = ("o", "output", "D", "dump-header", "c", "cookie-jar", "output-dir")
+_CURL_READS = ("T", "upload-file", "E", "cert", "key", "cacert", "b", "cookie")
+_CURL_DATA = ("d", "data", "data-binary", "data-urlencode", "json", "F", "form", "H", "header", "w", "write-out")
+_WGET_WRITES = ("O", "output-document", "o", "output-file", "a", "P", "directory-prefix", "save-cookies")
+_WGET_READS = ("post-file", "body-file", "load-cookies")
+
+
+def _all_options(words: Words, options: Options) -> tuple[list[tuple[str, Word]], Words, bool]:
+    """:returns: the options with values, the operands between them, and whether other options are there."""
+    values: list[tuple[str, Word]] = []
+    found: list[Word] = []
+    rest = words[1:]
+    while rest:
+        parsed: Parsed = parse_options(rest, options)
+        if parsed.strange:
+            return values, (*found, *parsed.rest), True
+        values += [(name, value) for name, value in parsed.values.items() if value is not None]
+        found += parsed.rest[:1]
+        rest = parsed.rest[1:]
+    return values, tuple(found), False
+
+
+def _named(values: list[tuple[str, Word]], names: tuple[str, ...]) -> Words:
+    return tuple(value for name, value in values if name in names and value.text != "-")
+
+
+def curl(words: Words) -> Effects:
+    """What curl does."""
+    values, found, strange = _all_options(words, _CURL)
+    if strange:
+        return Effects(Risk.UNKNOWN)
+    data = _named(values, _CURL_DATA)
+    sent = tuple(_at_file(value) for value in data if "@" in value.text or not value.known)
+    writes = _named(values, _CURL_WRITES)
+    if any(re.fullmatch(r"-\w*[OJ]\w*|--remote-name.*", word.text) for word in words[1:]):
+        writes = (*writes, HERE)
+    other = _named(values, ("x", "proxy", "resolve", "connect-to", "unix-socket"))
+    addresses = (*found, *_named(values, ("url",)), *(Word("\0") for _ in other))
+    return Effects(Risk.NETWORK, (*_named(values, _CURL_READS), *sent), writes, addresses=addresses)
+
+
+def _at_file(value: Word) -> Word:
+    return Word.literal(value.text.rpartition("@")[2]) if value.known else value
+
+
+def wget(words: Words) -> Effects:
+    """What wget does."""
+    values, found, strange = _all_options(words, _WGET)
+    if strange:
+        return Effects(Risk.UNKNOWN)
+    named = any(name in ("O", "output-document") for name, _ in values)
+    writes = _named(values, _WGET_WRITES)
+    return Effects(Risk.NETWORK, _named(values, _WGET_READS), writes if named else (*writes, HERE), addresses=found)
+
+
+def ssh(words: Words) -> Effects:
+    """What ssh does, besides what it runs on the other machine."""
+    options = Options.of("46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:")
+    parsed = parse_options(words[1:], options)
+    if parsed.strange:
+        return Effects(Risk.UNKNOWN)
+    through = tuple(value for name, value in parsed.values.items() if name in "JWLRD" and value is not None)
+    host = tuple(Word(f"ssh://{word.pattern}") if "://" not in word.text else word for word in parsed.rest[:1])
+    return Effects(Risk.NETWORK, addresses=(*host, *(Word("\0") for _ in through)))
+
+
+def copies(words: Words) -> Effects:
+    """What scp, sftp and rsync do: a file is on another machine if its name has a colon before any slash."""
+    files = operands(words)
+    remote = tuple(word for word in files if re.match(r"[^/]*:", word.text) or not word.known)
+    local = tuple(word for word in files if word not in remote)
+    deletes = any(word.text.startswith(("--del", "--remove")) for word in words)
+    risk = Risk.DESTRUCTIVE if deletes else Risk.NETWORK if remote else Risk.READ
+    wholes = local if deletes else ()
+    return Effects(risk, local, local[-1:], wholes, True, remote)
+
+
+TRANSFERS: dict[str, Callable[[Words], Effects]] = {
+    "curl": curl,
+    "wget": wget,
+    "ssh": ssh,
+    "slogin": ssh,
+    "scp": copies,
+    "sftp": copies,
+    "rsync": copies,
+}
+"""The programs that this module knows."""

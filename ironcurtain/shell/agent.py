@@ -1,0 +1,391 @@
+"""The user's shell in its terminal: what is typed goes to it, until an instruction is given to the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from twisted.internet.defer import Deferred, TimeoutError, succeed
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+from ironcurtain.audit.chain import timestamp
+from ironcurtain.errors import IronCurtainError, SessionError
+from ironcurtain.session import events
+from ironcurtain.session.history import History
+from ironcurtain.session.model import Reply, Turn, Usage
+from ironcurtain.session.parts import Core
+from ironcurtain.shell.assistant import CANCELLED, Assistant
+from ironcurtain.shell.execution import CommandRunner
+from ironcurtain.shell.marks import (
+    CommandBegan,
+    CommandEnded,
+    DirectoryChanged,
+    InstructionTyped,
+    Mark,
+    PromptBegan,
+    PromptEnded,
+)
+from ironcurtain.shell.messages import Action, InstructionDone, Message
+from ironcurtain.shell.wrapped import WrappedShell
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.model import ProgramExit
+from ironcurtain.terminal.pty import LocalPty
+
+JOIN_SECONDS = 0.05
+"""How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
+
+MARKS_SECONDS = 2.0
+"""How long the shell has to show a prompt with marks, before the user is told that there are none."""
+
+FIRST_PROMPT_SECONDS = 30.0
+"""How long a shell without a person at it has for its first prompt."""
+
+KILL_LINE = b"\x15"
+"""Ctrl-U: what was typed ahead goes to the shell's kill ring."""
+
+
+class ShellMode(Enum):
+    """Who has the terminal."""
+
+    SHELL = "shell"
+    INSTRUCTED = "instructed"
+    """An instruction was typed, and the shell has not shown its next prompt yet."""
+    AGENT = "agent"
+    SUSPENDED = "suspended"
+    """The user is back in the shell, and the agent waits."""
+
+
+class AgentMode(Protocol):
+    """The agent's part of the terminal."""
+
+    def begin(self) -> None:
+        """Take the terminal."""
+
+    def tell(self, message: Message) -> None:
+        """Show what the agent says."""
+
+    def output(self, data: bytes) -> None:
+        """Show output of the command that runs."""
+
+    def typed(self, data: bytes) -> None:
+        """Keys."""
+
+    def resized(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
+
+    def suspend(self) -> None:
+        """Give the terminal back for now."""
+
+    def end(self) -> None:
+        """Give the terminal back."""
+
+
+class ShellAgent:
+    """
+    :param wrapped: the shell and its marks.
+    :param runner: types commands into it.
+    :ivar assistant: works on instructions; set before the start.
+    :ivar terminal: ``None``: the session takes messages.
+    :ivar agent_mode: draws what the agent does in that terminal.
+    """
+
+    log = Logger()
+
+    assistant: Assistant
+
+    def __init__(self, core: Core, wrapped: WrappedShell, runner: CommandRunner) -> None:
+        self._core, self._wrapped, self._runner = core, wrapped, runner
+        self._clock = core.services.clock
+        self._mode, self._held = ShellMode.SHELL, bytearray()
+        self._instructions: list[str] = []
+        self._timer: IDelayedCall | None = None
+        self._prompted: Deferred[None] | None = None
+        self._resumed: list[Deferred[None]] = []
+        self._working: Deferred[None] | None = None
+        self._history = History(core.paths.history)
+        self._stopping = False
+        self._watchers: list[Callable[[Message], None]] = []
+        self.terminal: Hub | None = None
+        self.agent_mode: AgentMode | None = None
+
+    async def start(self) -> None:
+        """
+        Start the shell.
+
+        :raises SessionError: it did not start.
+        """
+        self._wrapped.spawn(self)
+        if self.terminal is None:
+            self._prompted = Deferred()
+            self._prompted.addTimeout(FIRST_PROMPT_SECONDS, self._clock)
+            try:
+                await self._prompted
+            except TimeoutError:
+                await self._wrapped.stop()
+                why = f"the shell showed no prompt with marks within {FIRST_PROMPT_SECONDS:.0f} s"
+                raise SessionError("SESSION_INIT_FAILED", why) from None
+        elif self._wrapped.integrated:
+            self._timer = self._clock.callLater(MARKS_SECONDS, self._no_marks)
+
+    async def respond(self, message: str) -> Reply:
+        """Work on an instruction."""
+        if self.terminal is not None:
+            raise SessionError("MESSAGE_FAILED", "instructions are typed in the terminal")
+        done = await self.assistant.respond(message)
+        if done.error:
+            raise SessionError("MESSAGE_FAILED", done.error)
+        return Reply(done.text, self.usage())
+
+    async def stop(self) -> None:
+        """End the shell, as when its terminal is closed."""
+        self._stopping = True
+        await self._wrapped.stop()
+
+    def usage(self) -> Usage:
+        """:returns: what the last instruction used so far."""
+        return self.assistant.usage()
+
+    @property
+    def directory(self) -> Path:
+        """Of the session's own files."""
+        return self._core.paths.directory
+
+    def new_pty(self) -> LocalPty:
+        """:returns: another terminal, for an editor."""
+        return self._wrapped.another()
+
+    def later(self, function: Callable[[], None]) -> None:
+        """Call a function when what is being done now is done."""
+        self._clock.callLater(0, function)
+
+    def watch(self, watcher: Callable[[Message], None]) -> None:
+        """:param watcher: gets all messages for front ends from now on."""
+        self._watchers.append(watcher)
+
+    def tell(self, message: Message) -> None:
+        """For the assistant: a message for front ends."""
+        if self.agent_mode is not None:
+            self.agent_mode.tell(message)
+        for watcher in self._watchers:
+            watcher(message)
+
+    def act(self, action: Action) -> None:
+        """
+        A front end says something.
+
+        :raises UsageError: it does not fit now.
+        :raises StaleDecision: it is about something that is over.
+        """
+        self.assistant.receive(action)
+
+    def resumed(self) -> Deferred[None]:
+        """:returns: fires when the agent has the terminal, so that a command can be typed."""
+        if self._mode is not ShellMode.SUSPENDED:
+            return succeed(None)
+        done: Deferred[None] = Deferred()
+        self._resumed.append(done)
+        return done
+
+    # Input: from viewers, by way of the hub.
+
+    def write(self, data: bytes) -> None:
+        """For the hub: keys."""
+        if self._mode is ShellMode.AGENT and self.agent_mode is not None and not self._runner.running:
+            self.agent_mode.typed(data)
+        else:
+            self.type(data)
+
+    def type(self, data: bytes) -> None:
+        """Give keys to the shell, or to what runs in it."""
+        self._runner.typed()
+        for instruction in self._wrapped.type(data):
+            self._instructed(instruction)
+
+    def pause(self) -> None:
+        """For the hub."""
+        self._wrapped.pty.pause()
+
+    def resume(self) -> None:
+        """For the hub."""
+        self._wrapped.pty.resume()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """For the hub."""
+        self._wrapped.pty.resize(columns, rows)
+        if self.agent_mode is not None:
+            self.agent_mode.resized(columns, rows)
+
+    def close(self) -> None:
+        """For the hub: nobody looks any more."""
+        self._wrapped.pty.close()
+
+    # Output: of the shell.
+
+    def received(self, data: bytes) -> None:
+        """For the terminal: the shell wrote something."""
+        for piece in self._wrapped.read(data):
+            if isinstance(piece, bytes):
+                self._output(piece)
+            else:
+                self._mark(piece)
+
+    def input_full(self, full: bool) -> None:
+        """For the terminal."""
+        if self.terminal is not None:
+            self.terminal.input_full(full)
+
+    def ended(self, ended: ProgramExit) -> None:
+        """For the terminal: the shell ended."""
+        self._cancel_timer()
+        self._runner.lost()
+        if self._mode is not ShellMode.SHELL:
+            self._leave()
+        if self._prompted is not None and not self._prompted.called:
+            self._prompted.errback(SessionError("SESSION_INIT_FAILED", f"the shell ended: {ended.reason}"))
+        why = "the session was ended" if self._stopping else "the shell ended"
+        if self.terminal is not None:
+            self.terminal.ended(ProgramExit(ended.status, why))
+        if not self._stopping:
+            self._core.end(why)
+
+    def _output(self, data: bytes) -> None:
+        running = self._runner.output(data)
+        if self._mode in (ShellMode.SHELL, ShellMode.SUSPENDED):
+            self._show(data)
+        elif running and self.agent_mode is not None:
+            self._wrapped.lines.feed(data)
+            self.agent_mode.output(data)
+        else:
+            self._held += data
+
+    def _show(self, data: bytes) -> None:
+        self._wrapped.lines.feed(data)
+        if self.terminal is not None:
+            self.terminal.received(data)
+
+    def _mark(self, mark: Mark) -> None:
+        self._runner.pasting = self._wrapped.pasting
+        match mark:
+            case PromptBegan():
+                self._held.clear()
+                self._runner.prompt_began()
+            case PromptEnded():
+                self._runner.prompt_ended()
+                self._prompt()
+            case CommandBegan():
+                self._held_up()
+                self._runner.command_began()
+            case CommandEnded(status):
+                self._wrapped.status = status
+                self._runner.command_ended(status)
+            case DirectoryChanged(path):
+                self._wrapped.directory = path
+            case InstructionTyped(text):
+                self._instructed(text)
+
+    def _prompt(self) -> None:
+        if self._mode is not ShellMode.INSTRUCTED:
+            self._cancel_timer()
+        if self._prompted is not None and not self._prompted.called:
+            self._prompted.callback(None)
+        if self._mode is ShellMode.INSTRUCTED and self._timer is None:
+            self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
+
+    def _held_up(self) -> None:
+        """A command that was typed ahead of the agent runs first."""
+        if self._mode is ShellMode.INSTRUCTED:
+            self._cancel_timer()
+            self._flush()
+
+    def _instructed(self, text: str) -> None:
+        self._cancel_timer()
+        if self._mode is ShellMode.SUSPENDED:
+            self._resume(text)
+        elif self._mode in (ShellMode.SHELL, ShellMode.INSTRUCTED):
+            self._mode = ShellMode.INSTRUCTED
+            self._instructions.append(text)
+            if not self._wrapped.integrated:
+                self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        self._timer = None
+        instruction = "\n".join(self._instructions)
+        self._instructions.clear()
+        self._mode = ShellMode.AGENT
+        if self._wrapped.typed_ahead:
+            self._wrapped.pty.write(KILL_LINE)
+        if self.agent_mode is not None:
+            self.agent_mode.begin()
+        self._working = Deferred.fromCoroutine(self._work(instruction)).addErrback(
+            lambda failure: self.log.failure("an instruction failed", failure)
+        )
+
+    async def _work(self, instruction: str) -> None:
+        number, began = len(self._history.turns) + 1, timestamp(self._core.services.now())
+        redactor, done = self._core.services.redactor, InstructionDone(error="the shell ended")
+        self._core.emit(events.TurnStarted(turn=number, message=redactor.live(instruction)))
+        try:
+            done = await self.assistant.respond(instruction)
+        except IronCurtainError as e:
+            done = InstructionDone(error=str(e))
+            self.tell(done)
+        finally:
+            self._record(number, instruction, done, began)
+            self._leave()
+
+    def _record(self, number: int, instruction: str, done: InstructionDone, began: str) -> None:
+        asked, answer, error = map(self._core.services.redactor.text, (instruction, done.text, done.error))
+        turn = Turn(number=number, message=asked, answer=answer, usage=self.usage(), timestamp=began, error=error)
+        try:
+            self._history.append(turn)
+        except OSError as e:
+            self.log.critical("a turn is not in {path}: {error}", path=self._core.paths.history, error=e)
+        code = "CANCELLED" if done.error == CANCELLED else "MESSAGE_FAILED" if done.error else ""
+        self._core.emit(events.TurnFinished(turn=number, answer=answer, error=error, code=code))
+
+    def _leave(self) -> None:
+        if self.agent_mode is not None:
+            self.agent_mode.end()
+        self._mode = ShellMode.SHELL
+        self._flush()
+
+    def suspend(self) -> None:
+        """Give the terminal back to the shell, until the user types an instruction; an empty one goes on."""
+        if self._mode is ShellMode.AGENT and not self._runner.running:
+            if self.agent_mode is not None:
+                self.agent_mode.suspend()
+            self._mode = ShellMode.SUSPENDED
+            self._flush()
+
+    def _resume(self, text: str) -> None:
+        self._mode = ShellMode.AGENT
+        if self.agent_mode is not None:
+            self.agent_mode.begin()
+        waiting, self._resumed = self._resumed, []
+        for done in waiting:
+            done.callback(None)
+        if text:
+            self.assistant.steer(text)
+
+    def _flush(self) -> None:
+        held, self._held = bytes(self._held), bytearray()
+        if held:
+            self._show(held)
+
+    def _no_marks(self) -> None:
+        self._timer = None
+        self._wrapped.give_up_marks()
+        self._say("this shell shows no marks: begin an instruction with ## instead of #")
+
+    def _say(self, sentence: str) -> None:
+        self._core.emit(events.Notice(text=sentence))
+        if self.terminal is not None:
+            self.terminal.received(b"\r\n\x1b[2m[ironcurtain] %b\x1b[0m\r\n" % sentence.encode())
+
+    def _cancel_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None and timer.active():
+            timer.cancel()

@@ -1,0 +1,177 @@
+"""
+The tables ``[approval]`` of ``policy.toml``: what the agent of a shell may do without asking.
+
+``docs/reference/policy.rst`` describes them. A table that is not there asks about everything, unless ``default`` in
+``[approval]`` says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from ironcurtain.commandline import Pattern, PatternError, parse_pattern
+from ironcurtain.home.lines import Place
+from ironcurtain.home.structured import convert, wrong
+from ironcurtain.policy.lists import pattern_problem
+from ironcurtain.policy.verdict import Decision
+
+Mode = Literal["ask", "allow", "deny"]
+"""What happens to an action about which nothing more special is said."""
+
+DECISIONS: Mapping[str, Decision] = {"ask": Decision.ESCALATE, "allow": Decision.ALLOW, "deny": Decision.DENY}
+
+_GLOB_START = re.compile(r"(?:/|~(?:/|$)|\$(?:CWD|HOME)(?:/|$))")
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class ShellTable(_Table, frozen=True):
+    """
+    ``[approval.shell]``: which commands may run.
+
+    :param mode: for commands that no pattern matches.
+    :param deny_patterns: commands that never run.
+    :param allow_patterns: commands that run without asking, whatever files or hosts they use.
+    """
+
+    mode: Mode | None = None
+    deny_patterns: tuple[str, ...] = ()
+    allow_patterns: tuple[str, ...] = ()
+
+
+class FilesystemTable(_Table, frozen=True):
+    """
+    ``[approval.filesystem]``: which files commands may use.
+
+    :param mode: for files that no list has. With ``allow``, a list that is there limits it: other files are asked.
+    :param read: globs of files that may be read.
+    :param write: globs of files that may be written and read.
+    :param deny: globs of files that may not be used at all.
+    """
+
+    mode: Mode | None = None
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class NetworkTable(_Table, frozen=True):
+    """
+    ``[approval.network]``: which hosts commands may reach.
+
+    :param mode: for hosts that are not on the list. With ``allow``, a list that is there limits it: others are asked.
+    :param allow_hosts: names of hosts, or ``*.`` and the end of a name.
+    """
+
+    mode: Mode | None = None
+    allow_hosts: tuple[str, ...] = ()
+
+
+class VisionTable(_Table, frozen=True):
+    """``[approval.vision]``: what the agent may see of the screen."""
+
+    mode: Mode | None = None
+    screenshot: Mode | None = None
+    ui_tree: Mode | None = None
+    windows: Mode | None = None
+    ocr: Mode | None = None
+
+
+class AudioTable(_Table, frozen=True):
+    """``[approval.audio]``: what the agent may hear and say."""
+
+    mode: Mode | None = None
+    microphone: Mode | None = None
+    system_audio: Mode | None = None
+    application_audio: Mode | None = None
+    speech_to_text: Mode | None = None
+    speech: Mode | None = None
+
+
+class UiTable(_Table, frozen=True):
+    """``[approval.ui]``: which applications the agent may operate."""
+
+    mode: Mode | None = None
+    allow_apps: tuple[str, ...] = ()
+
+
+class ApprovalTables(_Table, frozen=True):
+    """All tables, as written."""
+
+    default: Mode = "ask"
+    shell: ShellTable = ShellTable()
+    filesystem: FilesystemTable = FilesystemTable()
+    network: NetworkTable = NetworkTable()
+    vision: VisionTable = VisionTable()
+    audio: AudioTable = AudioTable()
+    ui: UiTable = UiTable()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """
+    The tables, ready for :class:`~ironcurtain.shell.gate.CommandGate`.
+
+    :param tables: as written.
+    :param deny: the deny patterns of ``[approval.shell]``.
+    :param allow: its allow patterns.
+    """
+
+    tables: ApprovalTables = field(default_factory=ApprovalTables)
+    deny: tuple[Pattern, ...] = ()
+    allow: tuple[Pattern, ...] = ()
+
+    def mode(self, table: Literal["shell", "filesystem", "network"]) -> tuple[Decision, str]:
+        """:returns: what holds where a table says nothing more special, and the field that says so."""
+        own: Mode | None = getattr(self.tables, table).mode
+        name = "approval.default" if own is None else f"approval.{table}.mode"
+        return DECISIONS[own or self.tables.default], name
+
+
+def read_approval(tables: Mapping[str, Any], source: str, home: str, text: str = "") -> Approval:
+    """
+    :param tables: :attr:`Policy.approval <ironcurtain.policy.rules.Policy.approval>`.
+    :param source: the name of the file, for messages.
+    :param home: absolute path of the user's home directory.
+    :param text: the text of the file, to find lines for messages.
+    :raises ConfigurationError: a table is wrong.
+    """
+    read: ApprovalTables = convert(source, dict(tables), ApprovalTables, text, ("approval",))
+
+    def patterns(name: str) -> tuple[Pattern, ...]:
+        found: list[Pattern] = []
+        for index, pattern in enumerate(getattr(read.shell, name)):
+            try:
+                found.append(parse_pattern(pattern, home))
+            except PatternError as e:
+                raise wrong(source, str(e), text, ("approval", "shell", name, index)) from None
+        return tuple(found)
+
+    approval = Approval(read, patterns("deny_patterns"), patterns("allow_patterns"))
+    for place, detail in (*_wrong_globs(read.filesystem), *_wrong_hosts(read.network)):
+        raise wrong(source, detail, text, place)
+    return approval
+
+
+def _wrong_globs(table: FilesystemTable) -> list[tuple[Place, str]]:
+    return [
+        (("approval", "filesystem", name, index), "begin it with /, ~, $HOME or $CWD")
+        for name in ("read", "write", "deny")
+        for index, glob in enumerate(getattr(table, name))
+        if not _GLOB_START.match(glob) or "\0" in glob
+    ]
+
+
+def _wrong_hosts(table: NetworkTable) -> list[tuple[Place, str]]:
+    return [
+        (("approval", "network", "allow_hosts", index), problem)
+        for index, host in enumerate(table.allow_hosts)
+        if (problem := pattern_problem(host))
+    ]

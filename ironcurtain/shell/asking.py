@@ -1,0 +1,99 @@
+"""Ask a person about one step, through the session's escalations, so that any console can answer."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred
+
+from ironcurtain.errors import UsageError
+from ironcurtain.escalation import Outcome
+from ironcurtain.escalation.model import Change, Closed, Escalation, Raised
+from ironcurtain.mcp_proxy.admission import OpenCall
+from ironcurtain.shell.messages import (
+    Action,
+    Approval,
+    ApprovalRequested,
+    Edit,
+    Interrupt,
+    Kill,
+    ProposedStep,
+    Steer,
+)
+from ironcurtain.shell.model import JudgedStep, PlanParts
+
+
+class StepQuestion:
+    """
+    One question.
+
+    :param approved: whether the user has approved exactly this command with its plan.
+    :ivar instead: what the user said in place of a decision; then the question is withdrawn.
+    """
+
+    def __init__(self, plan_id: str, call: OpenCall, step: ProposedStep, parts: PlanParts, approved: bool) -> None:
+        self._plan_id, self._call, self._step, self._parts, self._approved = plan_id, call, step, parts, approved
+        self._pending: Escalation | None = None
+        self._asking: Deferred[None] | None = None
+        self._by = parts.by
+        self.instead: Action | None = None
+
+    async def ask(self, judged: JudgedStep) -> str:
+        """
+        :returns: who approved it.
+        :raises CallRefused: the command must not run.
+        """
+        parts = self._parts
+        stop = parts.escalations.subscribe(self._changed)
+        tool = parts.judge.tool(judged)
+        self._asking = Deferred.fromCoroutine(parts.admission.ask(self._call, judged.verdict, None, tool))
+        try:
+            await self._asking
+        finally:
+            stop()
+            self._pending = None
+        return self._by
+
+    def receive(self, action: Action) -> None:
+        """
+        A front end decides, or says something else.
+
+        :raises UsageError: it does not fit, or came before the question.
+        :raises StaleDecision: something else was shown.
+        """
+        match action:
+            case Approval(decision="allow" | "allow_session" | "deny" as decision):
+                if (pending := self._pending) is None:
+                    raise UsageError("the question is not there yet")
+                outcome = Outcome.DENIED if decision == "deny" else Outcome.APPROVED
+                self._decide(pending, outcome, action.digest or pending.request.digest, decision == "allow_session")
+            case Approval(decision="skip") | Edit() | Steer() | Interrupt() | Kill():
+                self.instead = action
+                if self._asking is not None:
+                    self._asking.cancel()
+            case _:
+                raise UsageError("a step waits for a decision: allow, allow_session, skip or deny")
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change, Closed) and change.escalation.request.call_id == self._call.id:
+            self._by = change.escalation.by
+        elif isinstance(change, Raised) and change.escalation.request.call_id == self._call.id:
+            self._pending = change.escalation
+            if self._approved:  # in a turn of its own, so that everybody hears of the question before the answer
+                self._parts.clock.callLater(0, self._approve, change.escalation)
+            else:
+                self._tell(change.escalation)
+
+    def _approve(self, escalation: Escalation) -> None:
+        if self._pending is escalation:
+            self._decide(escalation, Outcome.APPROVED, escalation.request.digest)
+
+    def _decide(self, escalation: Escalation, outcome: Outcome, digest: str, keep: bool = False) -> None:
+        self._parts.escalations.decide(escalation.number, outcome, self._parts.by, digest, keep)
+
+    def _tell(self, escalation: Escalation) -> None:
+        request = escalation.request
+        scope = request.scope.words if request.scope is not None else ""
+        self._parts.tell(
+            ApprovalRequested(
+                plan_id=self._plan_id, step=self._step, number=escalation.number, digest=request.digest, scope=scope
+            )
+        )

@@ -1,0 +1,257 @@
+"""
+Judges the commands that the agent of a shell wants to run. Nothing is run here.
+
+A command is judged in two steps, so that a hook can come between them: :meth:`CommandGate.denied` has what nothing can
+allow, :meth:`CommandGate.judged` has both that and the tables of the policy. A command that a hook has changed begins
+with the first step again.
+
+Aliases and functions that the user's shell has already change what a command means, and are not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ironcurtain.commandline import CommandLine, Match, Places, Risk, SimpleCommand, Word, read_command, risk_of
+from ironcurtain.commandline.classification import is_harmless, is_network_file
+from ironcurtain.commandline.directories import directories_of, moves_unknown
+from ironcurtain.commandline.effect import Effects
+from ironcurtain.commandline.effects import effects
+from ironcurtain.commandline.globs import paths_overlap
+from ironcurtain.commandline.places import Names, holds, reaches, shown
+from ironcurtain.commandline.reading import SIZE_LIMIT
+from ironcurtain.policy.verdict import Decision, Resource, Verdict
+from ironcurtain.shell.approval import Approval
+from ironcurtain.shell.permissions import (
+    FilePermissions,
+    NetworkPermissions,
+    Opinion,
+    file_resources,
+    glob_names,
+    most_severe,
+)
+
+_SEPARATORS = re.compile(r"\\?[=@:,]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One command as it was read."""
+
+    command: str
+    directory: str
+    line: CommandLine
+    places: Places
+    effects: tuple[tuple[SimpleCommand, tuple[Effects, ...]], ...]
+
+    def words(self) -> Iterator[Word]:
+        """:returns: everything in it that can be a path."""
+        for command in self.line.commands:
+            for words in command.levels:
+                yield from words
+        yield from self.line.reads
+        yield from self.line.writes
+
+
+class CommandGate:
+    """
+    Judges the commands of one session.
+
+    :param approval: the tables of the policy.
+    :param protected: absolute paths that no command may use.
+    :param home: absolute path of the user's home directory.
+    :param realpath: follows symbolic links, as :func:`os.path.realpath`.
+    :param shell: the user's shell: ``bash``, ``zsh`` or ``fish``.
+    """
+
+    def __init__(
+        self,
+        approval: Approval,
+        protected: Sequence[str],
+        home: str,
+        realpath: Callable[[str], str],
+        shell: str = "bash",
+    ) -> None:
+        self._approval, self._home, self._realpath, self._shell = approval, home, realpath, shell
+        self._protected = tuple(protected)
+        self._network = NetworkPermissions(approval)
+
+    def denied(self, command: str, directory: str) -> Verdict | None:
+        """
+        :param command: as it would be typed.
+        :param directory: the absolute path that the shell is in.
+        :returns: the verdict if nothing can allow the command.
+        """
+        if (problem := _no_command(command)) is not None:
+            return _verdict(command, directory, Opinion(Decision.DENY, "structural-command", problem))
+        case = self._read(command, directory)
+        found = self._denial(case)
+        return None if found is None else _verdict(command, directory, found, self._resources(case))
+
+    def judged(self, command: str, directory: str) -> Verdict:
+        """
+        :param command: as it would be typed.
+        :param directory: the absolute path that the shell is in.
+        :returns: the most severe of what the deny list, the doubts and the tables say.
+        """
+        if (problem := _no_command(command)) is not None:
+            return _verdict(command, directory, Opinion(Decision.DENY, "structural-command", problem))
+        case = self._read(command, directory)
+        if (denial := self._denial(case)) is not None:
+            return _verdict(command, directory, denial, self._resources(case))
+        opinions = [*self._suspicions(case), *self._opinions(case)]
+        asking = (each.rule for each in opinions if each.decision is Decision.ESCALATE)
+        found = most_severe(opinions)
+        return _verdict(command, directory, found, self._resources(case), tuple(dict.fromkeys(asking)))
+
+    def risk(self, command: str, directory: str) -> Risk:
+        """:returns: how severe the effects of a command can be."""
+        if _no_command(command) is not None:
+            return Risk.UNKNOWN
+        case = self._read(command, directory)
+        return risk_of(case.line, case.places)
+
+    def _read(self, command: str, directory: str) -> _Case:
+        variables = {"HOME": self._home}
+        if not re.search(r"\b(?:cd|pushd|popd)\b", command):
+            variables["PWD"] = directory
+        line = read_command(command, variables, self._shell)
+        places = Places(self._home, directories_of(line, directory, self._home), self._realpath)
+        return _Case(
+            command, directory, line, places, tuple((each, effects(each, line.functions)) for each in line.commands)
+        )
+
+    def _denial(self, case: _Case) -> Opinion | None:
+        for pattern in self._approval.deny:
+            if pattern.denies(case.line, case.places) is Match.YES:
+                rule = "approval.shell.deny_patterns"
+                return Opinion(Decision.DENY, rule, f"the deny pattern {pattern.text!r} of [approval.shell] matches")
+        if (path := self._protected_path(case, Match.YES)) is not None:
+            return Opinion(Decision.DENY, "structural-protected-path", f"{path} is protected")
+        if (path := self._denied_path(case)) is not None:
+            return Opinion(Decision.DENY, "approval.filesystem.deny", f"[approval.filesystem] denies {path}")
+        return None
+
+    def _protected_path(self, case: _Case, least: Match) -> str | None:
+        """:returns: a protected path that the command uses, or that is in what it deletes or moves."""
+        roots = self._roots()
+        for word in case.words():
+            for form in _forms(word, case.places):
+                if any(reaches(form, root) >= least for root in roots):
+                    return shown(form)
+        for _, found in case.effects:
+            for each in found:
+                for word in (*each.wholes, *(each.reads if least is Match.MAYBE and each.reads_trees else ())):
+                    forms = case.places.forms(word)
+                    if (root := next((root for root in roots if any(holds(f, root) for f in forms)), None)) is not None:
+                        return shown(root)
+        return None
+
+    def _roots(self) -> tuple[Names, ...]:
+        places = Places(self._home, ("/",), self._realpath)
+        return tuple(form for path in self._protected for form in places.forms(Word.literal(path)))
+
+    def _denied_path(self, case: _Case) -> str | None:
+        globs = [glob_names(glob, self._home, case.directory) for glob in self._approval.tables.filesystem.deny]
+        for word in case.words() if globs else ():
+            for form in _forms(word, case.places):
+                if any(paths_overlap(glob, form) for glob in globs):
+                    return shown(form)
+        return None
+
+    def _suspicions(self, case: _Case) -> Iterator[Opinion]:
+        """:returns: what has to be asked whatever the tables say."""
+        if case.line.doubts:
+            yield Opinion(Decision.ESCALATE, "structural-doubt", "; ".join(case.line.doubts[:3]))
+        if moves_unknown(case.line):
+            yield Opinion(Decision.ESCALATE, "structural-doubt", "the text does not show the directory that it goes to")
+        for pattern in self._approval.deny:
+            if pattern.denies(case.line, case.places) is Match.MAYBE:
+                reason = f"the deny pattern {pattern.text!r} may match: the text does not show it"
+                yield Opinion(Decision.ESCALATE, "approval.shell.deny_patterns", reason)
+        if (path := self._protected_path(case, Match.MAYBE)) is not None:
+            yield Opinion(Decision.ESCALATE, "structural-protected-path", f"it may reach {path}, which is protected")
+        here = case.places.forms(Word.literal(case.directory))
+        if any(reaches(form, root) is not Match.NO for form in here for root in self._roots()):
+            yield Opinion(Decision.ESCALATE, "structural-protected-path", f"{case.directory} is protected")
+
+    def _opinions(self, case: _Case) -> Iterator[Opinion]:
+        files = FilePermissions(self._approval, case.places, self._home, case.directory)
+        mode, field = self._approval.mode("shell")
+        if not case.line.commands:
+            yield Opinion(mode, field, f"{field} decides about commands")
+        for command, found in case.effects:
+            pattern = next((pattern for pattern in self._approval.allow if pattern.allows(command)), None)
+            if pattern is not None:
+                reason = f"the allow pattern {pattern.text!r} of [approval.shell] matches"
+                yield Opinion(Decision.ALLOW, "approval.shell.allow_patterns", reason)
+                continue
+            yield Opinion(mode, field, f"{field} decides about {command.name}")
+            for each in found:
+                yield from self._about(each, command, files)
+        yield from self._about(Effects(reads=case.line.reads, writes=case.line.writes), None, files)
+
+    def _about(self, found: Effects, command: SimpleCommand | None, files: FilePermissions) -> Iterator[Opinion]:
+        if found.risk is Risk.UNKNOWN and command is not None:
+            yield Opinion(Decision.ESCALATE, "structural-unknown", f"what {command.name} does is not known")
+        for word in found.reads:
+            if is_network_file(word):
+                yield self._network.judge(Word.literal(word.text.split("/")[3]))
+            elif not is_harmless(word):
+                yield files.judge(word, writes=False)
+        for word in found.writes:
+            if is_network_file(word):
+                yield self._network.judge(Word.literal(word.text.split("/")[3]))
+            elif not is_harmless(word):
+                yield files.judge(word, writes=True)
+                if word.text.startswith("/dev/"):
+                    yield Opinion(Decision.ESCALATE, "structural-device", f"{word.text} is a device")
+        if found.risk is Risk.NETWORK or found.addresses:
+            for word in found.addresses or (Word("\0"),):
+                yield self._network.judge(word)
+
+    def _resources(self, case: _Case) -> tuple[Resource, ...]:
+        every = [each for _, found in case.effects for each in found]
+        reads = [word for each in every for word in each.reads] + list(case.line.reads)
+        writes = [word for each in every for word in each.writes] + list(case.line.writes)
+        addresses = dict.fromkeys(word.text for each in every for word in each.addresses)
+        return (
+            *file_resources(reads, "read-path", case.places),
+            *file_resources(writes, "write-path", case.places),
+            *(Resource("fetch-url", "command", address) for address in addresses),
+        )
+
+
+def _no_command(command: str) -> str | None:
+    """:returns: why a text is no command to type."""
+    if not command.strip():
+        return "it is empty"
+    if command.lstrip().startswith("#"):
+        return "a line that begins with # is no command"
+    if any(unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t" for character in command):
+        return "it has control characters"
+    if len(command.encode()) > SIZE_LIMIT:
+        return f"it is longer than {SIZE_LIMIT} bytes"
+    return None
+
+
+def _forms(word: Word, places: Places) -> Iterator[Names]:
+    """:returns: the paths that a word or a part of it can mean, as in ``--file=x``, ``-Ix`` and ``host:x``."""
+    if not word.known:
+        return
+    parts = [word.pattern, *_SEPARATORS.split(word.pattern)[1:]]
+    if word.pattern.startswith("-"):
+        parts.append(word.pattern[2:])
+    for part in dict.fromkeys(parts):
+        if part:
+            yield from places.forms(Word(part))
+
+
+def _verdict(
+    command: str, directory: str, found: Opinion, resources: tuple[Resource, ...] = (), asking: tuple[str, ...] = ()
+) -> Verdict:
+    arguments = {"command": command, "directory": directory}
+    return Verdict(found.decision, found.rule, found.reason, arguments, resources, asking)

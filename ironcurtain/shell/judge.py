@@ -1,0 +1,89 @@
+"""The policy for commands: the gate, and the user's hooks between its two steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ironcurtain.commandline import Risk
+from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.policy import Decision, Verdict
+from ironcurtain.shell.execution import CommandResult
+from ironcurtain.shell.gate import CommandGate
+from ironcurtain.shell.hooks import HookAction, Hooks, HookVerdict
+from ironcurtain.shell.messages import Message, Notice, ProposedStep
+from ironcurtain.shell.model import SERVER, TOOL, JudgedStep
+
+HOOK_RULE = "hook"
+"""The rule by which a hook decides; its name follows."""
+
+# A kept approval covers the same command in the same directory: neither argument has a bound of its own.
+_FIXED = {"type": "string", "enum": []}
+_TOOL = ToolDefinition(
+    SERVER,
+    TOOL,
+    f"{SERVER}.{TOOL}",
+    {"inputSchema": {"type": "object", "properties": {"command": _FIXED, "directory": _FIXED}}},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HookedJudge:
+    """
+    :param instruction: gives what the user has asked for.
+    :param tell: gets messages for front ends.
+    """
+
+    gate: CommandGate
+    hooks: Hooks
+    instruction: Callable[[], str]
+    tell: Callable[[Message], None]
+
+    def preview(self, command: str, directory: str) -> JudgedStep:
+        """:returns: what the policy says now, hooks left out."""
+        return JudgedStep(command, self.gate.judged(command, directory), self.gate.risk(command, directory))
+
+    async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
+        """
+        Judge a command whose turn has come: what nothing can allow is denied before any hook runs, and a command that
+        a hook changed is judged from the beginning.
+        """
+        if (denied := self.gate.denied(step.command, directory)) is not None:
+            return JudgedStep(step.command, denied, self.gate.risk(step.command, directory))
+        answer = await self.hooks.before(self._action(step, directory, self.gate.risk(step.command, directory)))
+        if answer.decision == "deny":
+            return JudgedStep(step.command, _denied(answer, step.command, directory), step.risk, answer.hook)
+        judged = self.preview(answer.command or step.command, directory)
+        return judged if not answer.hook else replace(judged, by=f"{judged.by}, changed by {answer.hook}")
+
+    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
+        """
+        Tell the hooks how a command ended.
+
+        :returns: whether the plan may go on.
+        """
+        action = self._action(step, directory, step.risk)
+        answer = await self.hooks.after(msgspec.structs.replace(action, exit_code=result.status))
+        if answer.decision != "allow":
+            self.tell(Notice(text=f"{answer.hook or 'the hooks'}: {answer.reason}"))
+        return answer.decision == "allow"
+
+    def tool(self, judged: JudgedStep) -> ToolDefinition:
+        """:returns: the definition under which an approval of such a command can be kept."""
+        return _TOOL
+
+    def _action(self, step: ProposedStep, directory: str, risk: Risk) -> HookAction:
+        return HookAction(
+            command=step.command,
+            directory=directory,
+            risk=str(risk),
+            instruction=self.instruction(),
+            step=step.number,
+        )
+
+
+def _denied(answer: HookVerdict, command: str, directory: str) -> Verdict:
+    arguments = {"command": command, "directory": directory}
+    return Verdict(Decision.DENY, f"{HOOK_RULE} {answer.hook}".strip(), answer.reason or "a hook denied it", arguments)

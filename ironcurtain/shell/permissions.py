@@ -1,0 +1,132 @@
+"""What ``[approval.filesystem]`` and ``[approval.network]`` say about the files and hosts of a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ironcurtain.commandline import Places, Word
+from ironcurtain.commandline.globs import paths_cover
+from ironcurtain.commandline.places import Names, normal, shown
+from ironcurtain.policy.hosts import Host, parse_host
+from ironcurtain.policy.lists import DomainPatterns
+from ironcurtain.policy.targets import HostileRemote, git_target, web_target
+from ironcurtain.policy.verdict import SEVERITY, Decision, Resource
+from ironcurtain.shell.approval import Approval
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """
+    What one table or rule says about one part of a command.
+
+    :param rule: its name.
+    :param reason: one sentence for people.
+    """
+
+    decision: Decision
+    rule: str
+    reason: str
+
+
+def most_severe(opinions: Iterable[Opinion]) -> Opinion:
+    """:returns: the first of the most severe opinions."""
+    return max(opinions, key=lambda opinion: SEVERITY[opinion.decision])
+
+
+def glob_names(glob: str, home: str, directory: str) -> Names:
+    """
+    :param glob: of ``[approval.filesystem]``.
+    :param directory: what ``$CWD`` stands for.
+    :returns: the names of the absolute glob.
+    """
+    for start, path in (("$CWD", directory), ("$HOME", home), ("~", home)):
+        if glob == start or glob.startswith(f"{start}/"):
+            return (*normal(path), *normal(glob.removeprefix(start)))
+    return normal(glob)
+
+
+class FilePermissions:
+    """
+    Judges the files of one command.
+
+    :param directory: the one that the command starts in.
+    """
+
+    def __init__(self, approval: Approval, places: Places, home: str, directory: str) -> None:
+        table = approval.tables.filesystem
+        self._places = places
+        self._mode, self._field = approval.mode("filesystem")
+        self._write = [glob_names(glob, home, directory) for glob in table.write]
+        self._read = [glob_names(glob, home, directory) for glob in table.read]
+
+    def judge(self, word: Word, writes: bool) -> Opinion:
+        """
+        :param word: a path.
+        :param writes: whether the command changes the file, not only reads it.
+        """
+        listed = self._write if writes else self._read
+        action, name = ("writing", "write") if writes else ("reading", "read")
+        forms = self._places.forms(word)
+        path = shown(min(forms))
+        if not word.known:
+            decision = Decision.DENY if self._mode is Decision.DENY else Decision.ESCALATE
+            return Opinion(decision, "structural-unknown", "the text does not show which files it uses")
+        globs = self._write if writes else [*self._read, *self._write]
+        if all(any(paths_cover(glob, form) for glob in globs) for form in forms):
+            return Opinion(Decision.ALLOW, f"approval.filesystem.{name}", f"{action} {path} is allowed")
+        if self._mode is Decision.ALLOW and listed:
+            return Opinion(
+                Decision.ESCALATE,
+                f"approval.filesystem.{name}",
+                f"[approval.filesystem] does not list {path}: {action}",
+            )
+        return Opinion(self._mode, self._field, f"{self._field} decides about {action} {path}")
+
+
+class NetworkPermissions:
+    """Judges the addresses of one command."""
+
+    def __init__(self, approval: Approval) -> None:
+        self._mode, self._field = approval.mode("network")
+        self._listed = bool(approval.tables.network.allow_hosts)
+        self._patterns = DomainPatterns(approval.tables.network.allow_hosts)
+
+    def judge(self, word: Word) -> Opinion:
+        """:param word: an address: a URL, a host, or a file on a host."""
+        hosts = hosts_of(word)
+        named = word.text if word.known else "an address that the text does not show"
+        if hosts and all(self._patterns.match_host(_written(host)) for host in hosts):
+            return Opinion(Decision.ALLOW, "approval.network.allow_hosts", f"the hosts of {named} are allowed")
+        if self._mode is Decision.ALLOW and self._listed:
+            rule = "approval.network.allow_hosts"
+            return Opinion(Decision.ESCALATE, rule, f"[approval.network] does not list the host of {named}")
+        return Opinion(self._mode, self._field, f"{self._field} decides about {named}")
+
+
+def _written(host: Host) -> str:
+    return f"[{host.name}]" if ":" in host.name else host.name
+
+
+def hosts_of(word: Word) -> tuple[Host, ...]:
+    """:returns: the hosts that an address can mean; none if the text does not show them."""
+    if word.plain is None:
+        return ()
+    text = word.text
+    scheme, separator, _ = text.partition("://")
+    try:
+        if separator and scheme.lower() in ("http", "https"):
+            return web_target(text).hosts
+        if separator:
+            return git_target(text).hosts
+    except HostileRemote:
+        return ()
+    host = parse_host(re.split(r"[:/?#]", text.rpartition("@")[2], maxsplit=1)[0])
+    return () if host is None else (host,)
+
+
+def file_resources(words: Iterable[Word], role: str, places: Places) -> tuple[Resource, ...]:
+    """:returns: files for display."""
+    found = (shown(min(places.forms(word))) if word.known else word.text for word in words)
+    return tuple(Resource(role, "command", value) for value in dict.fromkeys(found))

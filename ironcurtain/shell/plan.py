@@ -1,0 +1,264 @@
+"""The course of one plan: it is confirmed, and each of its steps is judged, decided on and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+
+import msgspec
+from twisted.internet.defer import Deferred
+
+from ironcurtain.errors import StaleDecision, UsageError
+from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
+from ironcurtain.policy import Decision
+from ironcurtain.shell.asking import StepQuestion
+from ironcurtain.shell.execution import CommandResult
+from ironcurtain.shell.messages import (
+    Action,
+    Approval,
+    Edit,
+    Interrupt,
+    Kill,
+    PlanProposed,
+    ProposedStep,
+    Steer,
+    StepCompleted,
+    StepDecided,
+    StepOutcome,
+    StepOutput,
+    StepStarted,
+)
+from ironcurtain.shell.model import SERVER, TOOL, ConfirmMode, JudgedStep, PlanEnding, PlanParts
+
+
+class _Phase(Enum):
+    BETWEEN = "between steps"
+    CONFIRMING = "confirming"
+    DECIDING = "deciding"
+    RUNNING = "running"
+    OVER = "over"
+
+
+class PlanRun:
+    """
+    :param steps: as the model proposed them.
+    """
+
+    def __init__(self, plan_id: str, steps: Sequence[ProposedStep], parts: PlanParts) -> None:
+        self.plan_id, self._parts = plan_id, parts
+        self._steps = list(steps)
+        self._phase = _Phase.BETWEEN
+        self._approved: set[str] = set()
+        self._skipped: set[int] = set()
+        self._completed: dict[int, StepCompleted] = {}
+        self._answer: Deferred[Action] | None = None
+        self._question: StepQuestion | None = None
+        self._step_by_step = parts.confirm is ConfirmMode.EACH
+        self._deadline = parts.clock.seconds() + parts.plan_seconds
+        self.ending = PlanEnding.COMPLETED
+        self.note = ""
+        """What the user said instead."""
+
+    async def run(self) -> list[StepCompleted]:
+        """:returns: what became of each step, in their order."""
+        confirm = self._parts.confirm is ConfirmMode.PLAN
+        self._propose(confirm)
+        if confirm:
+            await self._confirm()
+        for index in range(len(self._steps)):
+            if self.ending is PlanEnding.COMPLETED:
+                await self._take(index)
+            else:
+                self._complete(self._steps[index], StepOutcome.NOT_RUN, reason=self.ending.value)
+        self._phase = _Phase.OVER
+        return [self._completed[step.number] for step in self._steps]
+
+    def receive(self, action: Action) -> None:
+        """
+        A front end says something.
+
+        :raises UsageError: it does not fit now.
+        :raises StaleDecision: it is about something that is over, or has changed.
+        """
+        if isinstance(action, Approval | Edit | Steer) and action.plan_id != self.plan_id:
+            raise StaleDecision(f"plan {action.plan_id} is over")
+        if self._phase is _Phase.CONFIRMING and self._answer is not None:
+            waiting, self._answer = self._answer, None
+            waiting.callback(action)
+        elif self._phase is _Phase.DECIDING and self._question is not None:
+            self._question.receive(action)
+        elif isinstance(action, Interrupt | Kill):
+            self._interrupt(at_once=isinstance(action, Kill))
+        elif isinstance(action, Steer):
+            self._end(PlanEnding.STEERED, action.context)
+        else:
+            raise UsageError("nothing waits for a decision now")
+
+    async def _confirm(self) -> None:
+        self._phase = _Phase.CONFIRMING
+        while True:
+            self._answer = Deferred()
+            action = await self._answer
+            match action:
+                case Approval(decision="allow" | "allow_session", step=None):
+                    self._approved = {step.command for step in self._steps}
+                    break
+                case Approval(decision="step", step=None):
+                    self._step_by_step = True
+                    break
+                case Approval(decision="deny", step=None):
+                    self._end(PlanEnding.REFUSED)
+                    break
+                case Approval(decision="skip", step=int() as number):
+                    self._skipped.add(number)
+                case Edit():
+                    self._edit(action)
+                    self._propose(True)
+                case Steer():
+                    self._end(PlanEnding.STEERED, action.context)
+                    break
+                case Interrupt() | Kill():
+                    self._end(PlanEnding.CANCELLED)
+                    break
+        self._phase = _Phase.BETWEEN
+
+    async def _take(self, index: int) -> None:
+        step = self._steps[index]
+        if step.number in self._skipped:
+            self._complete(step, StepOutcome.SKIPPED)
+            return
+        if self._parts.clock.seconds() >= self._deadline:
+            self._end(PlanEnding.STEP_FAILED)
+            self._complete(step, StepOutcome.NOT_RUN, reason=f"the plan took over {self._parts.plan_seconds:g} s")
+            return
+        directory = self._parts.directory()
+        judged = await self._parts.judge.judge(step, directory)
+        if self.ending is not PlanEnding.COMPLETED:  # while a hook ran
+            self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
+            return
+        step = self._steps[index] = _with(step, judged)
+        call = self._parts.admission.open(SERVER, TOOL)
+        try:
+            await self._admit(call, step, judged)
+        except CallRefused as e:
+            self._parts.admission.close(call, e.status, error=e.why)
+            await self._refused(index, e)
+            return
+        result = await self._execute(step)
+        self._parts.admission.close(call, _status(result), result.output, result.reason)
+        if not await self._parts.judge.finished(step, directory, result):
+            self._end(PlanEnding.STEP_DENIED)
+
+    async def _admit(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> None:
+        """:raises CallRefused: it must not run."""
+        parts, verdict = self._parts, judged.verdict
+        if self._step_by_step and verdict.decision is Decision.ALLOW:
+            reason = "each command is confirmed"
+            verdict = msgspec.structs.replace(verdict, decision=Decision.ESCALATE, rule="confirm-each", reason=reason)
+        sequence = parts.admission.record(call, verdict)
+        by = f"{judged.by}: {verdict.rule}"
+        if verdict.decision is Decision.ESCALATE:
+            by = await self._ask(call, step, replace(judged, verdict=verdict))
+        else:
+            await parts.admission.durable(sequence)
+        parts.tell(StepDecided(plan_id=self.plan_id, step=step.number, allowed=True, by=by, reason=verdict.reason))
+
+    async def _ask(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> str:
+        approved = step.command in self._approved and not self._step_by_step
+        self._question = StepQuestion(self.plan_id, call, step, self._parts, approved)
+        self._phase = _Phase.DECIDING
+        try:
+            return await self._question.ask(judged)
+        finally:
+            self._phase = _Phase.BETWEEN
+
+    async def _refused(self, index: int, refusal: CallRefused) -> None:
+        """The step does not run: somebody said what to do instead, or no."""
+        step, question, self._question = self._steps[index], self._question, None
+        match instead := question.instead if question is not None else None:
+            case Edit():
+                self._edit(instead)
+                await self._take(index)
+                return
+            case Approval(decision="skip"):
+                self._complete(step, StepOutcome.SKIPPED)
+                return
+            case Steer():
+                self._end(PlanEnding.STEERED, instead.context)
+            case Interrupt() | Kill():
+                self._end(PlanEnding.CANCELLED)
+            case _:
+                by_rule = refusal.why == "denied-by-rule"
+                self._end(PlanEnding.STEP_DENIED if by_rule else PlanEnding.REFUSED)
+                tell = StepDecided(plan_id=self.plan_id, step=step.number, allowed=False, by="", reason=str(refusal))
+                self._parts.tell(tell)
+                self._complete(step, StepOutcome.DENIED, reason=str(refusal))
+                return
+        self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
+
+    async def _execute(self, step: ProposedStep) -> CommandResult:
+        parts = self._parts
+        await parts.resumed()
+        self._phase, began = _Phase.RUNNING, parts.clock.seconds()
+        parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
+        result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
+        self._phase = _Phase.BETWEEN
+        if result.outcome is StepOutcome.INTERRUPTED:
+            self._end(PlanEnding.CANCELLED)
+        elif result.outcome is not StepOutcome.DONE:
+            self._end(PlanEnding.STEP_FAILED)
+        self._complete(
+            step,
+            result.outcome,
+            exit_code=result.status,
+            output=parts.text(result.output),
+            truncated=bool(result.left_out),
+            duration_ms=round((parts.clock.seconds() - began) * 1000),
+            reason=result.reason,
+        )
+        return result
+
+    def _show(self, step: ProposedStep, data: bytes) -> None:
+        self._parts.tell(StepOutput(plan_id=self.plan_id, step=step.number, text=self._parts.text(data)))
+
+    def _complete(self, step: ProposedStep, outcome: StepOutcome, **fields: object) -> None:
+        completed = StepCompleted(plan_id=self.plan_id, step=step.number, outcome=outcome, **fields)  # type: ignore[arg-type]
+        self._completed[step.number] = completed
+        self._parts.tell(completed)
+
+    def _propose(self, confirm: bool) -> None:
+        self._parts.tell(PlanProposed(plan_id=self.plan_id, steps=tuple(self._steps), confirm=confirm))
+
+    def _edit(self, action: Edit) -> None:
+        for index, step in enumerate(self._steps):
+            if step.number == action.step and step.number not in self._completed:
+                changed = msgspec.structs.replace(step, command=action.command, purpose="changed by you")
+                self._steps[index] = _with(changed, self._parts.judge.preview(action.command, self._parts.directory()))
+
+    def _end(self, ending: PlanEnding, note: str = "") -> None:
+        if self.ending is PlanEnding.COMPLETED:
+            self.ending, self.note = ending, note
+
+    def _interrupt(self, at_once: bool) -> None:
+        if self._phase is _Phase.RUNNING:
+            (self._parts.runner.kill if at_once else self._parts.runner.interrupt)()
+        else:
+            self._end(PlanEnding.CANCELLED)
+
+
+def _with(step: ProposedStep, judged: JudgedStep) -> ProposedStep:
+    verdict = judged.verdict
+    return msgspec.structs.replace(
+        step,
+        command=judged.command,
+        risk=judged.risk,
+        decision=str(verdict.decision),
+        rule=verdict.rule,
+        reason=verdict.reason,
+    )
+
+
+def _status(result: CommandResult) -> str:
+    return {StepOutcome.DONE: "success", StepOutcome.NOT_RUN: "failed"}.get(result.outcome, "error")

@@ -1,0 +1,1 @@
+"""The agent mode of a shell: what a person sees and types while the agent works."""

@@ -1,0 +1,190 @@
+"""The agent mode in a terminal: what the agent says is drawn, keys become actions, commands are edited."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.logger import Logger
+
+from ironcurtain.errors import IronCurtainError
+from ironcurtain.shell.agent import ShellAgent
+from ironcurtain.shell.messages import Action, Edit, Message, Notice
+from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
+from ironcurtain.shell_screen.look import look_for
+from ironcurtain.shell_screen.panel import Panel
+from ironcurtain.shell_screen.screen import Screen
+from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.model import ProgramExit
+
+TICK_SECONDS = 1.0
+"""How often elapsed time is drawn."""
+
+
+class InlineAgentMode:
+    """
+    Draws below the prompt, for all viewers of a terminal.
+
+    :param agent: gets what keys mean.
+    :param hub: of the terminal.
+    :param clock: the reactor, or a ``Clock``.
+    """
+
+    log = Logger()
+
+    def __init__(self, agent: ShellAgent, hub: Hub, clock: IReactorTime) -> None:
+        self._agent, self._hub, self._clock = agent, hub, clock
+        self._panel = Panel(look_for(os.environ, "utf-8"))
+        self._keyboard, self._screen = Keyboard(self._panel), Screen(self._panel, *hub.size)
+        self._timer: IDelayedCall | None = None
+        self._shown = False
+        self._editor: Editor | None = None
+
+    def begin(self) -> None:
+        """Take the terminal."""
+        self._shown = True
+        self._draw()
+
+    def tell(self, message: Message) -> None:
+        """Show what the agent says."""
+        self._panel.receive(message, self._clock.seconds())
+        self._draw()
+
+    def output(self, data: bytes) -> None:
+        """Show output of the command that runs."""
+        self._hub.received(self._screen.output(data, self._clock.seconds()))
+
+    def typed(self, data: bytes) -> None:
+        """Keys."""
+        if self._editor is not None:
+            self._editor.write(data)
+            return
+        self._act(self._keyboard.typed(data, self._clock.seconds()))
+
+    def resized(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
+        self._screen.resize(columns, rows)
+        if self._editor is not None:
+            self._editor.resize(columns, rows)
+        self._draw()
+
+    def suspend(self) -> None:
+        """Give the terminal back for now."""
+        self._hub.received(self._screen.remove())
+        self._pause()
+
+    def end(self) -> None:
+        """Give the terminal back."""
+        self._draw()
+        self._hub.received(self._screen.remove())
+        self._pause()
+
+    def _pause(self) -> None:
+        self._shown = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _act(self, wanted: list[Action | Local]) -> None:
+        for each in wanted:
+            if isinstance(each, Suspend):
+                self._agent.suspend()
+            elif isinstance(each, EditRequested):
+                self._edit(each)
+            elif isinstance(each, ForCommand):
+                self._agent.type(each.data)
+            else:
+                self._do(each)
+        self._draw()
+
+    def _do(self, action: Action) -> None:
+        try:
+            self._agent.act(action)
+        except IronCurtainError as e:
+            self._panel.receive(Notice(text=str(e)), self._clock.seconds())
+
+    def _draw(self) -> None:
+        if not self._shown or self._editor is not None:
+            return
+        now = self._clock.seconds()
+        if drawn := self._screen.draw(now):
+            self._hub.received(drawn)
+        due = self._keyboard.due
+        delay = TICK_SECONDS if due is None else max(0.0, min(TICK_SECONDS, due - now))
+        if self._timer is not None and self._timer.active():
+            self._timer.reset(delay)
+        else:
+            self._timer = self._clock.callLater(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._act(self._keyboard.tick(self._clock.seconds()))
+
+    def _edit(self, wanted: EditRequested) -> None:
+        self._hub.received(self._screen.remove())
+
+        def edited(command: str | None, problem: str) -> None:
+            self._editor = None
+            if problem:
+                self._panel.receive(Notice(text=problem), self._clock.seconds())
+            if command is not None and command != wanted.step.command:
+                self._do(Edit(plan_id=wanted.plan_id, step=wanted.step.number, command=command))
+            self._draw()
+
+        self._editor = Editor(self._agent, self._hub, edited)
+        self._editor.begin(wanted.step.command)
+
+
+class Editor:
+    """
+    The user's editor in the same terminal.
+
+    :param done: gets the command, ``None`` if it is to stay as it is, and what went wrong.
+    """
+
+    def __init__(self, agent: ShellAgent, hub: Hub, done: Callable[[str | None, str], None]) -> None:
+        self._hub, self._done = hub, done
+        self._file: Path = agent.directory / "command.sh"
+        self._pty = agent.new_pty()
+
+    def begin(self, command: str) -> None:
+        """Open it."""
+        environ = dict(os.environ)
+        words = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "vi")
+        self._file.unlink(missing_ok=True)
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(command + "\n")
+        self._pty.owner = self
+        try:
+            self._pty.spawn([*words, str(self._file)], environ, str(self._file.parent), *self._hub.size)
+        except IronCurtainError as e:
+            self._done(None, f"no editor: {e}; set EDITOR")
+
+    def write(self, data: bytes) -> None:
+        """Keys."""
+        self._pty.write(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
+        self._pty.resize(columns, rows)
+
+    def received(self, data: bytes) -> None:
+        """For the terminal."""
+        self._hub.received(data)
+
+    def input_full(self, full: bool) -> None:
+        """For the terminal."""
+
+    def ended(self, ended: ProgramExit) -> None:
+        """For the terminal: read what was written."""
+        try:
+            text = self._file.read_text(encoding="utf-8").strip()
+            self._file.unlink()
+        except (OSError, UnicodeDecodeError) as e:
+            self._done(None, f"the command cannot be read: {e}")
+            return
+        self._done(text if text and ended.status == 0 else None, "")

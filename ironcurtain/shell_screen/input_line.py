@@ -1,0 +1,61 @@
+"""A line of text that a person types and edits."""
+
+from __future__ import annotations
+
+from ironcurtain.shell_screen.keymap import Key
+from ironcurtain.text.columns import cells, fitting
+from ironcurtain.text.display import has_hidden_text
+
+TEXT_LIMIT = 8000
+"""Most characters of a line."""
+
+
+class InputLine:
+    """
+    Keys edit it as they do in a shell.
+
+    :param label: what is shown before it.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.text = ""
+        self._at = 0
+
+    def press(self, key: Key) -> None:
+        """Take a key that is neither Enter nor Esc; one that means nothing changes nothing."""
+        before, after = self.text[: self._at], self.text[self._at :]
+        if key.text:
+            added = "".join(c for c in " ".join(key.text.split("\n")) if not has_hidden_text(c) and c not in "\r\n")
+            before += added.replace("\t", " ")[: TEXT_LIMIT - len(self.text)]
+        match key.name:
+            case "backspace":
+                before = before[:-1]
+            case "delete" | "ctrl-d":
+                after = after[1:]
+            case "left" | "ctrl-b":
+                before, after = before[:-1], before[-1:] + after
+            case "right" | "ctrl-f":
+                before, after = before + after[:1], after[1:]
+            case "home" | "ctrl-a":
+                before, after = "", before + after
+            case "end" | "ctrl-e":
+                before, after = before + after, ""
+            case "ctrl-u":
+                before = ""
+            case "ctrl-k":
+                after = ""
+            case "ctrl-w":
+                before = before.rstrip()[: before.rstrip().rfind(" ") + 1]
+        self.text, self._at = before + after, len(before)
+
+    def visible(self, width: int) -> tuple[str, int]:
+        """
+        :param width: columns.
+        :returns: the part of the text round the cursor that fits, and the cursor's column in it.
+        """
+        start = 0
+        while cells(self.text[start : self._at]) >= max(width, 1) and start < self._at:
+            start += max(width // 2, 1)
+        start = min(start, self._at)
+        return self.text[start : fitting(self.text, start, max(width - 1, 0))], cells(self.text[start : self._at])

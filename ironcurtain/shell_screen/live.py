@@ -1,0 +1,201 @@
+"""Composes the live area for a terminal of any size. Drawing it is for the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
+from ironcurtain.shell_screen.frame import Frame
+from ironcurtain.shell_screen.layout import items, rows, shortened
+from ironcurtain.shell_screen.panel import Panel
+from ironcurtain.shell_screen.question import Question
+from ironcurtain.shell_screen.record import elapsed
+from ironcurtain.shell_screen.step_lines import BRIEF, SCOPE, inspected, listed, part_of, verdict_line
+from ironcurtain.text.columns import Line, Span, cells, clip, unstyled
+
+LEAST_COLUMNS, LEAST_ROWS = 20, 6
+"""Of a terminal in which anything can be decided."""
+
+_PLAN_KEYS = (
+    ("a", "allow all"),
+    ("s", "step through"),
+    ("d", "deny"),
+    ("e", "edit"),
+    ("n", "note"),
+    ("Enter", "inspect"),
+    ("q", "quit"),
+)
+_STEP_KEYS = (
+    ("a", "allow"),
+    ("A", "allow for session"),
+    ("x", "skip"),
+    ("d", "deny"),
+    ("e", "edit"),
+    ("c", "context"),
+    ("Enter", "inspect"),
+    ("q", "quit"),
+)
+_READING_KEYS = (("Space", "next page"), ("b", "page before"), ("Enter", "back"))
+
+
+@dataclass(slots=True)
+class _Body:
+    """What is above the key line."""
+
+    lines: list[Line] = field(default_factory=list)
+    shown: Frame = field(default_factory=Frame)
+
+
+def live(panel: Panel, columns: int, height: int, now: float) -> Frame:
+    """
+    :param columns: of the terminal; ``height`` are its rows.
+    :param now: in seconds of the panel's clock.
+    """
+    if not panel.working and panel.input is None:
+        return Frame()
+    width = columns - 1 - len(panel.look.signs.side)
+    foot, cursor = _foot(panel, width, now)
+    if columns < LEAST_COLUMNS or height < LEAST_ROWS:
+        small = (Span("enlarge the terminal to decide" if panel.question else unstyled(foot[-1])),)
+        return _framed(panel, [small], None, columns, Frame(question=panel.question))
+    foot = foot[-max(height // 2, 1) :]
+    hint = rows((Span(panel.hint, "warn"),), width)[:2] if panel.hint else []
+    body = _body(panel, width, height - 1 - len(foot) - len(hint))
+    lines = [*body.lines, *hint, *foot]
+    if (panel.question is not None or panel.forming) and len(lines) + 2 < height:
+        lines = [*([] if panel.after_blank else [()]), *body.lines, *hint, (), *foot]
+    return _framed(panel, lines, cursor, columns, body.shown)
+
+
+def _framed(panel: Panel, lines: list[Line], cursor: int | None, columns: int, shown: Frame) -> Frame:
+    signs = panel.look.signs
+    sides = [signs.side] * (len(lines) - 1) + [signs.bottom]
+    framed = [clip((Span(side, "dim"), *line), max(columns - 1, 0)) for side, line in zip(sides, lines, strict=True)]
+    last = framed[-1]
+    column = cells(unstyled(last)) if cursor is None else len(signs.bottom) + cursor
+    return replace(shown, lines=tuple(framed), cursor=min(column, max(columns - 1, 0)))
+
+
+def _foot(panel: Panel, width: int, now: float) -> tuple[list[Line], int | None]:
+    """:returns: the last rows, and where in the last one the cursor is, if not at its end."""
+    if panel.input is not None:
+        label = panel.input.label
+        text, column = panel.input.visible(width - len(label))
+        about = "Enter sends it to the agent, Esc drops it"
+        return [*rows((Span(about, "dim"),), width), (Span(label, "key"), Span(text))], len(label) + column
+    if panel.inspection is not None:
+        return _keys(_READING_KEYS, width), None
+    if panel.question is None:
+        return [_status(panel, now)], None
+    if panel.question.request is None:
+        return _keys(_PLAN_KEYS if len(panel.plan.waiting) > 1 else (("a", "allow"), *_PLAN_KEYS[1:]), width), None
+    scoped = panel.question.request.scope
+    return _keys(tuple(key for key in _STEP_KEYS if scoped or key[0] != "A"), width), None
+
+
+def _keys(keys: tuple[tuple[str, str], ...], width: int) -> list[Line]:
+    return items([(Span(key, "key"), Span(f" {word}")) for key, word in keys], width, "  ")
+
+
+def _status(panel: Panel, now: float) -> Line:
+    signs = panel.look.signs
+    does = "interrupts" if panel.running else "cancels"
+    time = "" if panel.look.dumb else f" {elapsed(now - panel.since)}"
+    return (
+        Span(f"{signs.working} ", "key"),
+        Span(panel.activity + time),
+        Span(f"{signs.dot}Ctrl-C {does}", "dim"),
+    )
+
+
+def _body(panel: Panel, width: int, room: int) -> _Body:
+    if panel.inspection is not None:
+        return _inspection(panel, width, room)
+    if panel.question is not None:
+        if panel.question.request is not None:
+            return _step(panel, panel.question, panel.question.request, width, room)
+        return _plan(panel, panel.question, width, room)
+    if panel.forming:
+        return _Body(_forming(panel, width, room))
+    text = panel.look.text(panel.writing)
+    return _Body(rows((Span(text),), width)[-room:] if text.strip() and room > 0 else [])
+
+
+def _forming(panel: Panel, width: int, room: int) -> list[Line]:
+    lines: list[Line] = []
+    for step in panel.plan.waiting:
+        lines += listed(step, (Span(f"  {step.number}  "),), width, room, panel.look)[0]
+    return [(Span("Plan", "bold"),), *lines[max(len(lines) - room + 1, 0) :]][:room]
+
+
+def _plan(panel: Panel, question: Question, width: int, room: int) -> _Body:
+    steps = panel.plan.waiting
+    selected = next((index for index, step in enumerate(steps) if step.number == panel.selected), 0)
+    first = min(panel.first, selected)
+    lines, whole, last = _list(panel, steps, first, width, room - 1)
+    while last < selected:
+        first += 1
+        lines, whole, last = _list(panel, steps, first, width, room - 1)
+    count = f"Plan of {len(steps)} step{'s' if len(steps) != 1 else ''}"
+    part = "" if (first, last) == (0, len(steps) - 1) else f"{panel.look.signs.dot}{first + 1} to {last + 1} shown, "
+    more = f"{part}{panel.look.signs.arrows} and Space for others" if part else ""
+    heading = rows((Span(count, "bold"), Span(more, "dim")), width)[:1]
+    numbers = {step.number for step in whole}
+    cut = frozenset(step.number for step in steps[first : last + 1]) - numbers
+    return _Body([*heading, *lines], Frame(question=question, whole=tuple(whole), cut=cut, first=first, last=last))
+
+
+def _list(
+    panel: Panel, steps: list[ProposedStep], first: int, width: int, room: int
+) -> tuple[list[Line], list[ProposedStep], int]:
+    """:returns: rows, the steps that are whole in them, and the index of the last step of which any is."""
+    lines: list[Line] = []
+    whole: list[ProposedStep] = []
+    digits = max(len(str(step.number)) for step in steps)
+    for index in range(first, len(steps)):
+        step = steps[index]
+        chosen = step.number == panel.selected
+        mark = Span(panel.look.signs.chosen if chosen else "  ", "key" if chosen else "")
+        begin = (mark, Span(f"{step.number:>{digits}}  "))
+        entry, is_whole = listed(step, begin, width, room, panel.look)
+        if len(lines) + len(entry) > room and lines:
+            return lines, whole, index - 1
+        lines += entry
+        whole += [step] if is_whole else []
+    return lines, whole, len(steps) - 1
+
+
+def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> _Body:
+    step, look = request.step, panel.look
+    about = rows((*verdict_line(step, look), *_more(look.signs.dot, look.brief(step.purpose, BRIEF))), width)
+    if step.reason:
+        about += rows((Span("asks because: ", "dim"), Span(look.brief(step.reason, BRIEF), "dim")), width, 2)
+    scope = rows((Span(f"{SCOPE}: ", "dim"), Span(look.text(request.scope).replace("\n", " "))), width, 2)
+    scope = scope if request.scope else []
+    rest = (Span(f"{look.signs.rest} more: Enter shows all", "warn"),)
+    below = shortened([*about, *scope], max((room - 1) // 2, 1), rest)
+    command, whole = part_of(step.command, width, max(room - 1 - len(below), 1), look)
+    heading = (Span(f"Step {step.number} of {panel.plan.total}", "bold"),)
+    shown = Frame(
+        question=question,
+        whole=(step,) if whole else (),
+        cut=frozenset() if whole else frozenset((step.number,)),
+        scope_shown=len(below) == len(about) + len(scope),
+    )
+    return _Body([heading, *command, *below][: max(room, 0)], shown)
+
+
+def _more(dot: str, text: str) -> Line:
+    return (Span(dot, "dim"), Span(text, "dim")) if text else ()
+
+
+def _inspection(panel: Panel, width: int, room: int) -> _Body:
+    assert panel.inspection is not None
+    step, request = panel.inspection.step, panel.question.request if panel.question else None
+    lines = inspected(step, request, width, panel.look)
+    room = max(room - 1, 1)
+    top = max(min(panel.inspection.top, len(lines) - room), 0)
+    shown = lines[top : top + room]
+    where = f"{panel.look.signs.dot}rows {top + 1} to {top + len(shown)} of {len(lines)}"
+    heading = (Span(f"Step {step.number} in full", "bold"), Span(where, "dim"))
+    return _Body([heading, *shown], Frame(page=(top, room, len(lines), width)))

@@ -1,0 +1,109 @@
+"""How the agent mode looks on a terminal: its signs, its colours, and text that is safe to show there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ironcurtain.text.columns import Line, Style
+from ironcurtain.text.display import paragraphs, shorten
+
+TAB = "    "
+"""Stands for a tab, whose width would depend on where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The signs that a terminal may lack."""
+
+    top: str = "╭ "
+    side: str = "│ "
+    joint: str = "├ "
+    bottom: str = "╰ "
+    chosen: str = "▸ "
+    done: str = "✓"
+    failed: str = "✗"
+    left_out: str = "○"
+    working: str = "●"
+    dot: str = " · "
+    rest: str = "…"
+    continued: str = "↵"
+    """Stands at the end of a row of a command that goes on in the next row without a line end."""
+
+    arrows: str = "↑↓"
+
+
+UNICODE = Signs()
+ASCII = Signs("+ ", "| ", "+ ", "+ ", "> ", "ok", "x", "-", "*", ", ", "...", "\\", "j/k")
+
+_COLORED: dict[Style, str] = {
+    "dim": "2",
+    "bold": "1",
+    "title": "1",
+    "chosen": "1",
+    "key": "1;36",
+    "good": "32",
+    "bad": "31",
+    "warn": "33",
+    "old": "31",
+    "new": "32",
+}
+_COLORLESS: dict[Style, str] = {"dim": "2", "bold": "1", "title": "1", "chosen": "1", "key": "1", "bad": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    What a terminal can show.
+
+    :param unicode: whether it shows more than ASCII; else signs have other forms and characters are escaped.
+    :param color: whether colours may be used; bold and dim text is used all the same.
+    :param dumb: it has no escape sequences at all: what was printed stays.
+    """
+
+    unicode: bool = True
+    color: bool = True
+    dumb: bool = False
+
+    @property
+    def signs(self) -> Signs:
+        """The signs that it has."""
+        return UNICODE if self.unicode else ASCII
+
+    def text(self, text: str) -> str:
+        """:returns: text that keeps its line ends, safe to show."""
+        return self._representable(paragraphs(text).replace("\t", TAB))
+
+    def brief(self, text: str, limit: int) -> str:
+        """:returns: text on one line, of at most ``limit`` characters before any are escaped, safe to show."""
+        return self._representable(shorten(text, limit))
+
+    def paint(self, line: Line) -> str:
+        """:returns: a line with the escape sequences of its styles."""
+        if self.dumb:
+            return "".join(span.text for span in line)
+        styles = _COLORED if self.color else _COLORLESS
+        return "".join(
+            f"\x1b[{styles[span.style]}m{span.text}\x1b[0m" if span.style in styles else span.text for span in line
+        )
+
+    def _representable(self, text: str) -> str:
+        if self.unicode or text.isascii():
+            return text
+        return text.replace("…", "...").encode("ascii", "backslashreplace").decode()
+
+
+def look_for(environ: Mapping[str, str], encoding: str) -> Look:
+    """
+    :param environ: ``TERM`` and ``NO_COLOR`` of whoever sits at the terminal.
+    :param encoding: of that terminal.
+    """
+    term = environ.get("TERM", "")
+    dumb = term in ("", "dumb", "unknown")
+    try:
+        "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        unicode = False
+    else:
+        unicode = True
+    return Look(unicode, not (dumb or environ.get("NO_COLOR") or term.endswith("-m")), dumb)

@@ -1,0 +1,251 @@
+"""What the agent mode knows: what it was told, what it asks, and what is still to be printed."""
+
+from __future__ import annotations
+
+from ironcurtain.shell import messages
+from ironcurtain.shell.messages import ProposedStep
+from ironcurtain.shell_screen import record
+from ironcurtain.shell_screen.frame import Frame
+from ironcurtain.shell_screen.input_line import InputLine
+from ironcurtain.shell_screen.look import Look
+from ironcurtain.shell_screen.plan import Plan
+from ironcurtain.shell_screen.question import Inspection, Question, Seen
+from ironcurtain.shell_screen.record import Printed
+
+WRITING_LIMIT = 4000
+"""Most characters of a line that the model has not ended, before it is printed all the same."""
+
+SAID_LIMIT = 100_000
+"""Most characters of the model's words that are kept, to tell whether its last words were shown already."""
+
+
+class Panel:
+    """
+    The state of the agent mode. It is told what happens, in any order; keys change it through a ``Keyboard``.
+
+    :param look: what the terminal can show.
+    :ivar working: whether the agent works on an instruction.
+    :ivar activity: what the agent does, in a word; ``since`` when, in seconds of the clock.
+    :ivar writing: the line that the model has not ended.
+    :ivar forming: whether the plan is still being written.
+    :ivar question: the one that is open.
+    :ivar selected: number of the step that keys act on; ``first`` is the index of the first one on the screen.
+    :ivar cut: numbers of steps that are on the screen, but not whole.
+    :ivar hint: one line about the last key.
+    :ivar after_blank: whether the last line that was printed is a blank one or a title.
+    :ivar runs: how many commands have been started.
+    """
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.plan = Plan()
+        self.seen = Seen()
+        self.question: Question | None = None
+        self.inspection: Inspection | None = None
+        self.input: InputLine | None = None
+        self.working = self.forming = False
+        self.activity, self.since = "", 0.0
+        self.writing, self.hint = "", ""
+        self.selected = self.first = self.last = 0
+        self.cut: frozenset[int] = frozenset()
+        self.runs = 0
+        self.after_blank = True
+        self._outbox: list[Printed] = []
+        self._said = ""
+        self._recorded = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether a command runs: it has the terminal and the keys."""
+        return self.plan.running is not None
+
+    @property
+    def chosen(self) -> ProposedStep | None:
+        """The step that keys act on."""
+        if self.question is None:
+            return None
+        return next((step for step in self.plan.waiting if step.number == self.selected), None)
+
+    def take(self) -> list[Printed]:
+        """:returns: what is to be printed now, once."""
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def hidden(self) -> None:
+        """The screen is given to something else: keys that come before it is drawn again are no answers."""
+        if self.question is not None:
+            self.question.drawn_at = None
+
+    def drawn(self, frame: Frame, now: float) -> None:
+        """The screen shows this now: only from here on can its question be answered, and what is whole is seen."""
+        question, inspection = self.question, self.inspection
+        if question is not None and frame.question is question:
+            question.drawn_at = now if question.drawn_at is None else question.drawn_at
+            question.scope_shown = question.scope_shown or frame.scope_shown
+            self.first, self.last, self.cut = frame.first, frame.last, frame.cut
+            for step in frame.whole:
+                self.seen.add(step)
+        if inspection is not None and frame.page is not None:
+            inspection.drawn(*frame.page)
+            if inspection.is_read:
+                self.seen.add(inspection.step)
+                if question is not None and question.request is not None:
+                    question.scope_shown = True
+
+    def receive(self, message: messages.Message, now: float) -> None:
+        """
+        Take a message.
+
+        :param now: in seconds of a clock that does not go back.
+        """
+        match message:
+            case messages.InstructionAccepted():
+                self._accepted(message, now)
+            case messages.ModelText():
+                self._text(message.text, now)
+            case messages.StepForming():
+                self._step_forming(message, now)
+            case messages.PlanProposed():
+                self._proposed(message, now)
+            case messages.ApprovalRequested():
+                self._approval_requested(message, now)
+            case messages.StepDecided():
+                self._decided(message, now)
+            case messages.StepStarted():
+                self._started(message, now)
+            case messages.StepCompleted():
+                self._completed(message, now)
+            case messages.Notice():
+                self._print(record.notice(message.text, self.look))
+            case messages.InstructionDone():
+                self._done(message)
+
+    def close_question(self, activity: str, now: float) -> None:
+        """Nothing is asked any more; the agent goes on."""
+        self.question, self.inspection, self.hint = None, None, ""
+        self._work(activity, now)
+
+    def record_plan(self) -> None:
+        """Print the plan as it is decided on."""
+        heading = "Revised plan" if self._recorded == self.plan.id else "Plan"
+        self._recorded = self.plan.id
+        if not self.after_blank:
+            self._line("")
+        self._print(*record.plan_lines(self.plan, heading, self.look))
+
+    def record_words(self, words: str) -> None:
+        """Print what the person told the agent."""
+        self._end_text()
+        self._print(record.words(words, self.look))
+
+    def record_answer(self, words: str) -> None:
+        """Print what the person decided, where nothing else tells it."""
+        self._print(record.answer(words, self.look))
+
+    def _work(self, activity: str, now: float) -> None:
+        if activity != self.activity:
+            self.since = now
+        self.activity = activity
+
+    def _print(self, *lines: Printed) -> None:
+        self._outbox += lines
+        self.after_blank = False
+
+    def _ask(self, question: Question, now: float) -> None:
+        self._end_text()
+        self.working, self.forming = True, False
+        self.close_question("asking", now)
+        self.question = question
+        self.first, self.cut = 0, frozenset()
+
+    def _accepted(self, message: messages.InstructionAccepted, now: float) -> None:
+        self._end_text()
+        self.working, self.forming, self.input = True, False, None
+        self.plan, self.seen = Plan(), Seen()
+        self.close_question("", now)
+        self._work("thinking", now)
+        self._print(record.title(message.text, self.look))
+        self._said, self.after_blank, self._recorded = "", True, ""
+
+    def _text(self, text: str, now: float) -> None:
+        self._work("writing", now)
+        self._said = (self._said + text)[-SAID_LIMIT:]
+        *lines, self.writing = (self.writing + text).split("\n")
+        for line in lines:
+            self._line(line)
+        if len(self.writing) > WRITING_LIMIT:
+            self._end_text()
+
+    def _line(self, line: str) -> None:
+        line = line.rstrip()
+        if line or not self.after_blank:
+            self._print(record.said(line, self.look))
+        self.after_blank = not line
+
+    def _end_text(self) -> None:
+        if self.writing.strip():
+            self._line(self.writing)
+        self.writing = ""
+
+    def _step_forming(self, message: messages.StepForming, now: float) -> None:
+        self._end_text()
+        self.close_question("planning", now)
+        if not self.forming:
+            self.plan.rewrite(message.plan_id)
+        self.working = self.forming = True
+        self.plan.put(message.plan_id, message.step)
+
+    def _proposed(self, message: messages.PlanProposed, now: float) -> None:
+        self._said = ""
+        self.plan.propose(message)
+        if message.confirm and self.plan.waiting:
+            self._ask(Question(message.plan_id), now)
+            self.selected = self.plan.waiting[0].number
+        else:
+            self._end_text()
+            self.forming = False
+            self.close_question("working", now)
+            self.record_plan()
+
+    def _approval_requested(self, message: messages.ApprovalRequested, now: float) -> None:
+        self.plan.put(message.plan_id, message.step)
+        self._ask(Question(message.plan_id, message), now)
+        self.selected = message.step.number
+
+    def _asks_about(self, plan_id: str, step: int) -> bool:
+        asked = self.question.request if self.question is not None else None
+        return asked is not None and (asked.plan_id, asked.step.number) == (plan_id, step)
+
+    def _decided(self, message: messages.StepDecided, now: float) -> None:
+        if self._asks_about(message.plan_id, message.step):
+            self.close_question("working", now)
+            self._print(record.decided(message.step, message.allowed, message.by, message.reason, self.look))
+
+    def _started(self, message: messages.StepStarted, now: float) -> None:
+        self._end_text()
+        self.close_question("", now)
+        self._work("running", now)
+        self.working, self.forming = True, False
+        self.runs += 1
+        self.plan.start(message.plan_id, message.step, message.command)
+        self._print(*record.started(self.plan, message.step, self.look))
+
+    def _completed(self, message: messages.StepCompleted, now: float) -> None:
+        self._end_text()
+        self._said = ""
+        if self._asks_about(message.plan_id, message.step):
+            self.question = None
+        self.plan.end(message.plan_id, message.step, message.outcome)
+        if self.question is None:
+            self.close_question("thinking", now)
+        self._print(record.completed(message, self.look))
+
+    def _done(self, message: messages.InstructionDone) -> None:
+        self._end_text()
+        if message.text.strip() not in self._said:
+            for line in message.text.strip().split("\n"):
+                self._line(line)
+        self._print(*record.ended(message, self.look))
+        self.working = self.forming = False
+        self.question, self.inspection, self.input = None, None, None
+        self.plan.running, self.hint, self._said = None, "", ""

@@ -1,0 +1,148 @@
+"""What the agent mode prints once, so that it stays in the terminal's history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ironcurtain.shell.messages import InstructionDone, StepCompleted, StepOutcome
+from ironcurtain.shell_screen.look import Look
+from ironcurtain.shell_screen.plan import Plan
+from ironcurtain.shell_screen.step_lines import BRIEF, OUTCOMES, risk_line
+from ironcurtain.text.columns import Line, Span
+from ironcurtain.text.display import left
+
+COMMAND_LINES, COMMAND_CHARACTERS = 20, 2000
+"""How much of a command is printed; it was shown whole where it was decided on."""
+
+TITLE = 200
+"""Most characters of an instruction that are printed."""
+
+
+class Edge(Enum):
+    """What stands left of a line."""
+
+    TOP = "top"
+    SIDE = "side"
+    JOINT = "joint"
+    BOTTOM = "bottom"
+    NONE = "none"
+    """Nothing: the line can be copied, and the terminal breaks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """
+    A line that is printed once.
+
+    :param indent: columns that are left free before its second row and those that follow.
+    """
+
+    line: Line
+    edge: Edge = Edge.SIDE
+    indent: int = 0
+
+
+def elapsed(seconds: float) -> str:
+    """:returns: how long something has taken, as ``12 s`` or ``1:05``."""
+    return f"{max(int(seconds), 0)} s" if seconds < 60 else left(seconds)
+
+
+def title(text: str, look: Look) -> Printed:
+    """:returns: the instruction that the agent works on."""
+    return Printed((Span(look.brief(text, TITLE), "title"),), Edge.TOP)
+
+
+def said(text: str, look: Look) -> Printed:
+    """:returns: one line of the model's."""
+    return Printed((Span(look.text(text)),), indent=len(text) - len(text.lstrip(" ")))
+
+
+def notice(text: str, look: Look) -> Printed:
+    """:returns: something the user should know."""
+    return Printed((Span(f"! {look.brief(text, 2000)}", "warn"),), Edge.JOINT, 2)
+
+
+def plan_lines(plan: Plan, heading: str, look: Look) -> list[Printed]:
+    """:returns: the steps that have not begun, one below the other."""
+    lines = [Printed((Span(heading, "bold"),))]
+    for step in plan.waiting:
+        number = f"  {step.number}  "
+        command, *more = _commands(step.command, look)
+        lines.append(Printed((Span(number), Span(command)), indent=len(number)))
+        lines += [Printed((Span(" " * len(number) + each),), indent=len(number)) for each in more]
+        purpose = look.brief(step.purpose, BRIEF)
+        lines.append(
+            Printed((Span(" " * len(number)), *risk_line(step, look), *_after(purpose, look)), indent=len(number))
+        )
+    return lines
+
+
+def started(plan: Plan, number: int, look: Look) -> list[Printed]:
+    """:returns: which step begins, and its command as a shell would show it."""
+    step = plan.steps[number]
+    purpose = look.brief(step.purpose, BRIEF)
+    lines = [Printed((Span(f"step {number} of {plan.total}", "bold"), *_after(purpose, look)), Edge.JOINT)]
+    for index, line in enumerate(_commands(step.command, look)):
+        lines.append(Printed((Span("> " if index else "$ ", "dim"), Span(line, "bold")), Edge.NONE))
+    return lines
+
+
+def words(text: str, look: Look) -> Printed:
+    """:returns: what the person told the agent."""
+    return Printed((Span("# ", "key"), Span(look.text(text))), Edge.JOINT, 2)
+
+
+def answer(text: str, look: Look) -> Printed:
+    """:returns: what the person decided."""
+    return Printed((Span(look.text(text), "dim"),), Edge.JOINT)
+
+
+def decided(number: int, allowed: bool, by: str, reason: str, look: Look) -> Printed:
+    """:returns: a decision that was not made here."""
+    words = f"step {number} {'allowed' if allowed else 'denied'} by {look.brief(by, 60)}"
+    why = f": {look.brief(reason, BRIEF)}" if reason else ""
+    return Printed((Span(words + why, "good" if allowed else "bad"),), Edge.JOINT)
+
+
+def completed(done: StepCompleted, look: Look) -> Printed:
+    """:returns: how a step ended."""
+    signs, words = look.signs, OUTCOMES[done.outcome]
+    time = _after(
+        f"{done.duration_ms / 1000:.1f} s" if done.duration_ms < 60_000 else elapsed(done.duration_ms / 1000), look
+    )
+    reason = f": {look.brief(done.reason, BRIEF)}" if done.reason else ""
+    match done.outcome:
+        case StepOutcome.DONE:
+            return Printed((Span(f"{signs.done} {words}", "good"), *time), Edge.JOINT)
+        case StepOutcome.FAILED | StepOutcome.INTERRUPTED | StepOutcome.TIMED_OUT:
+            status = f" with status {done.exit_code}" if done.exit_code is not None else ""
+            return Printed((Span(f"{signs.failed} {words}{status}{reason}", "bad"), *time), Edge.JOINT)
+        case StepOutcome.DENIED:
+            return Printed((Span(f"{signs.failed} step {done.step} {words}{reason}", "bad"),), Edge.JOINT)
+        case _:
+            return Printed((Span(f"{signs.left_out} step {done.step} {words}{reason}", "dim"),), Edge.JOINT)
+
+
+def ended(done: InstructionDone, look: Look) -> list[Printed]:
+    """:returns: what went wrong, if anything did, and what it took, in one line."""
+    used = [f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"] if done.tokens_in or done.tokens_out else []
+    if done.cost is not None:
+        used.append(f"${done.cost:.2f}" if done.cost >= 1 else f"${done.cost:.4f}")
+    if done.model:
+        used.append(look.brief(done.model, 60))
+    words = look.signs.dot.join(("stopped" if done.error else "done", *used))
+    error = [Printed((Span(f"{look.signs.failed} {look.brief(done.error, 2000)}", "bad"),))] if done.error else []
+    return [*error, Printed((Span(words, "dim"),), Edge.BOTTOM)]
+
+
+def _after(text: str, look: Look) -> Line:
+    return (Span(look.signs.dot + text, "dim"),) if text else ()
+
+
+def _commands(command: str, look: Look) -> list[str]:
+    shown = look.text(command[:COMMAND_CHARACTERS]).split("\n")
+    lines = shown[:COMMAND_LINES]
+    if len(command) > COMMAND_CHARACTERS or len(shown) > COMMAND_LINES:
+        lines.append(f"{look.signs.rest} ({len(command):,} characters in all)")
+    return lines

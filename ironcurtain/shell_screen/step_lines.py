@@ -1,0 +1,107 @@
+"""A step in words: what its command can do, what the policy says, why the model wants it."""
+
+from __future__ import annotations
+
+from ironcurtain.commandline import Risk
+from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
+from ironcurtain.shell_screen.layout import command_rows, indented, rows, shortened
+from ironcurtain.shell_screen.look import Look
+from ironcurtain.text.columns import Line, Span, Style
+from ironcurtain.text.display import has_hidden_text
+
+BRIEF = 300
+"""Most characters of a purpose or reason in a list; when a step is inspected, all of it is shown."""
+
+LISTED_ROWS = 6
+"""Most rows of a command in a list."""
+
+PURPOSE_ROWS = 3
+"""Most rows of what is said about a step in a list."""
+
+RISKS: dict[Risk, tuple[str, Style]] = {
+    Risk.READ: ("only reads", "good"),
+    Risk.WRITE_INSIDE: ("writes in this directory", ""),
+    Risk.WRITE_OUTSIDE: ("writes outside this directory", "warn"),
+    Risk.NETWORK: ("uses the network", "warn"),
+    Risk.PRIVILEGE: ("runs as another user", "bad"),
+    Risk.DESTRUCTIVE: ("destroys data", "bad"),
+    Risk.UNKNOWN: ("effect unknown", "warn"),
+}
+
+SCOPE = "A allows until this session ends"
+"""Stands before what an approval for the session covers."""
+
+_VERDICTS: dict[str, tuple[str, Style]] = {
+    "allow": ("allowed", "good"),
+    "escalate": ("needs your approval", "warn"),
+    "deny": ("denied by policy", "bad"),
+}
+
+OUTCOMES: dict[StepOutcome, str] = {
+    StepOutcome.DONE: "done",
+    StepOutcome.FAILED: "failed",
+    StepOutcome.DENIED: "denied",
+    StepOutcome.SKIPPED: "skipped",
+    StepOutcome.INTERRUPTED: "interrupted",
+    StepOutcome.TIMED_OUT: "timed out",
+    StepOutcome.NOT_RUN: "not run",
+}
+
+
+def risk_line(step: ProposedStep, look: Look) -> Line:
+    """:returns: the risk, the verdict if it is a denial, and what cannot be seen in the command."""
+    line = verdict_line(step, look)
+    return line if step.decision == "deny" else (line[0], *line[3:])
+
+
+def verdict_line(step: ProposedStep, look: Look) -> Line:
+    """:returns: risk and verdict, and what cannot be seen in the command."""
+    risk, risk_style = RISKS[step.risk]
+    verdict, style = _VERDICTS.get(step.decision, (look.brief(step.decision, 20), "warn"))
+    dot = Span(look.signs.dot, "dim")
+    hidden = (dot, Span("hidden characters, shown as \\x..", "bad")) if _hides(step.command) else ()
+    return (Span(risk, risk_style), dot, Span(verdict, style), *hidden)
+
+
+def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -> tuple[list[Line], bool]:
+    """
+    A step in a list.
+
+    :param first: stands before the first row; the others are indented as much.
+    :param most: rows that there are for it.
+    :returns: its rows, and whether the command is whole in them.
+    """
+    room = width - sum(len(span.text) for span in first)
+    about = rows((*verdict_line(step, look), *_purpose(step, look)), room)
+    about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))
+    shown, whole = part_of(step.command, room, max(min(LISTED_ROWS, most - len(about)), 1), look)
+    return indented([*shown, *about][:most], first), whole and len(shown) <= most
+
+
+def part_of(command: str, width: int, most: int, look: Look) -> tuple[list[Line], bool]:
+    """:returns: the first rows of a command, and whether that is all."""
+    whole = command_rows(command, width, look)
+    left = len(whole) - most + 1
+    shown = shortened(whole, most, (Span(f"{look.signs.rest} {left} more rows: Enter shows all", "warn"),))
+    return shown, len(whole) <= most
+
+
+def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int, look: Look) -> list[Line]:
+    """:returns: everything about a step, its command first."""
+    lines = [*command_rows(step.command, width, look), (), *rows(verdict_line(step, look), width)]
+    said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason)]
+    if request is not None:
+        said.append((SCOPE, request.scope))
+    for label, text in said:
+        for part in look.text(text).split("\n") if text.strip() else ():
+            lines += rows((Span(f"{label}: ", "dim"), Span(part)), width, 2)
+    return lines
+
+
+def _purpose(step: ProposedStep, look: Look) -> Line:
+    text = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, BRIEF)
+    return (Span(look.signs.dot, "dim"), Span(text, "dim")) if text else ()
+
+
+def _hides(command: str) -> bool:
+    return has_hidden_text(command) or "\r" in command

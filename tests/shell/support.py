@@ -1,0 +1,162 @@
+"""What tests of the shell's agent share: a shell that answers at once, and a policy of a few words."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.audit import AuditLog
+from ironcurtain.commandline import Risk
+from ironcurtain.escalation import EscalationQueue, closing_numbers
+from ironcurtain.mcp_proxy.admission import CallAdmission
+from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.policy import Decision, Verdict
+from ironcurtain.secrets.redaction import Redactor
+from ironcurtain.shell.execution import ENTER, CommandResult, CommandRunner
+from ironcurtain.shell.messages import Message, ProposedStep
+from ironcurtain.shell.model import ConfirmMode, JudgedStep, PlanParts
+from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END
+from tests.audit.doubles import at_once, scratch
+
+SCHEMA = {"type": "object", "properties": {"command": {"type": "string", "enum": []}}}
+
+
+class PromptShell:
+    """
+    A shell at its prompt: it runs what is pasted, in the clock's next turn unless a command is in :attr:`slow`.
+
+    :ivar statuses: of commands that do not end with 0.
+    :ivar deaf: whether it begins nothing.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.statuses: dict[str, int] = {}
+        self.slow: set[str] = set()
+        self.ran: list[str] = []
+        self.deaf = False
+        self.signals: list[signal.Signals] = []
+        self.written = b""
+        self.runner: CommandRunner
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+        if data.endswith(ENTER) and data.startswith(PASTE_BEGIN) and not self.deaf:
+            self.clock.callLater(0, self._run, data.removeprefix(PASTE_BEGIN).partition(PASTE_END)[0].decode())
+        elif data == b"\x03" and self.runner.running:
+            self.finish(130)
+
+    def _run(self, command: str) -> None:
+        self.ran.append(command)
+        self.runner.command_began()
+        self.runner.output(f"output of {command}\r\n".encode())
+        if command not in self.slow:
+            self.finish(self.statuses.get(command, 0))
+
+    def finish(self, status: int) -> None:
+        """The command that runs ends."""
+        self.runner.command_ended(status)
+        self.prompt()
+
+    def prompt(self) -> None:
+        """It shows its prompt."""
+        self.runner.prompt_began()
+        self.runner.prompt_ended()
+
+    def signal_foreground(self, number: signal.Signals) -> None:
+        self.signals.append(number)
+
+
+class WordJudge:
+    """Denies what begins with ``deny``, allows what begins with ``allow``, and asks about everything else."""
+
+    def __init__(self) -> None:
+        self.rewritten: dict[str, str] = {}
+        self.finished_steps: list[int] = []
+
+    def preview(self, command: str, directory: str) -> JudgedStep:
+        word = command.split()[0] if command.split() else ""
+        decision = {"deny": Decision.DENY, "allow": Decision.ALLOW}.get(word, Decision.ESCALATE)
+        arguments = {"command": command, "directory": directory}
+        return JudgedStep(command, Verdict(decision, f"{decision}-rule", "because", arguments), Risk.READ)
+
+    async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
+        return self.preview(self.rewritten.get(step.command, step.command), directory)
+
+    async def finished(self, step: ProposedStep, directory: str, result: CommandResult) -> bool:
+        self.finished_steps.append(step.number)
+        return True
+
+    def tool(self, judged: JudgedStep) -> ToolDefinition:
+        return ToolDefinition("shell", "run", "shell.run", {"inputSchema": SCHEMA}, "digest")
+
+
+class ShellTestCase(SynchronousTestCase):
+    """With all parts of plans, real but for the shell and the policy."""
+
+    def setUp(self) -> None:
+        self.clock, self.judge = Clock(), WordJudge()
+        self.shell = PromptShell(self.clock)
+        self.told: list[Message] = []
+        self.directory = "/work"
+        self.audit_path = scratch(self) / "audit.jsonl"
+        numbers = itertools.count(1)
+        audit = AuditLog(self.audit_path, "session-1", Redactor(), self.clock, self.clock.seconds, at_once)
+        self.addCleanup(lambda: self.successResultOf(Deferred.fromCoroutine(audit.close())))
+        self.attended = True
+        escalation_numbers = itertools.count(1)
+        self.escalations = EscalationQueue(
+            next_number=lambda: succeed(next(escalation_numbers)),
+            new_id=lambda: "id",
+            clock=self.clock,
+            now=self.clock.seconds,
+            next_closing=closing_numbers(0.0),
+            timeout=300.0,
+            attended=lambda: self.attended,
+        )
+        admission = CallAdmission(
+            session_id="session-1",
+            audit=audit,
+            escalations=self.escalations,
+            clock=self.clock,
+            new_id=lambda: f"call-{next(numbers)}",
+            policy_version=lambda: "1",
+            events=lambda event: None,
+            soon=lambda function: function(),
+        )
+        self.runner = CommandRunner(self.shell, self.clock, 10_000)
+        self.shell.runner, self.runner.pasting = self.runner, True
+        self.shell.prompt()
+        self.parts = PlanParts(
+            judge=self.judge,
+            admission=admission,
+            escalations=self.escalations,
+            runner=self.runner,
+            clock=self.clock,
+            confirm=ConfirmMode.PLAN,
+            by="local:ada",
+            directory=lambda: self.directory,
+            resumed=lambda: succeed(None),
+            text=lambda data: data.decode(),
+            tell=self.told.append,
+            command_seconds=300.0,
+            plan_seconds=1800.0,
+        )
+
+    def last(self, kind: type[Message]) -> Message:
+        """:returns: the last message of a kind."""
+        return next(message for message in reversed(self.told) if isinstance(message, kind))
+
+    def turn(self) -> None:
+        """Let everything happen that is due."""
+        while any(call.getTime() <= self.clock.seconds() for call in self.clock.getDelayedCalls()):
+            self.clock.advance(0)
+
+
+def steps(*commands: str) -> list[ProposedStep]:
+    """:returns: them as the steps of a plan."""
+    return [ProposedStep(number=number, command=command) for number, command in enumerate(commands, 1)]

@@ -1,0 +1,142 @@
+"""Typing commands into a shell: when, how, and what ends them."""
+
+from __future__ import annotations
+
+import signal
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.errors import SessionError
+from ironcurtain.shell.execution import BEGIN_SECONDS, GRACE_SECONDS, PROMPT_SECONDS, Capture, CommandResult
+from ironcurtain.shell.messages import StepOutcome
+from tests.shell.support import ShellTestCase
+
+
+class CaptureTests(SynchronousTestCase):
+    """The beginning and the end of a long output."""
+
+    def test_what_fits_is_kept_as_it_is(self) -> None:
+        capture = Capture(10)
+        for piece in (b"0123", b"4567", b"89"):
+            capture.add(piece)
+        self.assertEqual(capture.result(), (b"0123456789", 0))
+
+    @given(st.integers(2, 50), st.lists(st.binary(max_size=40)))
+    def test_any_slicing_keeps_both_ends(self, limit: int, pieces: list[bytes]) -> None:
+        capture, whole, half = Capture(limit), b"".join(pieces), limit // 2
+        for piece in pieces:
+            capture.add(piece)
+        kept, left_out = capture.result()
+        self.assertTrue(kept.startswith(whole[:half]))
+        self.assertTrue(kept.endswith(whole[max(half, len(whole) - half) :]))
+        self.assertEqual(left_out, max(0, len(whole) - 2 * half))
+
+
+class RunTests(ShellTestCase):
+    """One command."""
+
+    def run_command(self, command: str = "ls", seconds: float = 60.0) -> Deferred[CommandResult]:
+        """Run it; its output is shown in ``self.shown``."""
+        self.shown: list[bytes] = []
+        running = Deferred.fromCoroutine(self.runner.run(command, seconds, self.shown.append))
+        self.turn()
+        return running
+
+    def waiting(self) -> list[object]:
+        """:returns: what of the runner still waits for its time."""
+        return [call for call in self.clock.getDelayedCalls() if "AuditLog" not in repr(call)]
+
+    def test_it_is_one_paste_and_enter(self) -> None:
+        result = self.successResultOf(self.run_command("for x in 1\ndo ls\ndone"))
+        self.assertEqual(self.shell.written, b"\x1b[200~for x in 1\ndo ls\ndone\x1b[201~\r")
+        self.assertEqual((result.outcome, result.status), (StepOutcome.DONE, 0))
+
+    def test_output_is_shown_and_kept(self) -> None:
+        result = self.successResultOf(self.run_command())
+        self.assertEqual(result.output, b"output of ls\r\n")
+        self.assertEqual(self.shown, [b"output of ls\r\n"])
+
+    def test_what_is_no_commands_output_is_not_taken(self) -> None:
+        self.assertFalse(self.runner.output(b"$ "))
+
+    def test_a_status_other_than_0_is_a_failure(self) -> None:
+        self.shell.statuses["ls"] = 2
+        result = self.successResultOf(self.run_command())
+        self.assertEqual((result.outcome, result.status), (StepOutcome.FAILED, 2))
+
+    def test_nothing_is_typed_unless_the_line_is_empty(self) -> None:
+        self.runner.typed()
+        self.failureResultOf(self.run_command(), SessionError)
+        self.assertEqual(self.shell.written, b"")
+
+    def test_several_lines_need_bracketed_paste(self) -> None:
+        self.runner.pasting = False
+        result = self.successResultOf(self.run_command("a\nb"))
+        self.assertEqual((result.outcome, self.shell.written), (StepOutcome.NOT_RUN, b""))
+        self.run_command("a")
+        self.assertEqual(self.shell.written, b"a\r")
+
+    def test_what_the_shell_does_not_begin_is_cancelled(self) -> None:
+        self.shell.deaf = True
+        running = self.run_command("echo 'open")
+        self.clock.advance(BEGIN_SECONDS)
+        self.assertTrue(self.shell.written.endswith(b"\x03"))
+        self.shell.prompt()
+        self.assertEqual(self.successResultOf(running).outcome, StepOutcome.NOT_RUN)
+
+    def test_a_prompt_without_a_beginning_is_a_command_that_did_not_run(self) -> None:
+        """As after a syntax error."""
+        self.shell.deaf = True
+        running = self.run_command("echo )")
+        self.shell.prompt()
+        self.assertEqual(self.successResultOf(running).outcome, StepOutcome.NOT_RUN)
+
+    def test_a_prompt_ends_a_command_whose_end_has_no_mark(self) -> None:
+        self.shell.slow.add("ls")
+        running = self.run_command()
+        self.shell.prompt()
+        result = self.successResultOf(running)
+        self.assertEqual((result.outcome, result.status), (StepOutcome.FAILED, None))
+
+    def test_it_waits_for_the_prompt_but_not_for_ever(self) -> None:
+        self.shell.slow.add("ls")
+        running = self.run_command()
+        self.runner.command_ended(0)
+        self.assertNoResult(running)
+        self.clock.advance(PROMPT_SECONDS)
+        self.assertEqual(self.successResultOf(running).outcome, StepOutcome.DONE)
+
+    def test_the_time_limit_ends_it_step_by_step(self) -> None:
+        self.shell.slow.add("ls")
+        running = self.run_command(seconds=10.0)
+        self.clock.advance(10.0)
+        self.clock.advance(GRACE_SECONDS)
+        self.clock.advance(GRACE_SECONDS)
+        self.assertEqual(self.shell.signals, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+        self.shell.finish(137)
+        result = self.successResultOf(running)
+        self.assertEqual((result.outcome, result.status), (StepOutcome.TIMED_OUT, 137))
+        self.assertEqual(self.waiting(), [])
+
+    def test_an_interrupt_is_a_key_and_a_kill_a_signal(self) -> None:
+        self.shell.slow.add("ls")
+        running = self.run_command()
+        self.runner.kill()
+        self.assertEqual(self.shell.signals, [signal.SIGKILL])
+        self.runner.interrupt()
+        self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
+        self.assertEqual(self.waiting(), [])
+
+    def test_the_end_of_the_shell_is_an_error(self) -> None:
+        self.shell.deaf = True
+        for begun in (False, True):
+            self.runner.prompt_ended()
+            running = self.run_command()
+            if begun:
+                self.runner.command_began()
+            self.runner.lost()
+            self.failureResultOf(running, SessionError)
+            self.assertEqual(self.waiting(), [])

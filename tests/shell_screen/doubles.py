@@ -1,0 +1,117 @@
+"""What tests of the agent mode share: a terminal in memory, and its parts joined as in the product."""
+
+from __future__ import annotations
+
+import pyte
+
+from ironcurtain.commandline import Risk
+from ironcurtain.shell.messages import Action, Message, ProposedStep
+from ironcurtain.shell_screen.keyboard import Keyboard, Local
+from ironcurtain.shell_screen.look import Look
+from ironcurtain.shell_screen.panel import Panel
+from ironcurtain.shell_screen.question import SETTLE_SECONDS
+from ironcurtain.shell_screen.screen import Screen
+
+PLAN = "p1"
+
+LISTING = ProposedStep(
+    number=1,
+    command="du -xh --max-depth=1 / 2>/dev/null | sort -h | tail",
+    purpose="Show the largest directories",
+    risk=Risk.READ,
+    decision="allow",
+)
+JOURNAL = ProposedStep(
+    number=2,
+    command="sudo journalctl --vacuum-size=200M",
+    purpose="Shrink the journal of the system",
+    risk=Risk.PRIVILEGE,
+    reason="sudo needs a person",
+)
+CACHES = ProposedStep(
+    number=3,
+    command="rm -rf ~/.cache/pip ~/.npm/_cacache ~/.cache/go-build /var/tmp/build-artifacts",
+    purpose="Empty caches that are made again",
+    risk=Risk.DESTRUCTIVE,
+)
+STEPS = (LISTING, JOURNAL, CACHES)
+
+
+class Terminal:
+    """A terminal with its history."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self.screen)
+
+    def write(self, data: bytes) -> None:
+        """Show what a program prints."""
+        self._stream.feed(data)
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything that was printed and is still there, without blanks at line ends and empty lines at the end."""
+        width = self.screen.columns
+        above = ["".join(row[column].data for column in range(width)) for row in self.screen.history.top]
+        return "\n".join(line.rstrip() for line in (*above, *self.screen.display)).rstrip("\n").split("\n")
+
+    @property
+    def text(self) -> str:
+        """The same, as one text."""
+        return "\n".join(self.lines)
+
+
+class AgentMode:
+    """Panel, keyboard and screen at a terminal. Time passes when a test says so."""
+
+    def __init__(self, columns: int = 80, rows: int = 24, look: Look | None = None, panel: Panel | None = None) -> None:
+        self.panel = panel if panel is not None else Panel(look or Look())
+        self.keyboard = Keyboard(self.panel)
+        self.screen = Screen(self.panel, columns, rows)
+        self.terminal = Terminal(columns, rows)
+        self.written = b""
+        self.now = 100.0
+
+    def write(self, data: bytes) -> None:
+        """Bytes for the terminal."""
+        self.written += data
+        self.terminal.write(data)
+
+    def receive(self, *messages: Message) -> None:
+        """Messages come, and each is drawn."""
+        for message in messages:
+            self.panel.receive(message, self.now)
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw what there is now."""
+        self.write(self.screen.draw(self.now))
+
+    def passes(self, seconds: float) -> list[Action | Local]:
+        """:returns: what comes of it that so much time passes."""
+        self.now += seconds
+        done = self.keyboard.tick(self.now)
+        self.draw()
+        return done
+
+    def press(self, *reads: bytes) -> list[Action | Local]:
+        """
+        A person reads what is on the screen, and then types.
+
+        :returns: what comes of it.
+        """
+        done: list[Action | Local] = []
+        for read in reads:
+            done += self.passes(SETTLE_SECONDS + 0.01)
+            done += self.keyboard.typed(read, self.now)
+            self.draw()
+        return done
+
+    def output(self, data: bytes) -> None:
+        """A command prints."""
+        self.write(self.screen.output(data, self.now))
+
+    @property
+    def text(self) -> str:
+        """What is on the terminal and above it."""
+        return self.terminal.text

@@ -1,0 +1,195 @@
+"""What keys do, state by state."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.shell.messages import (
+    Approval,
+    ApprovalRequested,
+    Instruct,
+    InstructionDone,
+    Interrupt,
+    Kill,
+    PlanProposed,
+    Steer,
+    StepCompleted,
+    StepDecided,
+    StepOutcome,
+    StepStarted,
+)
+from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Suspend
+from tests.shell_screen.doubles import CACHES, JOURNAL, LISTING, PLAN, STEPS, AgentMode
+from tests.shell_screen.frames import SCOPED, begun, between, planned, running, stepping
+
+
+class PlanKeyTests(SynchronousTestCase):
+    """At a plan."""
+
+    def setUp(self) -> None:
+        self.mode = AgentMode()
+        planned(self.mode)
+
+    def test_decisions(self) -> None:
+        for key, decision in ((b"a", "allow"), (b"y", "allow"), (b"s", "step"), (b"d", "deny")):
+            mode = AgentMode()
+            planned(mode)
+            self.assertEqual(
+                [(a.plan_id, a.decision, a.step) for a in mode.press(key) if isinstance(a, Approval)],
+                [(PLAN, decision, None)],
+            )
+            self.assertIsNone(mode.panel.question)
+
+    def test_a_decision_is_made_once(self) -> None:
+        self.assertEqual(len(self.mode.press(b"a", b"a", b"a")), 1)
+
+    def test_keys_of_a_step_mean_nothing(self) -> None:
+        self.assertEqual(self.mode.press(b"x", b"A", b"S", b"c", b"z", b"\x1b[15~", b"\t"), [])
+
+    def test_quit(self) -> None:
+        self.assertEqual(self.mode.press(b"q"), [Interrupt()])
+
+    def test_the_selected_step_is_edited(self) -> None:
+        self.assertEqual(self.mode.press(b"e"), [EditRequested(PLAN, LISTING)])
+        self.assertEqual(self.mode.press(b"\x1b[B", b"e"), [EditRequested(PLAN, JOURNAL)])
+        self.assertEqual(self.mode.press(b"j", b"j", b"j", b"e"), [EditRequested(PLAN, CACHES)])
+        self.assertEqual(self.mode.press(b"k", b"\x1bOA", b"k", b"e"), [EditRequested(PLAN, LISTING)])
+
+    def test_a_note(self) -> None:
+        self.assertEqual(self.mode.press(b"n", b"keep pip", b"\r"), [Steer(plan_id=PLAN, context="keep pip")])
+        self.assertIn("├ # keep pip", self.mode.text)
+
+    def test_after_a_note_the_old_plan_cannot_be_allowed(self) -> None:
+        self.mode.press(b"n", b"keep pip\r")
+        self.assertEqual(self.mode.press(b"a"), [])
+
+    def test_a_note_is_dropped(self) -> None:
+        self.assertEqual(self.mode.press(b"n", b"no", b"\x1b"), [])
+        self.assertEqual(self.mode.passes(0.1), [])
+        self.assertIsNone(self.mode.panel.input)
+        self.assertEqual(self.mode.press(b"n", b"  ", b"\r"), [])
+        self.assertEqual(len(self.mode.press(b"a")), 1)
+
+    def test_letters_of_a_line_press_no_keys(self) -> None:
+        self.assertEqual(self.mode.press(b"#", b"a", b"d", b"\x1b[200~a\r\x03\x1b[201~"), [])
+        self.assertEqual(self.mode.press(b"\r"), [Steer(plan_id=PLAN, context="ada")])
+
+
+class StepKeyTests(SynchronousTestCase):
+    """At a step."""
+
+    def setUp(self) -> None:
+        self.mode = AgentMode()
+        stepping(self.mode)
+
+    def decisions(self, *keys: bytes) -> list[tuple[str, int | None, str | None]]:
+        return [(a.decision, a.step, a.digest) for a in self.mode.press(*keys) if isinstance(a, Approval)]
+
+    def test_decisions(self) -> None:
+        for key, decision in (
+            (b"a", "allow"),
+            (b"y", "allow"),
+            (b"A", "allow_session"),
+            (b"S", "allow_session"),
+            (b"x", "skip"),
+            (b"d", "deny"),
+        ):
+            self.setUp()
+            self.assertEqual(self.decisions(key), [(decision, 2, "d")])
+
+    def test_without_a_scope_it_is_allowed_once_only(self) -> None:
+        self.mode.receive(ApprovalRequested(plan_id=PLAN, step=JOURNAL, number=8, digest="e"))
+        self.assertEqual(self.decisions(b"A", b"S"), [])
+        self.assertIn("this can be allowed only once", self.mode.text)
+        self.assertEqual(self.decisions(b"a"), [("allow", 2, "e")])
+
+    def test_quit_edit_and_context(self) -> None:
+        self.assertEqual(self.mode.press(b"e"), [EditRequested(PLAN, JOURNAL)])
+        self.assertEqual(self.mode.press(b"c", b"not so much\r"), [Steer(plan_id=PLAN, context="not so much")])
+        self.mode.receive(SCOPED)
+        self.assertEqual(self.mode.press(b"q"), [Interrupt()])
+
+    def test_somebody_else_decides(self) -> None:
+        self.mode.receive(StepDecided(plan_id=PLAN, step=2, allowed=False, by="ada over ssh", reason="not now"))
+        self.assertEqual(self.mode.press(b"a", b"x"), [])
+        self.assertIn("├ step 2 denied by ada over ssh: not now", self.mode.text)
+
+    def test_a_decision_on_another_step_leaves_the_question_open(self) -> None:
+        self.mode.receive(StepDecided(plan_id=PLAN, step=3, allowed=True, by="policy"))
+        self.assertEqual(self.decisions(b"a"), [("allow", 2, "d")])
+
+    def test_the_step_ends_without_a_decision(self) -> None:
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=2, outcome=StepOutcome.NOT_RUN))
+        self.assertEqual(self.mode.press(b"a"), [])
+
+
+class AnywhereTests(SynchronousTestCase):
+    """Keys that mean the same wherever they are pressed."""
+
+    def setUp(self) -> None:
+        self.mode = AgentMode()
+
+    def test_interrupt_and_kill(self) -> None:
+        begun(self.mode)
+        self.assertEqual(self.mode.press(b"\x03", b"\x03"), [Interrupt(), Kill()])
+        self.mode.passes(1.1)
+        self.assertEqual(self.mode.press(b"\x1b[99;5u"), [Interrupt()])
+
+    def test_an_interrupted_plan_cannot_be_allowed(self) -> None:
+        planned(self.mode)
+        self.assertEqual(self.mode.press(b"\x03", b"a"), [Interrupt()])
+
+    def test_escape_and_ctrl_z_give_the_shell_back(self) -> None:
+        planned(self.mode)
+        self.assertEqual(self.mode.press(b"\x1b"), [])
+        self.assertEqual(self.mode.passes(0.1), [Suspend()])
+        self.assertEqual(self.mode.press(b"\x1aa"), [Suspend()])
+
+    def test_sequences_give_nothing_back(self) -> None:
+        planned(self.mode)
+        for data in (b"\x1b[A", b"\x1b[<0;1;1M", b"\x1b[I", b"\x1b[200~\x1b\x1b[201~", b"\x1bx", b"\x1b]11;x\x07"):
+            self.assertEqual([*self.mode.press(data), *self.mode.passes(0.2)], [], data)
+
+    def test_steering_between_steps(self) -> None:
+        between(self.mode)
+        self.assertEqual(self.mode.press(b"# not", b" so", b"\r"), [Steer(plan_id=PLAN, context="not so")])
+
+    def test_a_line_that_is_typed_survives_a_step(self) -> None:
+        between(self.mode)
+        self.mode.press(b"# half")
+        self.mode.receive(StepStarted(plan_id=PLAN, step=2, command="true"))
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=2, outcome=StepOutcome.DONE))
+        self.assertEqual(self.mode.press(b" done\r"), [Steer(plan_id=PLAN, context="half done")])
+
+    def test_afterwards_it_is_another_instruction(self) -> None:
+        begun(self.mode)
+        self.mode.receive(InstructionDone())
+        self.assertEqual(self.mode.press(b"a", b"# and now?\r"), [Instruct(text="and now?")])
+
+
+class RunningTests(SynchronousTestCase):
+    """While a command runs."""
+
+    def setUp(self) -> None:
+        self.mode = AgentMode()
+        running(self.mode)
+
+    def test_keys_are_for_the_command(self) -> None:
+        keys = (b"a", b"\x1b", b"\x1b[A", b"#x\r", b"\x1a")
+        self.assertEqual(self.mode.press(*keys), [ForCommand(key) for key in keys])
+
+    def test_ctrl_c(self) -> None:
+        self.assertEqual(self.mode.press(b"\x03", b"\x03"), [Interrupt(), Kill()])
+        self.assertEqual(self.mode.press(b"\x1b[200~\x03\x1b[201~"), [ForCommand(b"\x1b[200~\x03\x1b[201~")])
+
+    def test_escape_for_the_command_gives_no_shell_back(self) -> None:
+        self.mode.press(b"\x1b")
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
+        self.assertEqual(self.mode.passes(1), [])
+
+    def test_a_paste_that_the_command_did_not_read_presses_no_keys(self) -> None:
+        self.mode.press(b"\x1b[200~one\n")
+        self.mode.receive(StepCompleted(plan_id=PLAN, step=1, outcome=StepOutcome.DONE))
+        self.mode.receive(PlanProposed(plan_id=PLAN, steps=STEPS, confirm=True))
+        self.assertEqual(self.mode.press(b"a", b"\x1b[201~"), [])
+        self.assertEqual(len(self.mode.press(b"a")), 1)
