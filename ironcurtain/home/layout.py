@@ -174,11 +174,6 @@ class Home:
         return self.path / "mcp-servers.json"
 
     @property
-    def hooks(self) -> Path:
-        """The user's programs that are asked before the agent of a shell does something."""
-        return self.path / "hooks"
-
-    @property
     def traces(self) -> Path:
         """What agents of shells did, unless the settings name another file."""
         return self.path / "traces.jsonl"
