@@ -162,11 +162,15 @@ def _key(where: Home) -> Iterator[Finding]:
     if model.backend == "scripted":
         yield Finding("model", OK, f"scripted: {model.script}")
         return
+    if model.backend == "subprocess":
+        state, detail, mend = _command(model.command, "model.command in config.toml", "command")
+        yield Finding("model", state, f"subprocess, {detail}", mend)
+        return
     key = settings(where).settings.providers.get(model.backend, Provider()).key
     if key.file:
         state, detail, mend = _key_file(Path(key.file).expanduser())
     elif key.command:
-        state, detail, mend = _key_command(key.command, f"providers.{model.backend}.key in {where.config.name}")
+        state, detail, mend = _command(key.command, f"providers.{model.backend}.key in {where.config.name}", "key from")
     else:
         state, detail, mend = _key_variable(key.env or DEFAULT_VARIABLES[model.backend])
     yield Finding("model", state, f"{model.backend}, {detail}", mend)
@@ -181,15 +185,16 @@ def _key_file(path: Path) -> tuple[str, str, str]:
     return OK, f"key from {path}", ""
 
 
-def _key_command(command: str, place: str) -> tuple[str, str, str]:
+def _command(command: str, place: str, role: str) -> tuple[str, str, str]:
+    """:param role: what stands before the command where it can be run."""
     # It is not run: it may ask for a password.
     try:
         program = next(iter(shlex.split(command)), "")
     except ValueError as e:
-        return WRONG, f"but the command for its key cannot be read: {e}", f"Mend {place}"
+        return WRONG, f"but its command cannot be read: {e}", f"Mend {place}"
     if shutil.which(program) is None:
-        return HINT, f"but there is no program {program!r} to give its key", f"Install it, or mend {place}"
-    return OK, f"key from {command}", ""
+        return HINT, f"but there is no program {program!r} for its command", f"Install it, or mend {place}"
+    return OK, f"{role} {command}", ""
 
 
 def _key_variable(name: str) -> tuple[str, str, str]:

@@ -29,7 +29,7 @@ _OTHERS = {
 @click.option("--pty", is_flag=True, help="Show the agent's own full screen here, instead of messages and answers.")
 @click.option("--list-agents", is_flag=True, help="List the agents, and do nothing else.")
 @click.option("--model", help="The model, as its provider spells it.")
-@click.option("--backend", help="Where the model of the built-in agent is: anthropic, or scripted:FILE.")
+@click.option("--backend", help="The built-in agent's model: anthropic[:MODEL], scripted:FILE, subprocess:COMMAND.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on; without it, a fresh one.")
 @click.option("--mask", is_flag=True, help="Cover what is protected in the workspace, instead of refusing it.")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a fresh directory first.")
@@ -211,7 +211,7 @@ def check_screen(agent: str) -> None:
 def absolute(backend: str | None) -> str | None:
     """:returns: the backend, with the file of a scripted one as the daemon finds it too."""
     name, colon, file = (backend or "").partition(":")
-    return f"{name}:{Path(file).expanduser().absolute()}" if colon else backend
+    return f"{name}:{Path(file).expanduser().absolute()}" if colon and name == "scripted" else backend
 
 
 def path_text(path: Path | None) -> str | None:

@@ -174,6 +174,11 @@ class Home:
         return self.path / "mcp-servers.json"
 
     @property
+    def traces(self) -> Path:
+        """What agents of shells did, unless the settings name another file."""
+        return self.path / "traces.jsonl"
+
+    @property
     def sessions(self) -> Path:
         """One directory a session."""
         return self.path / "sessions"

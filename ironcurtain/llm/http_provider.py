@@ -164,17 +164,19 @@ class HttpModelClient:
         return HTTPClient(agent).request(  # type: ignore[return-value]
             "POST",
             self._base_url + self._dialect.path(request),
-            headers=self._headers(),
+            headers=self._headers(request),
             data=FileBodyProducer(io.BytesIO(self._dialect.body(request)), cooperator=cooperator),
             allow_redirects=False,
             unbuffered=True,
             reactor=self._reactor,
         )
 
-    def _headers(self) -> Headers:
+    def _headers(self, request: ModelRequest) -> Headers:
         if not _sendable(self._key):
             raise ModelError("authentication", f"the key from {self._origin} is empty or has characters no key has")
         common = {"content-type": "application/json", "accept": "text/event-stream", "user-agent": "ironcurtain"}
+        if request.traceparent:
+            common["traceparent"] = request.traceparent
         own = self._dialect.headers(self._key.reveal())
         return Headers({name: [value] for name, value in (common | own).items()})
 

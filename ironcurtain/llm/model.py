@@ -87,13 +87,18 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """The whole conversation so far and the wish for its next turn. ``max_tokens`` bounds the answer."""
+    """
+    The whole conversation so far and the wish for its next turn. ``max_tokens`` bounds the answer.
+
+    :ivar traceparent: the request's place in a trace, if the provider is to know it (W3C Trace Context).
+    """
 
     system: str
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...]
     model: str
     max_tokens: int
+    traceparent: str = ""
 
 
 class TokenUsage(msgspec.Struct, frozen=True):

@@ -15,8 +15,8 @@ TAIL = 128 * 1024
 BYTES_A_LINE = 512
 """More bytes than :data:`TAIL` are read where so many lines are kept that each has fewer than this."""
 
-LINE_LIMIT = 2000
-"""Most characters of a line of a terminal whose width is not known."""
+WIDEST = 2000
+"""Columns of a terminal whose width is not known."""
 
 _ALTERNATE = re.compile(rb"\x1b\[\?(?:\d+;)*(?:1049|1047|47)(?:;\d+)*([hl])")
 _ALTERNATE_MODES = frozenset(("1049", "1047", "47"))
@@ -33,7 +33,8 @@ def as_read(output: bytes, columns: int = 0) -> str:
     :param columns: width of its terminal; 0: not known.
     :returns: all of it as a person reads it.
     """
-    lines = TerminalLines(output.count(b"\n") + len(output) // BYTES_A_LINE + 1, columns)
+    most = output.count(b"\n") + len(output) // min(columns or WIDEST, BYTES_A_LINE) + 1
+    lines = TerminalLines(most, columns)
     lines.feed(output)
     return "\n".join(lines.lines())
 
@@ -57,7 +58,7 @@ class TerminalLines:
     """
 
     def __init__(self, limit: int = 200, columns: int = 0) -> None:
-        self._limit, self._columns = limit, columns
+        self._limit, self._width = limit, columns or WIDEST
         self._tail = max(TAIL, BYTES_A_LINE * limit)
         self._pending = bytearray()
         self._start_anew()
@@ -71,7 +72,7 @@ class TerminalLines:
     def resize(self, columns: int) -> None:
         """The terminal has this width from now on."""
         self._read()
-        self._columns = columns
+        self._width = columns or WIDEST
 
     def feed(self, data: bytes) -> None:
         """:param data: more output, cut anywhere. It is read when the lines are asked for."""
@@ -111,7 +112,8 @@ class TerminalLines:
         for match in self._reader.feed(text.translate(_C1) if not text.isascii() else text):
             kind = match.lastgroup
             if kind == "final":
-                self._control_sequence(match["parameters"], match["between"] + match["final"])
+                if match["final"] != "m":  # colours are most of them
+                    self._control_sequence(match["parameters"], match["between"] + match["final"])
             elif self._alternate:
                 continue
             elif kind == "text":
@@ -184,28 +186,26 @@ class TerminalLines:
                 self._new_line()  # where on the screen that is, is not known
 
     @property
-    def _width(self) -> int:
-        return self._columns or LINE_LIMIT
-
-    @property
     def _last_column(self) -> int:
         return self._width - 1
 
     def _write(self, text: str) -> None:
         if not text.isascii():
             text = "".join(c + _SECOND_HALF if unicodedata.east_asian_width(c) in "WF" else c for c in text)
-        while text:
+        at = 0
+        while at < len(text):
             if self._column >= self._width:
-                if not self._columns:
-                    return
                 self._rows[self._row].wraps = True
                 self._down()
                 self._column = 0
-            room = self._width - self._column
-            piece, text = text[:room], text[room:]
+            piece = text[at : at + self._width - self._column]
             row = self._rows[self._row]
-            row.text = row.text[: self._column].ljust(self._column) + piece + row.text[self._column + len(piece) :]
+            if self._column == len(row.text):
+                row.text += piece
+            else:
+                row.text = row.text[: self._column].ljust(self._column) + piece + row.text[self._column + len(piece) :]
             self._column += len(piece)
+            at += len(piece)
 
     def _down(self) -> None:
         self._row += 1

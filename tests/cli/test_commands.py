@@ -237,6 +237,12 @@ class DoctorTests(CommandCase):
         (self.home / "config.toml").write_text('[providers.anthropic]\nkey = { file = "~/open key" }\n')
         self.assertEqual(self.states()["model"], ("ok", ""))
 
+    def test_a_model_behind_a_command_needs_its_program(self) -> None:
+        self.home.mkdir(mode=0o700)
+        for command, state in (("cat -", "ok"), ("no-such-model run", "hint"), ("", "hint"), ("cat 'x", "wrong")):
+            (self.home / "config.toml").write_text(f'[model]\nbackend = "subprocess"\ncommand = "{command}"\n')
+            self.assertEqual(self.states()["model"][0], state, command)
+
     def test_what_is_wrong_is_named_and_is_status_1(self) -> None:
         self.run_command("init")
         self.home.chmod(0o755)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from twisted.internet import reactor as _reactor
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.task import Clock, deferLater
-from twisted.trial.unittest import TestCase
+from twisted.internet.task import deferLater
 
 from ironcurtain.llm.command_client import SHORTEST_LIMIT, CommandModelClient
 from ironcurtain.llm.model import (
@@ -27,19 +23,15 @@ from ironcurtain.llm.model import (
     ToolUse,
 )
 from ironcurtain.process.termination import GRACE_SECONDS
-
-the_reactor: Any = _reactor
+from tests.process.commands import RealCommandCase, the_reactor
 
 SHELL = ToolSpec("shell", "Runs a command.", {"properties": {"command": {}, "purpose": {}}})
 
 
-class CommandModelTests(TestCase):
+class CommandModelTests(RealCommandCase):
     def setUp(self) -> None:
-        self.clock = Clock()
+        super().setUp()
         self.told: list[ModelEvent] = []
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.mark = Path(directory.name, "mark")
 
     def ask(self, *argv: str, max_tokens: int = 100) -> Deferred[ModelReply]:
         environ = {"PATH": os.environ["PATH"], "MARK": str(self.mark)}
@@ -56,22 +48,6 @@ class CommandModelTests(TestCase):
         self.assertEqual(error.kind, kind)
         self.assertEqual(self.clock.getDelayedCalls(), [])
         return str(error)
-
-    async def marked(self) -> int:
-        """:returns: the pid that the command wrote."""
-        while not (text := self.mark.read_text() if self.mark.exists() else "").endswith("\n"):
-            await deferLater(the_reactor, 0.01)
-        return int(text)
-
-    def is_alive(self, pid: int) -> bool:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except (FileNotFoundError, ProcessLookupError):
-            return False
-
-    async def gone(self, pid: int) -> None:
-        while self.is_alive(pid):
-            await deferLater(the_reactor, 0.01)
 
     async def test_the_prompt_is_its_input_and_the_answer_its_output(self) -> None:
         reply = await self.run_shell("cat; printf 'Schön.'")
@@ -120,6 +96,24 @@ class CommandModelTests(TestCase):
         self.clock.advance(0.2)
         self.assertIn("nothing for 20 s", await self.fails(asked, "stalled"))
         self.assertFalse(self.is_alive(pid))
+
+    async def test_whatever_it_writes_ends_the_silence(self) -> None:
+        for descriptor in ("1", "2"):
+            self.told.clear()
+            wait = 'until [ -e "$MARK" ]; do sleep 0.01; done; rm "$MARK"'
+            asked = self.run_shell(f"echo a; {wait}; echo b >&{descriptor}; {wait}; echo c")
+            while not self.told:
+                await deferLater(the_reactor, 0.01)
+            self.clock.advance(15.0)
+            self.mark.write_text("go")
+            [limit] = self.clock.getDelayedCalls()
+            for _ in range(1000):
+                if limit.getTime() > self.clock.seconds() + 15.0:
+                    break
+                await deferLater(the_reactor, 0.01)
+            self.clock.advance(15.0)
+            self.mark.write_text("go")
+            self.assertEqual((await asked).stop_reason, "end_turn")
 
     async def test_an_answer_that_does_not_end_is_cut(self) -> None:
         reply = await self.run_shell("exec yes", max_tokens=1)

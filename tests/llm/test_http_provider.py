@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from twisted.internet import reactor
@@ -114,9 +115,11 @@ class ConversationTests(ProviderCase):
         self.assertEqual(self.texts, ["Hi", " there"])
 
     async def test_the_request_as_it_arrives(self) -> None:
-        await self.start(HI)
-        await self.ask()
-        (made,) = self.stub.requests
+        await self.start(HI, HI)
+        for place in ("", "00-7f-a1-01"):
+            await self.provider().converse(replace(request(), traceparent=place), self.notify)
+        made, traced = self.stub.requests
+        self.assertEqual([r.headers.get("traceparent") for r in (made, traced)], [None, "00-7f-a1-01"])
         self.assertEqual((made.method, made.path, made.refused), ("POST", "/v1/messages", ""))
         self.assertEqual(made.headers["x-api-key"], DEFAULT_KEY)
         self.assertEqual(made.headers["content-type"], "application/json")

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from twisted.internet import reactor as _reactor
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.task import Clock, deferLater
-from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.secret_command import COMMAND_SECONDS, OUTPUT_LIMIT, secret_from_command
 from ironcurtain.secrets.redaction import Secret
-
-the_reactor: Any = _reactor
-
-
-class Reactor:
-    """The real reactor's processes with another's time."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.spawnProcess, self.callLater, self.seconds = the_reactor.spawnProcess, clock.callLater, clock.seconds
+from tests.process.commands import PlayedTime, RealCommandCase
 
 
-class CommandTests(TestCase):
-    def setUp(self) -> None:
-        self.clock = Clock()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.mark = Path(directory.name, "mark")
-
+class CommandTests(RealCommandCase):
     def run_shell(self, script: str, **environ: str) -> Deferred[Secret]:
-        around: Any = Reactor(self.clock)
+        around: Any = PlayedTime(self.clock)
         argv = ("/bin/sh", "-c", script, "sh", str(self.mark))
         environ = {"PATH": os.environ["PATH"], **environ}
         return Deferred.fromCoroutine(secret_from_command(around, argv, environ, "my command"))
@@ -43,23 +24,6 @@ class CommandTests(TestCase):
     async def fails(self, running: Deferred[Secret]) -> str:
         error = await self.assertFailure(running, Unavailable)
         return str(error)
-
-    async def marked(self) -> int:
-        """:returns: the pid that the command wrote."""
-        while not (text := self.mark.read_text() if self.mark.exists() else "").endswith("\n"):
-            await deferLater(the_reactor, 0.01)
-        return int(text)
-
-    async def gone(self, pid: int) -> None:
-        """Wait until a process is gone, or a zombie, which whoever adopted it will take away."""
-        for _ in range(6000):
-            try:
-                if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                    return
-            except (FileNotFoundError, ProcessLookupError):
-                return
-            await deferLater(the_reactor, 0.01)
-        self.fail(f"process {pid} lives")
 
     async def test_what_it_prints_is_the_secret(self) -> None:
         secret = await self.run_shell('printf " %s \\n\\r\\n" "$KEY"', KEY="a b")
@@ -109,6 +73,6 @@ class CommandTests(TestCase):
         os.kill(pid, signal.SIGKILL)
 
     async def test_a_program_that_does_not_exist(self) -> None:
-        around: Any = Reactor(self.clock)
+        around: Any = PlayedTime(self.clock)
         running = Deferred.fromCoroutine(secret_from_command(around, ("/no/such/program",), {}, "it"))
         self.assertIn("ended with status 127 and no value", await self.fails(running))

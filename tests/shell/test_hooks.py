@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.internet import reactor as _reactor
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.task import Clock, deferLater
-from twisted.trial.unittest import SynchronousTestCase, TestCase
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.hooks import OUTPUT_LIMIT, HookAction, Hooks, HookVerdict, check_hooks, find_hooks, read_answer
-
-the_reactor: Any = _reactor
+from tests.process.commands import PlayedTime, RealCommandCase
 
 ACTION = HookAction(command="df -h", directory="/home/ada", risk="read", instruction="which disk is full?", step=1)
 ALLOW = HookVerdict("allow")
 
 
-class Reactor:
-    """The real reactor's processes with another's time."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.spawnProcess, self.callLater, self.seconds = the_reactor.spawnProcess, clock.callLater, clock.seconds
-
-
-class HookTests(TestCase):
+class HookTests(RealCommandCase):
     def setUp(self) -> None:
-        self.clock = Clock()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = Path(directory.name, "hooks")
+        super().setUp()
+        self.directory /= "hooks"
         self.directory.mkdir(mode=0o700)
-        self.mark = Path(directory.name, "mark")
-        environ = {"PATH": os.environ["PATH"], "HOME": directory.name, "ANTHROPIC_API_KEY": "sk-secret"}
-        around: Any = Reactor(self.clock)
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.mark.parent), "ANTHROPIC_API_KEY": "sk-secret"}
+        around: Any = PlayedTime(self.clock)
         self.hooks = Hooks(around, self.directory, environ, 10.0, os.geteuid())
 
     def hook(self, name: str, script: str, mode: int = 0o700) -> Path:
@@ -55,21 +41,6 @@ class HookTests(TestCase):
         verdict = await self.before()
         self.assertEqual((verdict.decision, verdict.reason, verdict.command), ("deny", reason, ""))
         self.assertEqual(self.clock.getDelayedCalls(), [])
-
-    async def marked(self) -> int:
-        """:returns: the pid that a hook wrote."""
-        while not (text := self.mark.read_text() if self.mark.exists() else "").endswith("\n"):
-            await deferLater(the_reactor, 0.01)
-        return int(text)
-
-    async def gone(self, pid: int) -> None:
-        while True:
-            try:
-                if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                    return
-            except (FileNotFoundError, ProcessLookupError):
-                return
-            await deferLater(the_reactor, 0.01)
 
     async def test_without_hooks_nothing_is_denied(self) -> None:
         self.assertEqual(await self.before(), ALLOW)

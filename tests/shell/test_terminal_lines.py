@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.shell.terminal_lines import LINE_LIMIT, TAIL, TerminalLines, as_read
+from ironcurtain.shell.terminal_lines import TAIL, WIDEST, TerminalLines, as_read
 
 PIECES = st.lists(
     st.sampled_from(
@@ -84,10 +85,11 @@ class LineTests(SynchronousTestCase):
         self.assertEqual(none.lines(), [])
 
     def test_a_line_without_end_is_bounded(self) -> None:
-        [line] = shown(b"x" * 10 * LINE_LIMIT)
-        self.assertEqual(len(line), LINE_LIMIT)
+        lines = TerminalLines(3)
+        lines.feed(b"x" * 20 * WIDEST)
+        self.assertEqual([len(line) for line in lines.lines()], [7 * WIDEST])
         [line] = shown(b"\x1b[99999C\x1b[99999Cx")
-        self.assertEqual(len(line), LINE_LIMIT)
+        self.assertEqual(len(line), WIDEST)
 
     def test_of_a_flood_only_the_end_is_read(self) -> None:
         lines, chunk = TerminalLines(), b"\x1b[32m+\x1b[0m added\r\n" * 4096
@@ -97,6 +99,17 @@ class LineTests(SynchronousTestCase):
         lines.feed(b"end")
         self.assertEqual(lines.lines(), ["+ added"] * 199 + ["end"])
         self.assertLess(time.process_time() - began, 10)  # reading all of it takes minutes
+
+    def test_memory_is_bounded(self) -> None:
+        for reads in (False, True):
+            lines = TerminalLines(20, 80)
+            tracemalloc.start()
+            self.addCleanup(tracemalloc.stop)
+            for number in range(500):
+                lines.feed(b"%d and some more text of a line\r\n" % number * 100)
+                if reads:
+                    lines.lines()
+            self.assertLess(tracemalloc.get_traced_memory()[0], 8 * TAIL if not reads else TAIL)
 
     def test_a_flood_may_change_the_screen(self) -> None:
         flood = b"x\r\n" * TAIL
@@ -136,3 +149,6 @@ class OutputTests(SynchronousTestCase):
         output = b"".join(b"\x1b[1m%d\x1b[0m\r\n" % number for number in range(30_000))
         self.assertEqual(as_read(output), "\n".join(map(str, range(30_000))))
         self.assertEqual(as_read(b""), "")
+        for columns in (0, 1, 80):
+            long = 5 * TAIL + 1
+            self.assertEqual(as_read(b"x" * long + b"\r\nend", columns), "x" * long + "\nend")
