@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ironcurtain.commandline.dialects import interactive_doubts
 from ironcurtain.commandline.findings import Findings
 from ironcurtain.commandline.grammar import first_error, left_out, parse
-from ironcurtain.commandline.model import CommandLine, SimpleCommand, Word, Words, basename
+from ironcurtain.commandline.model import UNKNOWN, CommandLine, SimpleCommand, Word, Words, basename
 from ironcurtain.commandline.names import INTERPRETERS, RESERVED, SHELLS, names
 from ironcurtain.commandline.shells import SHELL_COMMANDS, reads_stdin
 from ironcurtain.commandline.tree import HIDDEN, Commands, Walker
@@ -145,10 +145,10 @@ class _Reader:
         for words in inner.commands:
             found += self._unwrap(words, " ".join(word.text for word in words), stdin, wrappers)
         for text in inner.texts:
-            if text.known:
-                found += self._other_shell(inner.shell, text.text, wrappers, stdin)
-            else:
+            if not text.known:
                 self._findings.doubt(f"the text that {basename(wrappers[-1][0])} runs is not known")
+            if text.pattern != UNKNOWN:
+                found += self._other_shell(inner.shell, text.filled("${_}"), wrappers, stdin)
         return found
 
     def _other_shell(self, shell: str, text: str, wrappers: tuple[Words, ...], stdin: Word | None) -> Commands:

@@ -74,7 +74,7 @@ def strange(words: Words, parsed: Parsed) -> tuple[str, ...]:
 
 def joined(words: Words) -> Word:
     """:returns: the text that a shell gets from a program that joins its arguments."""
-    return Word(quoted(" ").join(quoted(word.text) if word.known else UNKNOWN for word in words))
+    return Word(quoted(" ").join(quoted(word.filled(UNKNOWN)).replace(f"\\{UNKNOWN}", UNKNOWN) for word in words))
 
 
 def env(words: Words) -> Inner:

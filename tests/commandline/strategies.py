@@ -24,7 +24,7 @@ lines = st.lists(st.sampled_from(TOKENS), max_size=30).map(" ".join) | st.lists(
 ).map("".join)
 """Texts that are often, but not always, shell."""
 
-words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0\r\n"), min_size=0, max_size=12)
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=12)
 """Arguments of a command."""
 
 argvs = st.lists(words, min_size=1, max_size=6).map(lambda argv: ["tool", *argv])
@@ -55,3 +55,24 @@ wrappers = st.sampled_from(
     )
 )
 """Commands around a command."""
+
+COMPLETE = (
+    "ls -l 'a b' | sort > out 2>&1",
+    "cat <<'E'\nit's $(x\nE",
+    "cat <<E > f\n$(ls `pwd`) it's\nE",
+    "if [ -f x ]; then cat x; else :; fi",
+    "for f in *.txt; do wc -l \"$f\"; done",
+    "case $x in (a|b) ls;; *) pwd;; esac",
+    "f() { echo \"$@\"; }; f x",
+    "( cd x && ls ) &",
+    "x=1 y=$(date) z=(1 2)",
+    "echo 'a\nb' \"c\n$(ls)\" # it's a comment",
+    "ls \\\n  -l",
+    "[[ $x == y* ]] && ((x++)) || true",
+    "echo `echo \\`ls\\`` ${x:-$(pwd)} $'it\\'s'",
+    "while read -r l; do echo $l; done < <(ls)",
+    "sudo sh -c 'ls; pwd'",
+    "find . -name x -exec ls {} \\;",
+    "",
+)
+"""Lines that end where they end, so that the next line is another command."""
