@@ -47,7 +47,9 @@ class Word:
     def filled(self, value: str) -> str:
         """:returns: the word as the command gets it, with a text in place of what is unknown."""
         pattern = self.pattern
-        return _ESCAPED.sub(r"\1", pattern).replace(UNKNOWN, value) if "\\" in pattern or UNKNOWN in pattern else pattern
+        return (
+            _ESCAPED.sub(r"\1", pattern).replace(UNKNOWN, value) if "\\" in pattern or UNKNOWN in pattern else pattern
+        )
 
     @property
     def known(self) -> bool:
