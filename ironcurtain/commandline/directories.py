@@ -31,11 +31,12 @@ def directories_of(line: CommandLine, directory: str, home: str) -> tuple[str, .
 
 
 def moves_unknown(line: CommandLine) -> bool:
-    """:returns: whether the text does not show a directory that the line goes to."""
+    """:returns: whether the text does not show where relative paths lead: ``cd $x``, or a link that the line makes."""
     targets = [target for command in line.commands for words in command.levels for target in _targets(words)]
     names = {command.name for command in line.commands}
     return (
         "popd" in names
+        or ("ln" in names and len(line.commands) > 1)
         or len(targets) > 4
         or any(not target.known or target.is_glob or target.text == "-" for target in targets)
     )

@@ -10,6 +10,9 @@ from ironcurtain.commandline.model import CommandLine, SimpleCommand, Stage, Wor
 COMMAND_LIMIT = 500
 """Most commands in one line."""
 
+WORD_LIMIT = 600
+"""Most words in all commands of one line, those around other commands included."""
+
 
 @dataclass(slots=True)
 class Findings:
@@ -28,6 +31,7 @@ class Findings:
     writes: list[Word] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     doubts: dict[str, None] = field(default_factory=dict)
+    words: int = 0
 
     def doubt(self, *sentences: str) -> None:
         """Add sentences that say what the text does not show."""
@@ -37,6 +41,10 @@ class Findings:
         """:returns: the command, unless there are too many."""
         if len(self.commands) >= COMMAND_LIMIT:
             self.doubt(f"it has more than {COMMAND_LIMIT} commands")
+            return []
+        self.words += sum(map(len, command.levels))
+        if self.words > WORD_LIMIT:
+            self.doubt(f"it has more than {WORD_LIMIT} words")
             return []
         self.commands.append(command)
         return [command]

@@ -45,7 +45,8 @@ GLOBAL_OPTIONS: dict[str, frozenset[str]] = {
 }
 """Programs whose first operand is a subcommand, and those of their options before it that have a value."""
 
-_CLAUSE = re.compile(r"([ugoa]*)([-+=])([rwxXst]*)")
+_CLAUSE = re.compile(r"([ugoa]*)((?:[-+=](?:[rwxXst]*|[ugo]))+)")
+_ACTION = re.compile(r"([-+=])([rwxXst]+|[ugo])?")
 _BITS = {"r": 4, "w": 2, "x": 1, "X": 1}
 
 
@@ -122,23 +123,26 @@ def _without_global_options(name: str, words: Words) -> Words:
 
 
 def _modes(name: str, operands: Words) -> Words:
-    if name != "chmod":
+    """:returns: the operands, with the mode of chmod as a number that no other operand can be."""
+    if name != "chmod" or not operands:
         return operands
-    return tuple(Word(_mode(word.pattern)) for word in operands)
+    mode = _mode(operands[0].pattern.replace("\\", ""))
+    return operands if mode is None else (Word(f"mode:{mode}"), *operands[1:])
 
 
-def _mode(pattern: str) -> str:
-    """:returns: the mode of a file as at least three octal digits, if the word is one."""
-    if re.fullmatch(r"[0-7]{3,}", pattern):
-        return pattern.lstrip("0").rjust(3, "0")
-    clauses = [_CLAUSE.fullmatch(clause) for clause in pattern.replace("\\", "").split(",")]
-    if not all(clauses):
-        return pattern
-    bits = 0
-    for clause in clauses:
-        assert clause is not None
-        value = sum({_BITS.get(each, 0) for each in clause[3]})
-        who = clause[1].replace("a", "ugo") or "ugo"
-        if clause[2] != "-":
-            bits |= sum({value << {"u": 6, "g": 3, "o": 0}[each] for each in set(who)})
-    return f"{bits:03o}"
+def _mode(text: str) -> str | None:
+    """:returns: the mode of a file as at least three octal digits, if the text is one."""
+    if re.fullmatch(r"[0-7]{3,}", text):
+        return text.lstrip("0").rjust(3, "0")
+    bits = dict.fromkeys("ugo", 0)
+    for clause in text.split(","):
+        if (parsed := _CLAUSE.fullmatch(clause)) is None:
+            return None
+        for operator, letters in _ACTION.findall(parsed[2]):
+            value = bits[letters] if letters in bits else sum({_BITS.get(each, 0) for each in letters})
+            for each in parsed[1].replace("a", "ugo") or "ugo":
+                if operator == "-":
+                    bits[each] &= ~value
+                else:
+                    bits[each] = value | (bits[each] if operator == "+" else 0)
+    return "".join(str(bits[each]) for each in "ugo")

@@ -34,6 +34,7 @@ def tokens(glob: str, exact: bool = False) -> tuple[str, ...]:
     return tuple(found)
 
 
+@lru_cache(16384)
 def overlap(left: str, right: str, exact: bool = False) -> bool:
     """:returns: whether there is a text that both globs match; unless exact, in any case."""
     return _overlap(tokens(left, exact), tokens(right, exact))

@@ -42,9 +42,13 @@ class Word:
     @property
     def text(self) -> str:
         """The word as the command gets it, if it is known and has no wildcard."""
+        return self.filled("${}")
+
+    def filled(self, value: str) -> str:
+        """:returns: the word as the command gets it, with a text in place of what is unknown."""
         pattern = self.pattern
         return (
-            _ESCAPED.sub(r"\1", pattern).replace(UNKNOWN, "${}") if "\\" in pattern or UNKNOWN in pattern else pattern
+            _ESCAPED.sub(r"\1", pattern).replace(UNKNOWN, value) if "\\" in pattern or UNKNOWN in pattern else pattern
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ironcurtain.commandline.globs import is_vague, names_overlap
 from ironcurtain.commandline.model import Match, Word, quoted
@@ -27,17 +27,17 @@ class Places:
         self._home, self._realpath = home, realpath
         self.directories = tuple(directories)
         self._real: dict[str, str] = {}
+        self._forms: dict[Word, frozenset[Names]] = {}
 
     def forms(self, word: Word) -> frozenset[Names]:
         """
         :param word: a path. What is not known in it may be any name.
         :returns: the paths that it can mean: as written, and with symbolic links followed.
         """
-        found: set[Names] = set()
-        for path in self._absolute(word.pattern):
-            found.add(normal(path))
-            found.add(self._followed(path))
-        return frozenset(found)
+        if word not in self._forms:
+            paths = self._absolute(word.pattern)
+            self._forms[word] = frozenset((*map(normal, paths), *map(self._followed, paths)))
+        return self._forms[word]
 
     def _absolute(self, pattern: str) -> Sequence[str]:
         if pattern == "~" or pattern.startswith("~/"):
@@ -92,3 +92,30 @@ def holds(path: Names, inner: Names) -> bool:
     if len(path) < len(inner) and all(map(names_overlap, path, inner)):
         return True
     return bool(path) and path[-1] in EVERYTHING and holds(path[:-1], inner)
+
+
+class Roots:
+    """
+    Files and directories, with all that is in them.
+
+    :param paths: their names, without wildcards.
+    """
+
+    def __init__(self, paths: Iterable[Names]) -> None:
+        self._paths = frozenset(paths)
+        self._folded = frozenset(map(_folded, self._paths))
+
+    def reached(self, path: Names) -> Match:
+        """:returns: whether a path is one of them or below one."""
+        if all(map(is_fixed, path)):
+            names = _folded(path)
+            return Match.YES if any(names[:length] in self._folded for length in range(len(names) + 1)) else Match.NO
+        return max((reaches(path, root) for root in self._paths), default=Match.NO)
+
+    def held(self, path: Names) -> Names | None:
+        """:returns: one of them that is in a directory, or in what ``*`` at the end of a path stands for."""
+        return next((root for root in self._paths if holds(path, root)), None)
+
+
+def _folded(path: Names) -> Names:
+    return tuple(Word(name).text.casefold() for name in path)

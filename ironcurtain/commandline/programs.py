@@ -32,22 +32,22 @@ class Use(Enum):
 
 _TABLE: dict[Use, str] = {
     Use.TEXT: (
-        "echo printf true false : test [ [[ seq sleep cal expr factor basename dirname pwd whoami id uname uptime free "
-        "nproc arch logname groups users who w last printenv locale type which whereis help tput clear reset "
-        "exit return break continue shift wait jobs fg bg umask let export declare typeset local readonly unset "
-        "getopts read hash times ulimit popd dirs date tr yes env tty ps pstree top vmstat iostat lsb_release "
-        "lscpu lsblk lspci lsusb lsmod getconf apropos whatis history end print string math "
-        "contains getent pgrep pidof jot rev numfmt cd pushd netstat ss"
+        "echo printf true false : test [ [[ seq sleep cal expr factor basename dirname pwd command journalctl "
+        "dmesg whoami id uname uptime free nproc arch logname groups users who w last printenv locale type which "
+        "whereis help tput clear reset exit return break continue shift wait jobs fg bg umask let export declare "
+        "typeset local readonly unset getopts read hash times ulimit popd dirs date tr yes env tty ps pstree top "
+        "vmstat iostat lsb_release lscpu lsblk lspci lsusb lsmod getconf apropos whatis history end print string "
+        "math contains getent pgrep pidof jot rev numfmt cd pushd netstat ss"
     ),
     Use.READ: (
         "cat bat head tail more wc ls ll la dir vdir stat file du df grep egrep fgrep zgrep cut sort uniq diff cmp "
-        "comm md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum od hexdump hd xxd strings nl tac fold "
-        "fmt pr column paste join jq realpath readlink lsof tree base64 base32 zcat bzcat xzcat lsattr getfacl namei "
-        "test exa eza lsd fd fdfind find gfind man info less"
+        "comm md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum od hexdump hd xxd strings nl "
+        "tac fold fmt pr column paste join jq realpath readlink lsof tree base64 base32 zcat bzcat xzcat lsattr "
+        "getfacl namei test exa eza lsd fd fdfind find gfind man info less"
     ),
     Use.READ_TREES: "rg ag ack",
-    Use.WRITE: "touch mkdir tee mktemp mkfifo mknod chmod chown chgrp split setfacl chattr gzip gunzip bzip2 bunzip2 xz "
-    "unxz zstd tar bsdtar zip unzip",
+    Use.WRITE: "touch mkdir tee mktemp mkfifo mknod chmod chown chgrp split setfacl chattr gzip gunzip bzip2 bunzip2 "
+    "xz unxz zstd tar bsdtar zip unzip",
     Use.COPY: "cp install ln link",
     Use.MOVE: "mv rename",
     Use.DELETE: "rm rmdir unlink shred truncate wipe srm trash dd wipefs blkdiscard mkswap fallocate",
@@ -89,6 +89,8 @@ UNSAFE_OPTIONS: dict[str, tuple[str, ...]] = {
     "ack": ("--pager",),
     "ag": ("--pager",),
     "hash": ("-p",),
+    "journalctl": ("--vacuum", "--rotate", "--flush", "--update", "--setup", "--sync", "--relinquish", "--smart"),
+    "dmesg": ("-C", "-c", "-D", "-E", "-n", "--clear", "--read-clear", "--console"),
     "tar": (
         "-I",
         "-F",

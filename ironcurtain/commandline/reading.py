@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from ironcurtain.commandline.dialects import interactive_doubts
 from ironcurtain.commandline.findings import Findings
-from ironcurtain.commandline.grammar import first_error, parse
-from ironcurtain.commandline.model import CommandLine, SimpleCommand, Word, Words, basename
+from ironcurtain.commandline.grammar import first_error, left_out, parse
+from ironcurtain.commandline.model import UNKNOWN, CommandLine, SimpleCommand, Word, Words, basename
 from ironcurtain.commandline.names import INTERPRETERS, RESERVED, SHELLS, names
 from ironcurtain.commandline.shells import SHELL_COMMANDS, reads_stdin
 from ironcurtain.commandline.tree import HIDDEN, Commands, Walker
@@ -26,7 +26,7 @@ _EVALUATING = names(
 )
 """Builtins of bash that evaluate substitutions in the subscripts of the names that they get."""
 
-_GLUED = re.compile(r"\S\\\n(?=\S)")
+_GLUED = re.compile(r"\S\\\n(?=\S)|(?:^|\n)\\\n")
 
 
 def read_command(text: str, variables: Mapping[str, str] | None = None, shell: str = "bash") -> CommandLine:
@@ -72,7 +72,7 @@ class _Reader:
         if source is None:
             return []
         root = parse(source)
-        if (error := first_error(source, root)) is not None:
+        if (error := first_error(source, root)) is not None or (error := left_out(source, root)) is not None:
             self._findings.doubt(f"it is not understood near {error!r}" if error.strip() else "it is not understood")
         return Walker(
             source,
@@ -145,10 +145,10 @@ class _Reader:
         for words in inner.commands:
             found += self._unwrap(words, " ".join(word.text for word in words), stdin, wrappers)
         for text in inner.texts:
-            if text.known:
-                found += self._other_shell(inner.shell, text.text, wrappers, stdin)
-            else:
+            if not text.known:
                 self._findings.doubt(f"the text that {basename(wrappers[-1][0])} runs is not known")
+            if text.pattern != UNKNOWN:
+                found += self._other_shell(inner.shell, text.filled("${_}"), wrappers, stdin)
         return found
 
     def _other_shell(self, shell: str, text: str, wrappers: tuple[Words, ...], stdin: Word | None) -> Commands:

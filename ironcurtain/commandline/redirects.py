@@ -80,10 +80,16 @@ class RedirectReader:
     def _file(self, node: Node, found: Redirections) -> None:
         operator = next((child.type for child in node.children if not child.is_named), "")
         targets = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
-        if not targets:
+        if not targets and operator in (">&-", "<&-"):
+            return
+        if not targets or b"\n" in self._source[node.start_byte : targets[0].start_byte]:
+            self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
             return
         # The grammar takes the arguments behind a target for more targets.
-        target, *rest = (word for child in targets for word in self._words.words(child))
+        words = self._words.words(targets)
+        if not words:
+            return
+        target, *rest = words
         found.words += rest
         if targets[0].type == "process_substitution":
             found.stdin = Word(UNKNOWN) if operator == "<" else found.stdin
@@ -95,7 +101,7 @@ class RedirectReader:
             found.stdin = Word(UNKNOWN)
         if operator in _WRITES:
             self._findings.writes.append(target)
-        if operator not in _READS | _WRITES:
+        if operator not in _READS | _WRITES or (operator == ">|" and self._findings.shell == "fish"):
             self._findings.doubt(f"{self._text(node)[:80]!r} is not understood")
 
     def _heredoc(self, node: Node, found: Redirections) -> None:
@@ -127,7 +133,7 @@ class RedirectReader:
         source = self._source
         first = source.find(b"\n", start.end_byte) + 1
         last = source.find(b"\n", end.start_byte)
-        *lines, closing = source[first : last if last >= 0 else len(source)].decode().split("\n")
+        *lines, closing = source[first : last if last >= 0 else len(source)].decode(errors="replace").split("\n")
         if strips_tabs:
             lines, closing = [line.lstrip("\t") for line in lines], closing.lstrip("\t")
         if closing != name or name in lines or end.end_byte < end.start_byte + len(name):
@@ -139,9 +145,9 @@ class RedirectReader:
         for child in body.children:
             self._visit(child)
             if child.type not in ("heredoc_content", "string_content"):
-                literal += self._source[at : max(at, child.start_byte)].decode()
+                literal += self._source[at : max(at, child.start_byte)].decode(errors="replace")
                 at = child.end_byte
-        literal += self._source[at : end.start_byte].decode()
+        literal += self._source[at : end.start_byte].decode(errors="replace")
         if _EXPANDED.search(literal):
             self._findings.doubt("a here document is not understood")
 
@@ -153,4 +159,4 @@ class RedirectReader:
             elif child.is_named and child.type in ("command", "redirected_statement", "list", "negated_command"):
                 self._visit(child)
             elif child.is_named:
-                found.words += self._words.words(child)
+                found.words += self._words.words([child])

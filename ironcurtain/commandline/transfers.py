@@ -12,19 +12,19 @@ from ironcurtain.commandline.risk import Risk
 
 _CURL = Options.of(
     "0123469aBfgGhiIjJklLMnNOpqRsSvVZ#A:b:c:C:d:D:e:E:F:H:K:m:o:P:Q:r:t:T:u:U:w:x:X:y:Y:z: url: request: data: "
-    "data-raw: data-binary: data-urlencode: json: form: header: output: output-dir: user: user-agent: referer: cookie: "
-    "cookie-jar: dump-header: max-time: connect-timeout: retry: retry-delay: retry-max-time: proxy: upload-file: range: cert: "
-    "key: cacert: resolve: connect-to: write-out: limit-rate: silent show-error location fail compressed insecure head "
-    "include verbose remote-name remote-header-name create-dirs get globoff http1.1 http2 ipv4 ipv6 no-progress-meter "
-    "progress-bar fail-with-body location-trusted tlsv1.2 tlsv1.3 remote-name-all parallel continue-at: max-redirs: "
-    "proto: proto-redir: unix-socket: interface:"
+    "data-raw: data-binary: data-urlencode: json: form: header: output: output-dir: user: user-agent: referer: "
+    "cookie: cookie-jar: dump-header: max-time: connect-timeout: retry: retry-delay: retry-max-time: proxy: "
+    "upload-file: range: cert: key: cacert: resolve: connect-to: write-out: limit-rate: silent show-error location "
+    "fail compressed insecure head include verbose remote-name remote-header-name create-dirs get globoff http1.1 "
+    "http2 ipv4 ipv6 no-progress-meter progress-bar fail-with-body location-trusted tlsv1.2 tlsv1.3 "
+    "remote-name-all parallel continue-at: max-redirs: proto: proto-redir: unix-socket: interface:"
 )
 _WGET = Options.of(
     "46bcdEFhHkKLmNpqrSvVxa:A:B:D:e:i:I:l:o:O:P:Q:R:t:T:U:w:X:n: output-document: output-file: directory-prefix: "
-    "header: user-agent: post-data: post-file: body-data: body-file: method: tries: timeout: wait: user: password: quiet "
-    "verbose no-verbose continue timestamping recursive no-parent mirror page-requisites convert-links no-check-certificate "
-    "content-disposition spider show-progress: level: accept: reject: referer: load-cookies: save-cookies: "
-    "max-redirect: https-only server-response"
+    "header: user-agent: post-data: post-file: body-data: body-file: method: tries: timeout: wait: user: password: "
+    "quiet verbose no-verbose continue timestamping recursive no-parent mirror page-requisites convert-links "
+    "no-check-certificate content-disposition spider show-progress: level: accept: reject: referer: load-cookies: "
+    "save-cookies: max-redirect: https-only server-response"
 )
 _CURL_WRITES = ("o", "output", "D", "dump-header", "c", "cookie-jar", "output-dir")
 _CURL_READS = ("T", "upload-file", "E", "cert", "key", "cacert", "b", "cookie")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 from ironcurtain.commandline.findings import Findings
 from ironcurtain.commandline.grammar import text_of
 from ironcurtain.commandline.model import UNKNOWN, SimpleCommand, Word, Words, quoted
-from ironcurtain.commandline.names import changes_commands, names
+from ironcurtain.commandline.names import changes_commands
+from ironcurtain.commandline.nodes import COMMANDS, LEAVES, NOT_FISH, REDIRECTS, SEQUENCES, WORDS
 from ironcurtain.commandline.programs import is_a_command
 from ironcurtain.commandline.redirects import Redirections, RedirectReader
 from ironcurtain.commandline.words import WordReader
@@ -21,20 +22,6 @@ DEPTH_LIMIT = 80
 """Most nodes within each other; a person writes less than 20."""
 
 Commands = list[SimpleCommand]
-
-_SEQUENCES = names(
-    "program compound_statement subshell do_group if_statement elif_clause else_clause while_statement "
-    "for_statement c_style_for_statement case_statement case_item negated_command test_command binary_expression "
-    "unary_expression ternary_expression postfix_expression parenthesized_expression subscript array "
-    "variable_assignments process_substitution arithmetic_expansion simple_expansion concatenation string"
-)
-_WORDS = ("word", "raw_string", "ansi_c_string")
-_LEAVES = names(
-    "brace_expression extglob_pattern number regex special_variable_name string_content test_operator "
-    "variable_name heredoc_content"
-)
-_COMMANDS = ("command", "declaration_command", "unset_command")
-_REDIRECTS = ("file_redirect", "herestring_redirect", "heredoc_redirect")
 
 HIDDEN = re.compile(r"`|\$\(")
 """A substitution in a text where the shell does not make one, but may when it evaluates the text later."""
@@ -64,11 +51,11 @@ class Walker:
         self._words = WordReader(source, findings, self.visit)
         self._redirects = RedirectReader(source, findings, self._words, self.visit)
         self._visitors: dict[str, Callable[[Node], Commands]] = {
-            **dict.fromkeys(_SEQUENCES, self._children),
-            **dict.fromkeys(_WORDS, self._word),
-            **dict.fromkeys(_LEAVES, self._leaf),
-            **dict.fromkeys(_COMMANDS, self._command),
-            **dict.fromkeys(_REDIRECTS, self._redirected),
+            **dict.fromkeys(SEQUENCES, self._children),
+            **dict.fromkeys(WORDS, self._word),
+            **dict.fromkeys(LEAVES, self._leaf),
+            **dict.fromkeys(COMMANDS, self._command),
+            **dict.fromkeys(REDIRECTS, self._redirected),
             "redirected_statement": self._redirected,
             "comment": self._comment,
             "list": self._list,
@@ -76,6 +63,7 @@ class Walker:
             "variable_assignment": self._assignment,
             "function_definition": self._function,
             "command_substitution": self._substitution,
+            "test_command": self._test,
             "expansion": self._expansion,
         }
 
@@ -86,6 +74,8 @@ class Walker:
             return []
         self._depth += 1
         try:
+            if self._findings.shell == "fish" and node.type in NOT_FISH:
+                self._findings.doubt("fish reads it otherwise than other shells")
             visitor = self._visitors.get(node.type)
             if visitor is not None:
                 return visitor(node)
@@ -124,41 +114,37 @@ class Walker:
 
     def _command(self, node: Node, redirections: Redirections | None = None) -> Commands:
         before = len(self._findings.commands)
+        stdin = redirections.stdin if redirections else None
         words: list[Word] = []
+        arguments: list[Node] = []
         for child in node.children:
-            if child.type in _REDIRECTS:
+            if child.type in REDIRECTS:
                 prefix = self._redirects.read([child])
-                words += prefix.words
-                redirections = redirections or Redirections()
-                redirections.stdin = redirections.stdin or prefix.stdin
+                stdin = stdin or prefix.stdin
+                words += self._words.words(arguments) + prefix.words
+                arguments = []
+            elif child.type == "variable_assignment":
+                word = self._assigned(child)
+                words += [word] if words or arguments else []
+            elif node.type != "command" and not child.is_named:
+                words.append(Word.literal(self._text(child)))
             else:
-                words += self._command_part(child, is_first=not words, is_declaration=node.type != "command")
-        words += redirections.words if redirections else []
+                arguments += child.children if child.type == "command_name" else [child]
+        words += self._words.words(arguments) + (redirections.words if redirections else [])
         inner = self._findings.commands[before:]
         if not words:
             return inner
-        stdin = redirections.stdin if redirections and redirections.stdin else self._stdin
-        found = self._unwrap(tuple(words), self._text(node), stdin)
+        found = self._unwrap(tuple(words), self._text(node), stdin or self._stdin)
         self._findings.flow((inner, found))
         if any(child.type == "process_substitution" and self._text(child)[0] == ">" for child in node.children):
             self._findings.flow((found, inner))
         return inner + found
 
-    def _command_part(self, node: Node, is_first: bool, is_declaration: bool) -> list[Word]:
-        if node.type == "command_name":
-            return self._words.words(node.children[0]) if node.children else []
-        if node.type == "variable_assignment":
-            word = self._assigned(node)
-            return [] if is_first else [word]
-        if is_declaration and not node.is_named:
-            return [Word.literal(self._text(node))]
-        return self._words.words(node)
-
     def _redirected(self, node: Node) -> Commands:
-        nodes = [node] if node.type in _REDIRECTS else node.children
-        found = self._redirects.read(child for child in nodes if child.type in _REDIRECTS)
-        others = [child for child in nodes if child.type not in _REDIRECTS]
-        if len(others) == 1 and others[0].type in _COMMANDS:
+        nodes = [node] if node.type in REDIRECTS else node.children
+        found = self._redirects.read(child for child in nodes if child.type in REDIRECTS)
+        others = [child for child in nodes if child.type not in REDIRECTS]
+        if len(others) == 1 and others[0].type in COMMANDS:
             body = self._command(others[0], found)
         elif not others and found.words:
             body = self._unwrap(tuple(found.words), self._text(node), found.stdin)
@@ -198,6 +184,8 @@ class Walker:
         if name.type == "subscript":
             self.visit(name)
         variable = self._text(name).partition("[")[0]
+        if re.fullmatch(r"[A-Za-z_]\w*", variable) is None:  # 1=x is a command
+            self._not_understood(node)
         if changes_commands(variable):
             self._findings.doubt(f"{variable} changes what commands do")
         if HIDDEN.search(Word(value).text):
@@ -209,6 +197,11 @@ class Walker:
             return self._words.pattern(node)
         self.visit(node)
         return UNKNOWN
+
+    def _test(self, node: Node) -> Commands:
+        if re.match(r"\[\[?\s|\(\(", self._text(node)) is None:  # [ab] is a command whose name has a wildcard
+            self._not_understood(node)
+        return self._children(node)
 
     def _function(self, node: Node) -> Commands:
         found = Commands()
@@ -236,7 +229,7 @@ class Walker:
             self._not_understood(node)
         found = Commands()
         for child in node.children:
-            if child.type in _WORDS:
+            if child.type in WORDS:
                 self._leaf(child)
             elif child.type == "concatenation":
                 found += self._expansion(child)

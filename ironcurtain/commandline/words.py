@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ironcurtain.commandline.findings import Findings
@@ -49,14 +49,29 @@ class WordReader:
             **dict.fromkeys(EXPANSIONS, self._expansion),
         }
 
-    def words(self, node: Node) -> list[Word]:
-        """:returns: the words that a node stands for: more than one if it has braces."""
-        pattern = self.pattern(node)
-        found = braces(pattern)
+    def words(self, nodes: Sequence[Node]) -> list[Word]:
+        """
+        :param nodes: the arguments of a command; the grammar sometimes divides a word between two of them.
+        :returns: the words that they stand for, with their braces expanded.
+        """
+        found: list[Word] = []
+        start = 0
+        for index, node in enumerate(nodes, 1):
+            if index == len(nodes) or nodes[index].start_byte != node.end_byte:
+                found += self._braces(nodes[start:index])
+                start = index
+        return found
+
+    def _braces(self, nodes: Sequence[Node]) -> list[Word]:
+        patterns = list(map(self.pattern, nodes))
+        if len(nodes) > 1 and "$" in patterns:  # $"..." is a text to translate
+            patterns = [self._not_understood(nodes[0])]
+        found = braces("".join(patterns))
         if found is None:
-            self._findings.doubt(f"the braces in {self._text(node)} are not understood")
+            self._findings.doubt(f"the braces in {self._text(nodes[0])} are not understood")
             return [Word(UNKNOWN)]
-        return [_without_accounts(Word(each)) for each in found]
+        kept = found if len(found) == 1 else [each for each in found if each]
+        return [_without_accounts(Word(each)) for each in kept]
 
     def word(self, node: Node) -> Word:
         """:returns: the word that a node stands for, where braces mean nothing."""
@@ -100,10 +115,10 @@ class WordReader:
         for child in node.children:
             if child.type in EXPANSIONS:
                 start = self._source.index(b"`" if self._is_backtick(child) else b"$", child.start_byte)
-                found += double_quoted(self._source[end:start].decode())
+                found += double_quoted(self._source[end:start].decode(errors="replace"))
                 found += self.pattern(child)
                 end = child.end_byte
-        return found + double_quoted(self._source[end : node.end_byte - 1].decode())
+        return found + double_quoted(self._source[end : node.end_byte - 1].decode(errors="replace"))
 
     def _is_backtick(self, node: Node) -> bool:
         return self._source[node.start_byte : node.end_byte].lstrip()[:1] == b"`"

@@ -74,7 +74,7 @@ def strange(words: Words, parsed: Parsed) -> tuple[str, ...]:
 
 def joined(words: Words) -> Word:
     """:returns: the text that a shell gets from a program that joins its arguments."""
-    return Word(quoted(" ").join(quoted(word.text) if word.known else UNKNOWN for word in words))
+    return Word(quoted(" ").join(quoted(word.filled(UNKNOWN)).replace(f"\\{UNKNOWN}", UNKNOWN) for word in words))
 
 
 def env(words: Words) -> Inner:
@@ -161,7 +161,7 @@ WRAPPERS: dict[str, Unwrapper] = {
     "setsid": Prefix("cfw ctty fork wait"),
     "stdbuf": Prefix("i:o:e: input: output: error:"),
     "timeout": Prefix("vk:s: foreground kill-after: preserve-status signal: verbose", operands=1),
-    "time": Prefix("apqvVf:o: append format: output: portability quiet verbose"),
+    "time": Prefix("apqvVf:o: append format: output: portability quiet verbose", assignments=True),
     "chroot": Prefix(" groups: userspec: skip-chdir", operands=1),
     "unshare": Prefix(
         "cfimnprTuUCR:S:G:w:m::u::i::n::p::U::C::T:: fork mount:: uts:: ipc:: net:: pid:: user:: cgroup:: time:: "
@@ -180,11 +180,11 @@ WRAPPERS: dict[str, Unwrapper] = {
     "noglob": Prefix(),
     "nocorrect": Prefix(),
     "-": Prefix(),
-    "and": Prefix(),
-    "or": Prefix(),
-    "not": Prefix(),
-    "!": Prefix(),
-    "begin": Prefix(),
+    "and": Prefix(assignments=True),
+    "or": Prefix(assignments=True),
+    "not": Prefix(assignments=True),
+    "!": Prefix(assignments=True),
+    "begin": Prefix(assignments=True),
     "repeat": Prefix(operands=1),
     **dict.fromkeys(
         names(

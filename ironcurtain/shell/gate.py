@@ -21,7 +21,7 @@ from ironcurtain.commandline.directories import directories_of, moves_unknown
 from ironcurtain.commandline.effect import Effects
 from ironcurtain.commandline.effects import effects
 from ironcurtain.commandline.globs import paths_overlap
-from ironcurtain.commandline.places import Names, holds, reaches, shown
+from ironcurtain.commandline.places import Names, Roots, shown
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from ironcurtain.policy.verdict import Decision, Resource, Verdict
 from ironcurtain.shell.approval import Approval
@@ -29,6 +29,7 @@ from ironcurtain.shell.permissions import (
     FilePermissions,
     NetworkPermissions,
     Opinion,
+    decided,
     file_resources,
     glob_names,
     most_severe,
@@ -45,6 +46,7 @@ class _Case:
     directory: str
     line: CommandLine
     places: Places
+    protected: Roots
     effects: tuple[tuple[SimpleCommand, tuple[Effects, ...]], ...]
 
     def words(self) -> Iterator[Word]:
@@ -120,9 +122,8 @@ class CommandGate:
             variables["PWD"] = directory
         line = read_command(command, variables, self._shell)
         places = Places(self._home, directories_of(line, directory, self._home), self._realpath)
-        return _Case(
-            command, directory, line, places, tuple((each, effects(each, line.functions)) for each in line.commands)
-        )
+        found = tuple((each, effects(each, line.functions)) for each in line.commands)
+        return _Case(command, directory, line, places, self._roots(), found)
 
     def _denial(self, case: _Case) -> Opinion | None:
         for pattern in self._approval.deny:
@@ -137,22 +138,20 @@ class CommandGate:
 
     def _protected_path(self, case: _Case, least: Match) -> str | None:
         """:returns: a protected path that the command uses, or that is in what it deletes or moves."""
-        roots = self._roots()
         for word in case.words():
             for form in _forms(word, case.places):
-                if any(reaches(form, root) >= least for root in roots):
+                if case.protected.reached(form) >= least:
                     return shown(form)
-        for _, found in case.effects:
-            for each in found:
-                for word in (*each.wholes, *(each.reads if least is Match.MAYBE and each.reads_trees else ())):
-                    forms = case.places.forms(word)
-                    if (root := next((root for root in roots if any(holds(f, root) for f in forms)), None)) is not None:
+        for each in (each for _, found in case.effects for each in found):
+            for word in (*each.wholes, *(each.reads if least is Match.MAYBE and each.reads_trees else ())):
+                for form in case.places.forms(word):
+                    if (root := case.protected.held(form)) is not None:
                         return shown(root)
         return None
 
-    def _roots(self) -> tuple[Names, ...]:
+    def _roots(self) -> Roots:
         places = Places(self._home, ("/",), self._realpath)
-        return tuple(form for path in self._protected for form in places.forms(Word.literal(path)))
+        return Roots(form for path in self._protected for form in places.forms(Word.literal(path)))
 
     def _denied_path(self, case: _Case) -> str | None:
         globs = [glob_names(glob, self._home, case.directory) for glob in self._approval.tables.filesystem.deny]
@@ -167,29 +166,28 @@ class CommandGate:
         if case.line.doubts:
             yield Opinion(Decision.ESCALATE, "structural-doubt", "; ".join(case.line.doubts[:3]))
         if moves_unknown(case.line):
-            yield Opinion(Decision.ESCALATE, "structural-doubt", "the text does not show the directory that it goes to")
+            yield Opinion(Decision.ESCALATE, "structural-doubt", "the text does not show where its relative paths lead")
         for pattern in self._approval.deny:
             if pattern.denies(case.line, case.places) is Match.MAYBE:
                 reason = f"the deny pattern {pattern.text!r} may match: the text does not show it"
                 yield Opinion(Decision.ESCALATE, "approval.shell.deny_patterns", reason)
         if (path := self._protected_path(case, Match.MAYBE)) is not None:
             yield Opinion(Decision.ESCALATE, "structural-protected-path", f"it may reach {path}, which is protected")
-        here = case.places.forms(Word.literal(case.directory))
-        if any(reaches(form, root) is not Match.NO for form in here for root in self._roots()):
+        if any(case.protected.reached(form) for form in case.places.forms(Word.literal(case.directory))):
             yield Opinion(Decision.ESCALATE, "structural-protected-path", f"{case.directory} is protected")
 
     def _opinions(self, case: _Case) -> Iterator[Opinion]:
         files = FilePermissions(self._approval, case.places, self._home, case.directory)
         mode, field = self._approval.mode("shell")
         if not case.line.commands:
-            yield Opinion(mode, field, f"{field} decides about commands")
+            yield decided(mode, field, "commands")
         for command, found in case.effects:
             pattern = next((pattern for pattern in self._approval.allow if pattern.allows(command)), None)
             if pattern is not None:
                 reason = f"the allow pattern {pattern.text!r} of [approval.shell] matches"
                 yield Opinion(Decision.ALLOW, "approval.shell.allow_patterns", reason)
                 continue
-            yield Opinion(mode, field, f"{field} decides about {command.name}")
+            yield decided(mode, field, command.name)
             for each in found:
                 yield from self._about(each, command, files)
         yield from self._about(Effects(reads=case.line.reads, writes=case.line.writes), None, files)

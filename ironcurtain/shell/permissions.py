@@ -30,6 +30,12 @@ class Opinion:
     reason: str
 
 
+def decided(decision: Decision, field: str, subject: str) -> Opinion:
+    """:returns: what a field of a table says about a subject."""
+    verb = {Decision.ALLOW: "allows", Decision.ESCALATE: "asks about", Decision.DENY: "denies"}[decision]
+    return Opinion(decision, field, f"{field} {verb} {subject}")
+
+
 def most_severe(opinions: Iterable[Opinion]) -> Opinion:
     """:returns: the first of the most severe opinions."""
     return max(opinions, key=lambda opinion: SEVERITY[opinion.decision])
@@ -82,7 +88,7 @@ class FilePermissions:
                 f"approval.filesystem.{name}",
                 f"[approval.filesystem] does not list {path}: {action}",
             )
-        return Opinion(self._mode, self._field, f"{self._field} decides about {action} {path}")
+        return decided(self._mode, self._field, f"{action} {path}")
 
 
 class NetworkPermissions:
@@ -102,7 +108,7 @@ class NetworkPermissions:
         if self._mode is Decision.ALLOW and self._listed:
             rule = "approval.network.allow_hosts"
             return Opinion(Decision.ESCALATE, rule, f"[approval.network] does not list the host of {named}")
-        return Opinion(self._mode, self._field, f"{self._field} decides about {named}")
+        return decided(self._mode, self._field, named)
 
 
 def _written(host: Host) -> str:
