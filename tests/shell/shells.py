@@ -39,12 +39,14 @@ class InteractiveShell:
     :param argv: its program and arguments.
     :param home: its home directory, which is where it starts.
     :param wrapped: whether it shall show marks.
+    :ivar home: that.
     :ivar marks: that it showed.
     :ivar output: the rest of what it wrote.
     """
 
     def __init__(self, argv: Sequence[str], home: Path, wrapped: bool, environ: Mapping[str, str]) -> None:
         own = {"HOME": os.fspath(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        self.home = home
         self.marks: list[Mark] = []
         self.output = b""
         self._reader = MarkReader(NONCE)

@@ -76,7 +76,7 @@ end
 function __ironcurtain_enter
     if test $__ironcurtain_at_prompt = 1
         set -l line "$(commandline)"
-        if string match --quiet -- '\\\\#*' $line
+        if string match --quiet -- '\\#*' $line
             set -g __ironcurtain_literal 1
             commandline --replace -- (string sub --start 2 -- $line | string collect)
         end

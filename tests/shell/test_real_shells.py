@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
+from pathlib import Path
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.shell.marks import CommandBegan, CommandEnded, DirectoryChanged, PromptEnded
+from tests.shell.shells import PROMPT, InteractiveShell, pasted
+
+UP, HOME, LEFT, ESC = "\x1b[A", "\x01", "\x1b[D", "\x1b"
+CONTROL_C, CONTROL_D, CONTROL_R, CONTROL_U = "\x03", "\x04", "\x12", "\x15"
+
+Step = str | tuple[str, ...]
+"""A line to type and to enter at a prompt; or keys, and what to wait for after them, in turn."""
+
+ENVIRONMENT = r"""env | grep -v '^_=\|^SHLVL=' | LC_ALL=C sort"""
+
+
+class ShellCase(SynchronousTestCase):
+    """One shell with marks and one without, in a home directory each that has the same files."""
+
+    files: Mapping[str, str]
+
+    def setUp(self) -> None:
+        self.shells: list[InteractiveShell] = []
+
+    def tearDown(self) -> None:
+        for shell in self.shells:
+            shell.end()
+
+    def start(self, *argv: str, wrapped: bool = True, **environ: str) -> InteractiveShell:
+        home = Path(tempfile.mkdtemp(prefix="shell-"))
+        self.addCleanup(lambda: os.system(f"rm -rf {home}"))
+        for name, content in self.files.items():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(content)
+        shell = InteractiveShell(argv, home, wrapped, environ)
+        self.shells.append(shell)
+        shell.prompts()
+        return shell
+
+    def run_in(self, shell: InteractiveShell, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if isinstance(step, str):
+                shell.enter(step)
+                continue
+            for keys, text in zip(step[::2], step[1::2], strict=True):
+                shell.type(keys)
+                shell.shows(text)
+            shell.prompts()
+
+    def compare(self, argv: Sequence[str], steps: Sequence[Step], *instructions: str, **environ: str) -> None:
+        """
+        Do the same in both.
+
+        :param instructions: that the one with marks has caught.
+        """
+        wrapped, plain = self.start(*argv, **environ), self.start(*argv, wrapped=False, **environ)
+        for shell in (wrapped, plain):
+            self.run_in(shell, steps)
+        seen = [[line.replace(os.fspath(shell.home), "~") for line in shell.screen()] for shell in (plain, wrapped)]
+        self.assertEqual("\n".join(unified_diff(*seen, "plain", "wrapped", n=1, lineterm="")), "")
+        self.assertEqual(wrapped.instructions, list(instructions))
+
+
+EVERYWHERE: Sequence[Step] = (
+    "echo one",
+    "",
+    "echo two # a comment",
+    "echo '# quoted'",
+    "echo \\# escaped",
+    "    # indented",
+    "# größer als 日本語",
+    "##  double",
+    "#",
+    "#!/bin/sh",
+    "# rm -rf / & b | c > d; `e` $(f) \"g\" 'h' \\",
+    "# " + "long " * 60,
+    "cd /",
+    "pwd",
+    "cd",
+    "ls -A",
+    "nosuchcommand",
+    "(",
+)
+CAUGHT_EVERYWHERE = (
+    "größer als 日本語",
+    "double",
+    "",
+    "!/bin/sh",
+    "rm -rf / & b | c > d; `e` $(f) \"g\" 'h' \\",
+    ("long " * 60).strip(),
+)
+
+PROGRAMS: Sequence[Step] = (
+    ("echo o''n; cat\r", "on\n", "# cat\r", "# cat\n# cat", CONTROL_D, ""),
+    ("python3 -Iq\r", ">>> ", "# python\r", "\n>>> ", "exit()\r", "exit()"),
+    ("PS1='n''ested ' sh\r", "nested ", "# sh\r", "\nnested ", "exit\r", "exit"),
+    ("echo o''n; head -n 1 | cat\r", "on\n", "# pipe\r", "# pipe\n# pipe"),
+    ("sh -c 'echo o''n; read x; echo =$x'\r", "on\n", "# read\r", "=# read"),
+    ("script -qc 'echo o\"\"n; cat' /dev/null; echo e''nd\r", "on\n", "# script\r", "# script\n# script", CONTROL_D, "end"),
+    ("echo wai''t; sleep 0.2; echo do''ne\r", "wait\n", "# typed ahead\r", "done"),
+    "echo after",
+)
+
+EDITED: Sequence[Step] = (
+    f"free some space{HOME}# ",
+    f"echo no{CONTROL_U}# after Ctrl-U",
+    f"# corected{LEFT * 6}r",
+    f"{UP}",
+    f"echo x{HOME}",
+    ("# not sent", "# not sent", CONTROL_C, ""),
+    "# after Ctrl-C",
+    pasted("# first\n# second"),
+    pasted("# blank line\n\n  # and indented\n"),
+    pasted("# mixed\necho mixed"),
+    pasted("echo mixed\n# again"),
+    pasted("# one"),
+    "echo after",
+)
+CAUGHT_EDITED = (
+    "free some space",
+    "after Ctrl-U",
+    "corrected",
+    "corrected",
+    "after Ctrl-C",
+    "first\nsecond",
+    "blank line\n\nand indented",
+    "one",
+)
+
+
+class BashTests(ShellCase):
+    files: Mapping[str, str] = {".bashrc": f"PS1='{PROMPT}'\nunset HISTFILE\n"}
+
+    def test_lines(self) -> None:
+        self.compare(["bash"], EVERYWHERE[:-1], *CAUGHT_EVERYWHERE)
+
+    def test_programs(self) -> None:
+        self.compare(["bash"], PROGRAMS, "typed ahead")
+
+    def test_editing(self) -> None:
+        self.compare(["bash"], [*EDITED, "fc -l -20"], *CAUGHT_EDITED)
+
+    def test_continued_lines(self) -> None:
+        self.compare(
+            ["bash"],
+            (
+                ("cat <<E\r", "> ", "# document\r", "\n> ", "E\r", "# document"),
+                ("for x in 1\r", "> ", "# loop\r", "\n> ", "do echo $x; done\r", "1"),
+                ("echo 'a\r", "> ", "# quoted\r", "\n> ", "c'\r", "c"),
+                ("echo a \\\r", "> ", "# continued\r", "a"),
+                ("case x in\r", "> ", "# case\r", "\n> ", "x) echo y;; esac\r", "y"),
+                ("f() {\r", "> ", "# function\r", "\n> ", "echo f; }\r", "f"),
+                ("true &&\r", "> ", "# list\r", "\n> ", "echo list\r", "list"),
+                ("x=(1\r", "> ", "# array\r", "\n> ", "2)\r", "2"),
+                ("echo $(\r", "> ", "# substituted\r", "\n> ", ")\r", ")"),
+                ("for x in 1\r", "> ", CONTROL_C, ""),
+                "# after a continued line",
+                pasted("cat <<E\n# document\nE"),
+                "fc -l -20",
+            ),
+            "after a continued line",
+        )
+
+    def test_what_reads_in_the_shell(self) -> None:
+        self.compare(
+            ["bash"],
+            (
+                ("printf g''o; read x\r", "go", "# read\r", "# read"),
+                ("read -e -p 'e''dit? ' x\r", "edit? ", "# edited\r", "# edited"),
+                "echo $x",
+                ("select x in a b; do echo =$x; break; done\r", "#? ", "# select\r", "\n=\n"),
+                ("printf g''o; mapfile -n 1 a\r", "go", "# mapfile\r", "# mapfile"),
+                ("bash --norc\r", "bash-", "PS1='n''ested '\r", "nested ", "# nested\r", "\nnested ", "exit\r", "exit"),
+                ("(read -e -p 'e''dit? ' x)\r", "edit? ", "# subshell\r", "# subshell"),
+                ("while read -e -p 'e''dit? ' x; do break; done\r", "edit? ", "# loop\r", "# loop"),
+                "# after all",
+            ),
+            "after all",
+        )
+
+    def test_state_is_kept(self) -> None:
+        self.compare(
+            ["bash"],
+            (
+                "(exit 3)",
+                "# keeps the status",
+                "echo $?",
+                "(exit 4)",
+                "",
+                "echo $?",
+                "echo last",
+                "# keeps the last argument",
+                "echo $_",
+                "false | true | false",
+                "echo ${PIPESTATUS[*]}",
+                "[[ ab =~ a(.) ]]",
+                "# keeps matches",
+                "echo ${BASH_REMATCH[*]}",
+                "set -- a b",
+                "echo $# $0 $- $LINENO $SHLVL ${#FUNCNAME[@]} ${BASH_SOURCE[*]}",
+                "shopt",
+                "set -o",
+                "trap",
+                "alias",
+                "declare -p PS1 PS2 IFS HISTCONTROL",
+                "printf '%q ' \"$PS1\"",
+                ENVIRONMENT,
+                "echo a; exit_code() { return 7; }; exit_code",
+                "echo $?",
+                "exec >out",
+                "echo to a file",
+                "# nor does this get there",
+                "exec >/dev/tty",
+                "cat -v out",
+                "set -x",
+                "echo traced",
+                "set +x",
+                "set -u",
+                "# unset is an error",
+                "set +u",
+                "set -C",
+                "# no clobber",
+                "set +C",
+                "set -a",
+                "# all is exported",
+                "set +a",
+                ENVIRONMENT,
+                "IFS=0123456789abcdef",
+                "# other separators",
+                "cd /usr",
+                "unset IFS",
+                "set -f; shopt -s nocasematch extglob nullglob failglob",
+                "# other patterns",
+                "cd",
+                "!echo:0 !!",
+                "history",
+            ),
+            "keeps the status",
+            "keeps the last argument",
+            "keeps matches",
+            "nor does this get there",
+            "unset is an error",
+            "no clobber",
+            "all is exported",
+            "other separators",
+            "other patterns",
+        )
