@@ -21,6 +21,7 @@ ENVIRONMENT = r"""env | grep -v '^_=\|^SHLVL=' | LC_ALL=C sort"""
 
 
 class ShellCase(SynchronousTestCase):
+    maxDiff = None
     """One shell with marks and one without, in a home directory each that has the same files."""
 
     files: Mapping[str, str]
@@ -251,3 +252,118 @@ class BashTests(ShellCase):
             "other separators",
             "other patterns",
         )
+
+
+class BashFilesTests(ShellCase):
+    """Files and settings of users, with a few lines each."""
+
+    def lines(self, rc: str, *more: Step, argv: Sequence[str] = ("bash",), caught: Sequence[str] = (), unended: bool = True) -> None:
+        self.files = {".bashrc": f"PS1='{PROMPT}'\n{rc}\n", ".inputrc": "", **self.others}
+        steps: Sequence[Step] = (
+            *more,
+            *(["printf unended"] if unended else []),
+            "(exit 3)",
+            "# standard",
+            "echo $?",
+            ("cat <<E\r", "> ", "# document\r", "\n> ", "E\r", "# document"),
+            pasted("# two\n# lines"),
+            ENVIRONMENT,
+            "fc -l -9",
+        )
+        self.compare(argv, steps, *caught, "standard", "two\nlines")
+
+    others: Mapping[str, str] = {}
+
+    def test_strict_options(self) -> None:
+        self.lines("set -u; set -o pipefail; shopt -s failglob")
+        self.lines("set -a -C")
+
+    def test_errors_end_the_shell(self) -> None:
+        self.files = {".bashrc": f"set -eu\nPS1='{PROMPT}'\n[[ -n '' ]] && false\n"}
+        for wrapped in (True, False):
+            shell = self.start("bash", wrapped=wrapped)
+            self.run_in(shell, ["# caught", "", "if false; then :; fi", "! true"])
+            self.assertEqual(shell.instructions, ["caught"] if wrapped else [])
+            shell.type("false\r")
+            self.assertEqual(shell.ended(), 1)
+
+    def test_prompt_command(self) -> None:
+        self.lines("PROMPT_COMMAND='echo p=$?; false'")
+        self.lines("PROMPT_COMMAND=('echo p=$?' false 'echo q=$?')")
+        self.lines(f"PROMPT_COMMAND='PS1=\"\\w {PROMPT}\"'")
+        self.lines("export PROMPT_COMMAND='true'", "unset PROMPT_COMMAND", "# not seen", "# seen", caught=["seen"])
+        self.lines("", "PROMPT_COMMAND='echo new'", "# still seen", caught=["still seen"])
+        self.lines("", f"PROMPT_COMMAND+=('PS1=\"\\w {PROMPT}\"')", "# still seen", caught=["still seen"])
+        self.lines("", "PROMPT_COMMAND=(true)", "# not seen", "# seen", caught=["seen"])
+
+    def test_prompts(self) -> None:
+        self.lines(f"PS1='\\[\\e[1m\\]\\u $((1 + 1))\\n\\! \\#{PROMPT}\\[\\e[0m\\]'")
+        self.lines(f"export PS1='exported {PROMPT}'; PS0='ps0 $((2 + 3))\\n'", "echo $PS1")
+        self.lines(f"PS1='changed {PROMPT}'; shopt -u promptvars")
+
+    def test_debug_trap(self) -> None:
+        self.lines("trap 'case $BASH_COMMAND in *__ironcurtain*) ;; *) echo \"[$BASH_COMMAND]\" ;; esac' DEBUG")
+        self.lines("trap 'echo failed' ERR; set -E", "false")
+
+    def test_line_editor(self) -> None:
+        self.lines("set -o vi", f"x# in vi mode{ESC}0x", f"free{ESC}I# {ESC}$", caught=["in vi mode", "free"])
+        self.lines("bind 'set enable-bracketed-paste off'", "clear", unended=False)
+        self.lines("bind 'set show-mode-in-prompt on'")
+
+    def test_own_keys(self) -> None:
+        self.lines(
+            "bind '\"\\C-m\": \"\\C-e\\C-j\"'; bind -x '\"\\C-t\": echo key'; bind '\"\\C-g\": \"# macro\\C-m\"'",
+            ("\x07", "macro"),
+            ("\x14", "key", "echo x\r", "x"),
+            caught=["macro"],
+        )
+        self.lines("", "bind '\"\\C-m\": accept-line'", "# bound again", caught=["bound again"])
+
+    def test_history_settings(self) -> None:
+        self.lines("HISTCONTROL=ignoreboth HISTIGNORE='#*'", "# one", "# one", " echo blank", caught=["one", "one"])
+        self.lines("set +o history", "# one", caught=["one"])
+
+    def test_other_aliases_and_functions(self) -> None:
+        self.lines("alias local=false set=false case=false; printf() { echo mine; }; bind() { echo mine; }")
+
+    def test_login(self) -> None:
+        self.others = {".bash_profile": f"PS1='{PROMPT}'\necho profile\n", ".profile": "echo wrong\n"}
+        for argv in (("bash", "-l"), ("bash", "--login")):
+            self.lines("echo not read", "shopt login_shell", "shopt", "set -o", "echo $HISTFILE $ENV", argv=argv)
+        self.others = {".profile": f"PS1='{PROMPT}'\nset -u\n. ~/.bashrc\n"}
+        self.lines("echo read", argv=("bash", "-l"))
+
+    def test_no_files(self) -> None:
+        self.files = {".bashrc": "echo not read\n"}
+        self.compare(("bash", "--norc"), ("echo x", "# caught", "shopt", "set -o"), "caught", PS1=PROMPT, ENV="theirs")
+
+    def test_comments_are_off(self) -> None:
+        self.files = {".bashrc": f"PS1='{PROMPT}'\nshopt -u interactive_comments\n"}
+        shell = self.start("bash")
+        self.run_in(shell, ["# caught", "echo $?", "echo a #b", pasted("# c\n# d"), "shopt interactive_comments"])
+        self.assertEqual(shell.instructions, ["caught", "c\nd"])
+        self.assertIn("a #b", shell.screen())
+        self.assertIn("off", shell.new)
+        self.assertNotIn("not found", "\n".join(shell.screen()))
+
+    def test_an_escaped_comment_is_the_shells(self) -> None:
+        self.files = {".bashrc": f"PS1='{PROMPT}'\nunset HISTFILE\n"}
+        shell = self.start("bash")
+        self.run_in(shell, ["(exit 3)", "\\# it's $(a", "echo $?", "echo x; \\#", "fc -ln -4"])
+        self.assertEqual(shell.instructions, [])
+        self.assertIn("3", shell.screen())
+        self.assertIn("\t # it's $(a", shell.new)
+
+    def test_marks(self) -> None:
+        self.files = {".bashrc": f"PS1='{PROMPT}'\n"}
+        shell = self.start("bash")
+        self.run_in(shell, ["mkdir 'ä b;'; cd ä*; false", "", "(exit 7)"])
+        self.assertEqual([mark.status for mark in shell.marks if isinstance(mark, CommandEnded)], [1, 7])
+        self.assertEqual(sum(isinstance(mark, CommandBegan) for mark in shell.marks), 2)
+        self.assertEqual(
+            [mark.path for mark in shell.marks if isinstance(mark, DirectoryChanged)],
+            [f"{shell.home}", *[f"{shell.home}/ä b;"] * 3],
+        )
+        self.assertIsInstance(shell.marks[-1], PromptEnded)
+        shell.type("exit 5\r")
+        self.assertEqual(shell.ended(), 5)

@@ -136,8 +136,14 @@ __ironcurtain_bind() {
 
 # Enter, with the line editor's buffer in READLINE_LINE. Its argument is what "$_" is to be afterwards.
 __ironcurtain_enter() {
+    case $__ironcurtain_uncommented in
+        1) __ironcurtain_uncommented='' && builtin shopt -u interactive_comments ;;
+    esac
     __ironcurtain_look "${#FUNCNAME[@]}" 2>/dev/null
-    case $__ironcurtain_traced in
+    case $__ironcurtain_uncommented in
+        1) builtin shopt -s interactive_comments ;;
+    esac
+    case ${__ironcurtain_traced-} in
         1) __ironcurtain_traced='' && set -x ;;
     esac
 }
@@ -146,10 +152,6 @@ __ironcurtain_enter() {
 __ironcurtain_look() {
     local -
     set +aeux
-    if [[ -n $__ironcurtain_uncommented ]]; then
-        __ironcurtain_uncommented=
-        builtin shopt -u interactive_comments
-    fi
     __ironcurtain_hook
     if [[ $__ironcurtain_at_prompt != 1 || $1 != 1 ]]; then
         return 0
@@ -186,31 +188,39 @@ __ironcurtain_instruction() {
 
 # The line that is accepted now is a comment, even where these are switched off.
 __ironcurtain_comment() {
-    if ! builtin shopt -q interactive_comments; then
-        builtin shopt -s interactive_comments
-        __ironcurtain_uncommented=1
-    fi
+    builtin shopt -q interactive_comments || __ironcurtain_uncommented=1
 }
 
-# Makes __ironcurtain_prompt the last part of PROMPT_COMMAND, if it is none.
+# Makes __ironcurtain_prompt the last part of PROMPT_COMMAND.
 __ironcurtain_hook() {
-    local -
+    local - version=$((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) index
     set +aeux
-    [[ ${PROMPT_COMMAND[*]-} != *__ironcurtain_prompt* ]] || return 0
     local ours='{ __ironcurtain_prompt; __ironcurtain_untrace; } 2>/dev/null'
-    if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == [6-9].* || ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-9]* ]] &&
-        [[ ${PROMPT_COMMAND@a} != *x* ]]; then
-        PROMPT_COMMAND+=("$ours")
-    else
-        PROMPT_COMMAND="{ __ironcurtain_keep; } 2>/dev/null
+    if ((version < 404)); then
+        return 0
+    elif ((version < 501)) || [[ ${PROMPT_COMMAND@a} == *x* ]]; then
+        [[ ${PROMPT_COMMAND-} == *__ironcurtain_prompt* ]] || PROMPT_COMMAND="{ __ironcurtain_keep; } 2>/dev/null
 ${PROMPT_COMMAND-}
 $ours"
+        return 0
     fi
+    # An element of its own keeps the status for the others, and stays when a string is assigned. The first one is not
+    # ours.
+    local indices=("${!PROMPT_COMMAND[@]}")
+    if ((${#indices[@]})) && [[ ${PROMPT_COMMAND[${indices[-1]}]} == "$ours" ]]; then
+        return 0
+    fi
+    for index in "${indices[@]}"; do
+        [[ ${PROMPT_COMMAND[index]} != "$ours" ]] || unset -v "PROMPT_COMMAND[$index]"
+    done
+    indices=(0 "${indices[@]}")
+    PROMPT_COMMAND[${indices[-1]} + 1]=$ours
 }
 
 # A login shell, or one without files of its own, was started in POSIX mode, where it reads nothing but this file.
 if [[ $__ironcurtain_startup != rc ]]; then
     set +o posix
+    shopt -u inherit_errexit
     if [[ $HISTFILE == ~/.sh_history && ${HISTFILE@a} != *x* ]]; then
         HISTFILE=~/.bash_history
     fi
@@ -244,6 +254,4 @@ case $__ironcurtain_startup in
         ;;
 esac
 
-if [[ ${BASH_VERSINFO[0]}${BASH_VERSINFO[1]} -ge 44 ]]; then
-    __ironcurtain_hook
-fi
+__ironcurtain_hook
