@@ -102,6 +102,13 @@ class InteractiveShell:
         """Wait for a prompt."""
         self.until(lambda: self.new.endswith(prompt))
 
+    def waits(self) -> None:
+        """Wait until it waits: bash may miss an interrupt that comes in between."""
+        status = Path(f"/proc/{self._process.pid}/stat")
+        deadline = time.monotonic() + PATIENCE
+        while status.read_text().rpartition(")")[2].split()[0] != "S" and time.monotonic() < deadline:
+            self._read(0.001)
+
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until something is true of what it wrote."""
         deadline = time.monotonic() + PATIENCE

@@ -50,6 +50,8 @@ class ShellCase(SynchronousTestCase):
                 shell.enter(step)
                 continue
             for keys, text in zip(step[::2], step[1::2], strict=True):
+                if keys == CONTROL_C:
+                    shell.waits()
                 shell.type(keys)
                 shell.shows(text)
             shell.prompts()
@@ -308,7 +310,8 @@ class BashFilesTests(ShellCase):
     def test_line_editor(self) -> None:
         self.lines("set -o vi", f"x# in vi mode{ESC}0x", f"free{ESC}I# {ESC}$", caught=["in vi mode", "free"])
         self.lines("bind 'set enable-bracketed-paste off'", "clear", unended=False)
-        self.lines("bind 'set show-mode-in-prompt on'")
+        self.files = {".bashrc": f"PS1='{PROMPT}'\nbind 'set show-mode-in-prompt on'\n"}
+        self.compare(("bash",), ("printf unended", "# caught", pasted("# two\n# lines")), "caught", "two\nlines")
 
     def test_own_keys(self) -> None:
         self.lines(
