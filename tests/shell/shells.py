@@ -84,6 +84,10 @@ class InteractiveShell:
         self._seen = len(self.output)
         self._write(keys.encode())
 
+    def prompted(self, times: int) -> None:
+        """Wait until it has begun to edit so many lines since something was typed."""
+        self.until(lambda: self.output.count(b"\x1b[?2004h", self._seen) == times and self.new.endswith(PROMPT))
+
     def enter(self, line: str = "", prompt: str = PROMPT) -> str:
         """
         Type a line and Enter, and wait for the next prompt.

@@ -81,7 +81,8 @@ function __ironcurtain_enter
             commandline --replace -- (string sub --start 2 -- $line | string collect)
         end
     end
-    commandline --function execute
+    # fish would leave a suggestion on the screen when a function executes the line.
+    commandline --function suppress-autosuggestion execute
 end
 
 # Keys that fish's own bindings give to "execute" get ours, unless the user has bound them.
