@@ -68,13 +68,18 @@ _SIMPLE: dict[bytes, Mark] = {b"A": PromptBegan(), b"B": PromptEnded(), b"C": Co
 _BEGINNING = re.compile(rb"\x1b\](?:1(?:3(?:3(?:;[ -~]*\x1b?)?)?)?|6(?:9(?:7(?:3(?:;[ -~]*\x1b?)?)?)?)?)?")
 """What may be the first part of a mark."""
 
-_PASTE = re.compile(rb"\x1b\[\?2004([hl])")
-_PASTE_LENGTH = len(b"\x1b[?2004h")
+_CLEARED = re.compile(rb"\r(?:[\r\n]|\x1b(?:\[[AK]|M))*(?:\x1b\[?)?\Z")
+"""How a line editor clears the rows of a line, or the first part of that."""
+
+_PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 
 
 class MarkReader:
     """
     Takes marks out of the output of a shell.
+
+    bash clears the line that is edited and draws it again when Enter calls the hook that looks at it. What a command
+    wrote in front of the prompt would be lost; hence this drawing is left out, too.
 
     :param nonce: letters and digits; marks without it are output.
     :ivar bracketed_paste: whether the line editor has asked for brackets round what is pasted.
@@ -82,11 +87,14 @@ class MarkReader:
 
     def __init__(self, nonce: str) -> None:
         self._mark = re.compile(
-            rb"\x1b\](?:133;(?:([ABC])|D;(\d{1,3}));aid=%b|%d;%b;(cwd|instruction);([A-Za-z0-9+/=]*))(?:\x07|\x1b\\)"
-            % (nonce.encode(), PRIVATE, nonce.encode())
+            rb"\x1b\](?:133;(?:([ABC])|D;(\d{1,3}));aid=%b|%d;%b;(?:(entered)|(cwd|instruction);([A-Za-z0-9+/=]*)))"
+            rb"(?:\x07|\x1b\\)" % (nonce.encode(), PRIVATE, nonce.encode())
         )
         self._held = b""
         self._tail = b""
+        self._pieces: list[bytes | Mark] = []
+        self._at_prompt = False
+        self._redrawing = False
         self.bracketed_paste = False
 
     def feed(self, data: bytes) -> list[bytes | Mark]:
@@ -95,40 +103,66 @@ class MarkReader:
 
         :returns: the output without its marks, and these, in order; the first part of what may be a mark is held back.
         """
-        data, self._held = self._held + data, b""
-        pieces: list[bytes | Mark] = []
-        done, at = 0, data.find(b"\x1b]")
+        data, self._held, self._pieces = self._held + data, b"", []
+        while data:
+            data = self._redrawn(data) if self._redrawing else self._piece(data)
+        return self._pieces
+
+    def _piece(self, data: bytes) -> bytes:
+        """:returns: what is to be read next; nothing if the rest is held back."""
+        at = data.find(b"\x1b]")
         while at >= 0:
             found = self._mark.match(data, at)
-            if found and found.end() - at <= CAP and (mark := _read(found)) is not None:
-                self._pass(pieces, data[done:at])
-                pieces.append(mark)
-                done = at = found.end()
-            elif len(data) - at <= CAP and _BEGINNING.fullmatch(data, at):
-                return self._hold(pieces, data, done, at)
-            else:
-                at += 2
-            at = data.find(b"\x1b]", at)
-        return self._hold(pieces, data, done, len(data) - data.endswith(b"\x1b", done))
+            if found and found.end() - at <= CAP and self._marked(found, data[:at]):
+                return data[found.end() :]
+            if len(data) - at <= CAP and _BEGINNING.fullmatch(data, at):
+                break
+            at = data.find(b"\x1b]", at + 2)
+        end = at if at >= 0 else len(data) - data.endswith(b"\x1b")
+        if self._at_prompt and (cleared := _CLEARED.search(data, 0, end)):
+            end = cleared.start()
+        self._pass(data[:end])
+        self._held = data[end:]
+        return b""
 
-    def _hold(self, pieces: list[bytes | Mark], data: bytes, done: int, at: int) -> list[bytes | Mark]:
-        self._pass(pieces, data[done:at])
-        self._held = data[at:]
-        return pieces
+    def _marked(self, found: re.Match[bytes], before: bytes) -> bool:
+        """:returns: whether it is a mark."""
+        if found[3]:
+            cleared = _CLEARED.search(before)
+            self._pass(before[: cleared.start()] if cleared and self.bracketed_paste else before)
+            self._redrawing = cleared is not None and self.bracketed_paste
+            return True
+        if (mark := _read(found)) is None:
+            return False
+        self._pass(before)
+        self._pieces.append(mark)
+        self._at_prompt = isinstance(mark, PromptEnded)
+        return True
 
-    def _pass(self, pieces: list[bytes | Mark], data: bytes) -> None:
+    def _redrawn(self, data: bytes) -> bytes:
+        """Leave out what the line editor draws until it is done with the line."""
+        end = data.find(_PASTE_OFF, 0, CAP)
+        if end < 0 and len(data) < CAP:
+            self._held = data
+            return b""
+        self._redrawing = False
+        if end >= 0:
+            self._pass(b"\r\n")
+        return data[max(end, 0) :]
+
+    def _pass(self, data: bytes) -> None:
         if not data:
             return
-        pieces.append(data)
+        self._pieces.append(data)
         seen = self._tail + data
-        at = max(seen.rfind(b"\x1b[?2004h"), seen.rfind(b"\x1b[?2004l"))
-        if found := _PASTE.match(seen, at) if at >= 0 else None:
-            self.bracketed_paste = found[1] == b"h"
-        self._tail = seen[1 - _PASTE_LENGTH :]
+        on, off = seen.rfind(_PASTE_ON), seen.rfind(_PASTE_OFF)
+        if on != off:
+            self.bracketed_paste = on > off
+        self._tail = seen[1 - len(_PASTE_ON) :]
 
 
 def _read(found: re.Match[bytes]) -> Mark | None:
-    letter, status, kind, encoded = found.groups()
+    letter, status, _, kind, encoded = found.groups()
     if status is not None:
         return CommandEnded(int(status))
     if letter is not None:

@@ -21,7 +21,7 @@ from ironcurtain.shell.marks import InstructionTyped, Mark, MarkReader
 NONCE = "5e8f77"
 PROMPT = "READY> "
 COLUMNS, ROWS = 100, 1500
-PATIENCE = 20.0
+PATIENCE = 5.0
 """Seconds that a shell has for an answer."""
 
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()].|[=>78])")
@@ -39,12 +39,14 @@ class InteractiveShell:
     :param argv: its program and arguments.
     :param home: its home directory, which is where it starts.
     :param wrapped: whether it shall show marks.
+    :ivar home: that.
     :ivar marks: that it showed.
     :ivar output: the rest of what it wrote.
     """
 
     def __init__(self, argv: Sequence[str], home: Path, wrapped: bool, environ: Mapping[str, str]) -> None:
         own = {"HOME": os.fspath(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        self.home = home
         self.marks: list[Mark] = []
         self.output = b""
         self._reader = MarkReader(NONCE)
@@ -82,6 +84,10 @@ class InteractiveShell:
         self._seen = len(self.output)
         self._write(keys.encode())
 
+    def prompted(self, times: int) -> None:
+        """Wait until it has begun to edit so many lines since something was typed."""
+        self.until(lambda: self.output.count(b"\x1b[?2004h", self._seen) == times and self.new.endswith(PROMPT))
+
     def enter(self, line: str = "", prompt: str = PROMPT) -> str:
         """
         Type a line and Enter, and wait for the next prompt.
@@ -99,6 +105,13 @@ class InteractiveShell:
     def prompts(self, prompt: str = PROMPT) -> None:
         """Wait for a prompt."""
         self.until(lambda: self.new.endswith(prompt))
+
+    def waits(self) -> None:
+        """Wait until it waits: bash may miss an interrupt that comes in between."""
+        status = Path(f"/proc/{self._process.pid}/stat")
+        deadline = time.monotonic() + PATIENCE
+        while status.read_text().rpartition(")")[2].split()[0] != "S" and time.monotonic() < deadline:
+            self._read(0.001)
 
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until something is true of what it wrote."""

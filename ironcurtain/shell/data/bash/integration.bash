@@ -10,20 +10,23 @@
 __ironcurtain_nonce=$IRONCURTAIN_SHELL_NONCE __ironcurtain_startup=${IRONCURTAIN_SHELL_STARTUP-rc}
 unset -v IRONCURTAIN_SHELL_NONCE IRONCURTAIN_SHELL_STARTUP
 
+# Arrays are not exported, whatever "set -a" says.
 # Empty, or a status to be kept for __ironcurtain_prompt.
-__ironcurtain_status=
+__ironcurtain_status=()
 # Whether the line editor is at a primary prompt.
-__ironcurtain_at_prompt=
+__ironcurtain_at_prompt=()
 # What was typed for the agent.
 __ironcurtain_typed=
 # Whether a command ran since the last prompt.
-__ironcurtain_ran=
+__ironcurtain_ran=()
 # Whether keys may have been bound since the last prompt.
 __ironcurtain_bound=1
 # Whether comments are off but for this line.
 __ironcurtain_uncommented=
 # The directory whose encoded path is in the second variable.
 __ironcurtain_directory= __ironcurtain_encoded=
+# Whether "set -x" is to go on.
+__ironcurtain_traced=()
 # Empty; its expansion in PS0 sets variables.
 __ironcurtain_none=
 # The user's PS1 while ours is used.
@@ -32,7 +35,7 @@ __ironcurtain_ps1=
 # Marks in PS1 and PS0, where bash expands them.
 __ironcurtain_b="\\[\\e]133;B;aid=$__ironcurtain_nonce\\a\\]"
 __ironcurtain_c="\\e]133;C;aid=$__ironcurtain_nonce\\a"
-__ironcurtain_set='${__ironcurtain_none:$((__ironcurtain_ran=1,__ironcurtain_at_prompt=0)):0}'
+__ironcurtain_set='${__ironcurtain_none:$((__ironcurtain_ran[0]=1,__ironcurtain_at_prompt[0]=0)):0}'
 
 # Sets __ironcurtain_encoded to the base64 form of an argument.
 __ironcurtain_encode() {
@@ -85,6 +88,13 @@ __ironcurtain_prompt() {
     __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_at_prompt=1
 }
 
+# The line editor is not traced: "set -x" goes on when the line is accepted.
+__ironcurtain_untrace() {
+    case $- in
+        *x*) set +x && __ironcurtain_traced=1 ;;
+    esac
+}
+
 # Adds a private mark, unless it gets too long to be read.
 __ironcurtain_private() {
     __ironcurtain_encode "$2"
@@ -108,33 +118,46 @@ __ironcurtain_arm() {
 }
 
 # Each key that accepts a line calls __ironcurtain_enter first. A key of the user's own that sends one of them does too.
+# The cursor goes to the end before, as what bash draws after such a call is left out (see marks.py).
 __ironcurtain_bind() {
     local map line IFS=$'\n'
     set -f
     for map in emacs-standard vi-insert vi-command; do
-        builtin bind -m $map -x '"\e[6973h": { __ironcurtain_enter; } 2>/dev/null'
+        builtin bind -m $map -x '"\e[6973h": __ironcurtain_enter "$_"'
         builtin bind -m $map '"\e[6973a": accept-line'
+        builtin bind -m $map '"\e[6973e": end-of-line'
         for line in $(builtin bind -m $map -p); do
             if [[ $line == \"*'": accept-line' && $line != '"\e[6973a"'* ]]; then
-                builtin bind -m $map "${line%accept-line}"'"\e[6973h\e[6973a"'
+                builtin bind -m $map "${line%accept-line}"'"\e[6973e\e[6973h\e[6973a"'
             fi
         done
     done
 }
 
-# Enter, with the line editor's buffer in READLINE_LINE.
+# Enter, with the line editor's buffer in READLINE_LINE. Its argument is what "$_" is to be afterwards.
 __ironcurtain_enter() {
+    case $__ironcurtain_uncommented in
+        1) __ironcurtain_uncommented='' && builtin shopt -u interactive_comments ;;
+    esac
+    __ironcurtain_look "${#FUNCNAME[@]}" 2>/dev/null
+    case $__ironcurtain_uncommented in
+        1) builtin shopt -s interactive_comments ;;
+    esac
+    case ${__ironcurtain_traced-} in
+        1) __ironcurtain_traced='' && set -x ;;
+    esac
+}
+
+# Does that; its argument is the number of functions of which one has called another.
+__ironcurtain_look() {
     local -
     set +aeux
-    if [[ -n $__ironcurtain_uncommented ]]; then
-        __ironcurtain_uncommented=
-        builtin shopt -u interactive_comments
-    fi
     __ironcurtain_hook
-    if [[ $__ironcurtain_at_prompt != 1 || ${#FUNCNAME[@]} -ne 1 ]]; then
+    if [[ $__ironcurtain_at_prompt != 1 || $1 != 1 ]]; then
         return 0
     fi
     __ironcurtain_at_prompt=0
+    builtin printf '\e]6973;%s;entered\a' "$__ironcurtain_nonce" >/dev/tty
     [[ $PS1 != "$__ironcurtain_ps1$__ironcurtain_b" ]] || PS1=$__ironcurtain_ps1
     case $READLINE_LINE in
         '\#'*)
@@ -165,31 +188,39 @@ __ironcurtain_instruction() {
 
 # The line that is accepted now is a comment, even where these are switched off.
 __ironcurtain_comment() {
-    if ! builtin shopt -q interactive_comments; then
-        builtin shopt -s interactive_comments
-        __ironcurtain_uncommented=1
-    fi
+    builtin shopt -q interactive_comments || __ironcurtain_uncommented=1
 }
 
-# Makes __ironcurtain_prompt the last part of PROMPT_COMMAND, if it is none.
+# Makes __ironcurtain_prompt the last part of PROMPT_COMMAND.
 __ironcurtain_hook() {
-    local -
+    local - version=$((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) index
     set +aeux
-    [[ ${PROMPT_COMMAND[*]-} != *__ironcurtain_prompt* ]] || return 0
-    local ours='{ __ironcurtain_prompt; } 2>/dev/null'
-    if [[ ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == [6-9].* || ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]} == 5.[1-9]* ]] &&
-        [[ ${PROMPT_COMMAND@a} != *x* ]]; then
-        PROMPT_COMMAND+=("$ours")
-    else
-        PROMPT_COMMAND="{ __ironcurtain_keep; } 2>/dev/null
+    local ours='{ __ironcurtain_prompt; __ironcurtain_untrace; } 2>/dev/null'
+    if ((version < 404)); then
+        return 0
+    elif ((version < 501)) || [[ ${PROMPT_COMMAND@a} == *x* ]]; then
+        [[ ${PROMPT_COMMAND-} == *__ironcurtain_prompt* ]] || PROMPT_COMMAND="{ __ironcurtain_keep; } 2>/dev/null
 ${PROMPT_COMMAND-}
 $ours"
+        return 0
     fi
+    # An element of its own keeps the status for the others, and stays when a string is assigned. The first one is not
+    # ours.
+    local indices=("${!PROMPT_COMMAND[@]}")
+    if ((${#indices[@]})) && [[ ${PROMPT_COMMAND[${indices[-1]}]} == "$ours" ]]; then
+        return 0
+    fi
+    for index in "${indices[@]}"; do
+        [[ ${PROMPT_COMMAND[index]} != "$ours" ]] || unset -v "PROMPT_COMMAND[$index]"
+    done
+    indices=(0 "${indices[@]}")
+    PROMPT_COMMAND[${indices[-1]} + 1]=$ours
 }
 
 # A login shell, or one without files of its own, was started in POSIX mode, where it reads nothing but this file.
 if [[ $__ironcurtain_startup != rc ]]; then
     set +o posix
+    shopt -u inherit_errexit
     if [[ $HISTFILE == ~/.sh_history && ${HISTFILE@a} != *x* ]]; then
         HISTFILE=~/.bash_history
     fi
@@ -223,6 +254,4 @@ case $__ironcurtain_startup in
         ;;
 esac
 
-if [[ ${BASH_VERSINFO[0]}${BASH_VERSINFO[1]} -ge 44 ]]; then
-    __ironcurtain_hook
-fi
+__ironcurtain_hook

@@ -76,12 +76,13 @@ end
 function __ironcurtain_enter
     if test $__ironcurtain_at_prompt = 1
         set -l line "$(commandline)"
-        if string match --quiet -- '\\\\#*' $line
+        if string match --quiet -- '\\#*' $line
             set -g __ironcurtain_literal 1
             commandline --replace -- (string sub --start 2 -- $line | string collect)
         end
     end
-    commandline --function execute
+    # fish would leave a suggestion on the screen when a function executes the line.
+    commandline --function suppress-autosuggestion execute
 end
 
 # Keys that fish's own bindings give to "execute" get ours, unless the user has bound them.

@@ -84,20 +84,25 @@ __ironcurtain_prompt() {
         PS1+="%{$__ironcurtain_b%}"
     fi
     print -rn -- $marks >$TTY
+    __ironcurtain_hook
     __ironcurtain_arm
     __ironcurtain_ran= __ironcurtain_typed= __ironcurtain_entered=
     __ironcurtain_depth=0
     return 0
 }
 
-# Puts back what the user's files or commands have replaced.
-__ironcurtain_arm() {
+# Makes these functions the last ones.
+__ironcurtain_hook() {
     if [[ $precmd_functions[-1] != __ironcurtain_prompt ]]; then
         precmd_functions=(${precmd_functions:#__ironcurtain_prompt} __ironcurtain_prompt)
     fi
     if [[ -z ${(M)preexec_functions:#__ironcurtain_command} ]]; then
         preexec_functions+=(__ironcurtain_command)
     fi
+}
+
+# Puts the widget back that the user's files or commands have replaced.
+__ironcurtain_arm() {
     if [[ -z $__ironcurtain_next ]]; then
         __ironcurtain_next=__ironcurtain_accept
         zle -A accept-line __ironcurtain_accept
@@ -128,9 +133,13 @@ __ironcurtain_enter() {
         zle __ironcurtain_accept
         return
     fi
-    __ironcurtain_depth=1
     __ironcurtain_line
     zle $__ironcurtain_next
+    __ironcurtain_leave
+}
+
+__ironcurtain_leave() {
+    emulate -L zsh
     __ironcurtain_depth=0
 }
 
@@ -139,10 +148,12 @@ __ironcurtain_line() {
     local comments=$options[interactivecomments]
     emulate -L zsh -o extended_glob
     trap - DEBUG ZERR
+    __ironcurtain_depth=1
     if [[ $CONTEXT != start ]]; then
         return 0
     fi
     __ironcurtain_entered=1
+    __ironcurtain_hook
     if [[ $PS1 == "$__ironcurtain_ps1%{$__ironcurtain_b%}" ]]; then
         PS1=$__ironcurtain_ps1
     fi
