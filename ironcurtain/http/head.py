@@ -50,8 +50,13 @@ _NONE: list[str] = []
 
 @dataclass(slots=True)
 class HeadReader:
-    """Collect bytes until one head is whole."""
+    """
+    Collect bytes until one head is whole.
 
+    :param limit: most bytes of it.
+    """
+
+    limit: int = HEAD_LIMIT
     _buffer: bytes = b""
 
     @property
@@ -64,13 +69,13 @@ class HeadReader:
         Take bytes as they come, in any slicing.
 
         :returns: the head, without the blank line at its end, and what came after it; ``None`` while it is not whole.
-        :raises ProtocolViolation: it is longer than :data:`HEAD_LIMIT`.
+        :raises ProtocolViolation: it is longer than the limit.
         """
         start = max(0, len(self._buffer) - 3)
         whole = self._buffer + data if self._buffer else data
         end = whole.find(b"\r\n\r\n", start)
-        if (len(whole) if end < 0 else end) > HEAD_LIMIT:
-            raise ProtocolViolation("http", f"a head of more than {HEAD_LIMIT} bytes")
+        if (len(whole) if end < 0 else end) > self.limit:
+            raise ProtocolViolation("http", f"a head of more than {self.limit} bytes")
         if end < 0:
             self._buffer = whole
             return None
