@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details, Text
-from ironcurtain.console.rows import clock, empty, row, title
+from ironcurtain.console.rows import clock, empty, row
 from ironcurtain.console.state import Key, Shown, State, key_of
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, cells, clip, cut, pad, wrap
 from ironcurtain.text.display import one_line
+from ironcurtain.view.escalations import tool_name
 
 WIDE = 120
 """Columns from which on the lists stand beside the text."""
@@ -129,7 +130,7 @@ def _asked(state: State, columns: int) -> list[Line]:
     which = "that you read" if verb == "Approve" else "that wait"
     what = f"all {len(state.question.keys)} {which}: {numbers}" if state.question.every else numbers
     if not state.question.every and state.escalation is not None:
-        what = f"{numbers}, {title(state.escalation)}"
+        what = f"{numbers}, {tool_name(state.escalation.server, state.escalation.tool)}"
         if state.question.keep:
             return _asked_to_keep(state.escalation, what, columns)
     lines: list[Line] = [(Span(cut(f" {verb} {what}? y/n", columns), "warn"),)]

@@ -8,18 +8,20 @@ for a decision) is the *live* part, drawn anew whenever it changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
-from ironcurtain.cli.terminal.banner import Pending, elapsed, ending
-from ironcurtain.cli.terminal.calls import Calls, tool_name
+from msgspec.structs import replace
+
+from ironcurtain.cli.terminal.banner import elapsed, ending
+from ironcurtain.cli.terminal.calls import Calls
 from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
 from ironcurtain.session import events
 from ironcurtain.session.words import describe
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import left, one_line, paragraphs
+from ironcurtain.view.escalations import tool_name
 
 REMEMBERED = 200
 """How many outcomes of escalations are remembered for late answers."""
@@ -58,7 +60,7 @@ class Answer(NamedTuple):
 class Ask(NamedTuple):
     """Put an escalation before the person."""
 
-    pending: Pending
+    pending: events.EscalationRaised
 
 
 Item = Say | Answer | Ask
@@ -83,7 +85,7 @@ class View:
         """Columns; may be changed at any time."""
         self.state = "initializing"
         self.reason = ""
-        self.pending: dict[int, Pending] = {}
+        self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
         """What became of escalations, in words, the newest last."""
         self._answers, self._airy, self._glyphs = answers, airy, glyphs
@@ -215,10 +217,9 @@ class View:
                 yield from self._lines("tool", self._calls.over(event, self.width))
 
     def _ask(self, raised: events.EscalationRaised) -> Iterator[Item]:
-        pending = Pending.of(raised)
-        self.pending[raised.number] = pending
+        self.pending[raised.number] = raised
         yield from self._gap("ask")
-        yield Ask(pending)
+        yield Ask(raised)
 
     def _closed(self, event: events.EscalationClosed) -> Iterator[Item]:
         self.pending.pop(event.number, None)
