@@ -37,7 +37,7 @@ class LoopCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
 
 
-class Span(click.ParamType["float"]):
+class Duration(click.ParamType["float"]):
     """Seconds, or with a unit: 90, 90s, 15m, 2h."""
 
     name = "TIME"
@@ -62,14 +62,14 @@ class Span(click.ParamType["float"]):
 )
 @click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
 @click.option("-n", "--max-iterations", type=int, help="Stop after so many (default: 100).")
-@click.option("--max-time", type=Span(), help="Stop after so long: seconds, or 15m, or 2h.")
+@click.option("--max-time", type=Duration(), help="Stop after so long: seconds, or 15m, or 2h.")
 @click.option("--max-cost", type=float, metavar="USD", help="Stop after so many US dollars; needs --agent.")
 @click.option("--max-failures", type=int, help="Stop after so many failures in a row (default: 3).")
 @click.option("--completion-promise", metavar="TEXT", help="What the agent says in the end (default: LOOP_COMPLETE).")
 @click.option("--pty", is_flag=True, help="Give the agent a terminal, and your keys.")
 @click.option("--observe", is_flag=True, help="Give it a terminal, but no keys.")
 @click.option("--no-pty", is_flag=True, help="Give it no terminal, whatever the configuration says.")
-@click.option("--idle-timeout", type=Span(), help="End an iteration that is idle so long (default: 30; 0: never).")
+@click.option("--idle-timeout", type=Duration(), help="End an iteration that is idle so long (default: 30; 0: never).")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (default: ralph.yml).")
 @click.option(
     "-r",

@@ -86,7 +86,7 @@ class HeadReader:
 # These two are made for each request, and a frozen dataclass takes six times as long to make as a named tuple.
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """
     One request.
 
@@ -107,7 +107,7 @@ class Request(NamedTuple):
         return Chunked(strict=True) if self.length is None else Counted(self.length)
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """
     The head of one response.
 
@@ -125,7 +125,7 @@ class Response(NamedTuple):
     framing: Framing
 
 
-def read_request(head: bytes) -> Request:
+def read_request(head: bytes) -> HttpRequest:
     """
     :param head: without the blank line at its end.
     :raises ProtocolViolation: it is not to be understood in one way only; answer 400.
@@ -143,7 +143,7 @@ def read_request(head: bytes) -> Request:
         raise ProtocolViolation("http", "an expectation other than 100-continue")
     length = _length(named)
     target = path if query is None else f"{path}?{query}"
-    return Request(
+    return HttpRequest(
         RequestHead(method, target, path, query or "", fields),
         hosts[0].lower(),
         0 if length is _ABSENT else length,
@@ -152,7 +152,7 @@ def read_request(head: bytes) -> Request:
     )
 
 
-def read_response(head: bytes, method: str) -> Response:
+def read_response(head: bytes, method: str) -> HttpResponse:
     """
     :param head: without the blank line at its end.
     :param method: of the request that this answers.
@@ -166,12 +166,12 @@ def read_response(head: bytes, method: str) -> Response:
     length = _length(named)
     last = match[1] == b"0" or "close" in words(named.get("connection", _NONE))
     if method == "HEAD" or status < 200 or status in _NO_BODY:
-        return Response(status, fields, named, None if length is _ABSENT else length, last, Counted(0))
+        return HttpResponse(status, fields, named, None if length is _ABSENT else length, last, Counted(0))
     if length is _ABSENT:
-        return Response(status, fields, named, None, True, UntilClose())
+        return HttpResponse(status, fields, named, None, True, UntilClose())
     if length is None:
-        return Response(status, fields, named, None, last, Chunked(strict=False))
-    return Response(status, fields, named, length, last, Counted(length))
+        return HttpResponse(status, fields, named, None, last, Chunked(strict=False))
+    return HttpResponse(status, fields, named, length, last, Counted(length))
 
 
 _ABSENT = -1

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ironcurtain.cli.terminal.banner import elapsed, ending
-from ironcurtain.cli.terminal.calls import Calls
+from ironcurtain.cli.terminal.calls import RunningCalls
 from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
 from ironcurtain.session import events
@@ -51,7 +51,7 @@ class Say(NamedTuple):
     line: Line
 
 
-class Answer(NamedTuple):
+class WholeAnswer(NamedTuple):
     """Print a whole answer; its text is escaped."""
 
     text: str
@@ -63,7 +63,7 @@ class Ask(NamedTuple):
     pending: events.EscalationRaised
 
 
-Item = Say | Answer | Ask
+Item = Say | WholeAnswer | Ask
 
 
 class Live(NamedTuple):
@@ -90,7 +90,7 @@ class View:
         """What became of escalations, in words, the newest last."""
         self._answers, self._airy, self._glyphs = answers, airy, glyphs
         self._speech = Speech(answers is Answers.FLOWING)
-        self._calls = Calls(glyphs)
+        self._calls = RunningCalls(glyphs)
         self._activity: tuple[str, float] = ("", 0.0)
         self._kind = ""
 
@@ -148,7 +148,7 @@ class View:
                 if self._speech.silent:
                     self._activity = ("answering", at)
                 yield from self._text(self._speech.feed(event.text))
-            case events.ToolCall() | events.ToolDecision() | events.ToolFinished():
+            case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
                 yield from self._tool(event, at)
             case events.CodeStarted() | events.CodeFinished() | events.StepFinished():
                 yield from self._step(event, at)
@@ -194,7 +194,7 @@ class View:
             return
         self._speech.forget()
         if self._answers is Answers.WHOLE:
-            yield Answer(paragraphs(text))
+            yield WholeAnswer(paragraphs(text))
 
     def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float) -> Iterator[Item]:
         self._activity = ("running code" if isinstance(event, events.CodeStarted) else "thinking", at)
@@ -206,9 +206,11 @@ class View:
             case events.StepFinished():
                 self._speech.end_step()
 
-    def _tool(self, event: events.ToolCall | events.ToolDecision | events.ToolFinished, at: float) -> Iterator[Item]:
+    def _tool(
+        self, event: events.ToolCallRaised | events.ToolDecision | events.ToolFinished, at: float
+    ) -> Iterator[Item]:
         match event:
-            case events.ToolCall():
+            case events.ToolCallRaised():
                 yield from self._text(self._speech.finish())
                 self._calls.raised(event, at)
             case events.ToolDecision():
