@@ -16,14 +16,10 @@ from pathlib import Path
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.settings import Effective, load
+from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, load
 from ironcurtain.home.structured import wrong
 from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
-
-BUILT_IN_AGENT = "builtin"
-"""The agent that needs no container."""
-
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
