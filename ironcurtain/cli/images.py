@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.cli.completion import agents
+from ironcurtain.cli.completion import in_containers
 from ironcurtain.cli.output import as_json, home, print_json, print_table
 from ironcurtain.text.display import ago, one_line
 
@@ -35,7 +35,7 @@ def images() -> None:
 
 
 @images.command()
-@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=agents)
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=in_containers)
 def build(agents: tuple[str, ...]) -> None:
     """
     Build the images of these agents, or of all, where they are not as they would be built now.
@@ -107,7 +107,7 @@ def prune(json_output: bool) -> None:
 
 
 @images.command()
-@click.argument("names", metavar="[AGENT | base]...", nargs=-1, shell_complete=agents)
+@click.argument("names", metavar="[AGENT | base]...", nargs=-1, shell_complete=in_containers)
 @as_json
 def update(names: tuple[str, ...], json_output: bool) -> None:
     """

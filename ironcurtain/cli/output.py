@@ -50,6 +50,18 @@ def print_text(text: str, *, err: bool = False) -> None:
             click.echo(unstyled(part), err=err)
 
 
+def print_lines(text: str, *, err: bool = False) -> None:
+    """
+    Print lines: broken at spaces where they go to a terminal, whole where a program reads them.
+
+    :param err: on standard error.
+    """
+    if (sys.stderr if err else sys.stdout).isatty():
+        print_text(text, err=err)
+    else:
+        click.echo(text, err=err)
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
     """
     Print rows in columns; the last column is as wide as it likes.

@@ -80,7 +80,7 @@ def explain(
     \b
     TOOL is server.tool; ARGUMENTS are name=value, or one JSON object:
       ironcurtain policy explain filesystem.read_text_file path=~/notes.txt
-      ironcurtain policy explain git.git_push '{"repo_path": "/workspace"}'
+      ironcurtain policy explain git.git_push '{"path": "/workspace"}'
 
     The tool is taken to exist, with the arguments that its annotations name. A workspace in which 'ironcurtain start'
     refuses to work is refused here as well.
