@@ -22,6 +22,7 @@ from ironcurtain.process.accounts import session_account
 from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
 
+
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
     """

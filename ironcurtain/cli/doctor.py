@@ -88,7 +88,9 @@ def _home(where: Home) -> Iterator[Finding]:
     try:
         where.check_writable()
     except UsageError as e:
-        yield Finding("home", WRONG, str(e), f"Make room on its disk, or let your account write: chmod 700 {where.path}")
+        yield Finding(
+            "home", WRONG, str(e), f"Make room on its disk, or let your account write: chmod 700 {where.path}"
+        )
     else:
         yield Finding("home", OK, str(where.path))
 

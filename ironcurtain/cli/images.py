@@ -11,7 +11,7 @@ import click
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.cli.completion import in_containers
-from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def list_(json_output: bool) -> None:
     print_table(("AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"), rows)
     for image in found:
         if image.problem:
-            click.echo(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
+            print_lines(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
 
 
 @images.command()
@@ -156,4 +156,4 @@ def _images(reactor: Any) -> AgentImages:
 
 
 def _progress(line: str) -> None:
-    click.echo(line, err=True)
+    print_lines(line, err=True)

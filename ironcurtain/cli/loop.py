@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.completion import all_sessions, in_containers
-from ironcurtain.cli.output import home, print_settings
+from ironcurtain.cli.output import home, print_lines, print_settings
 
 if TYPE_CHECKING:
     from ironcurtain.loop.config import LoopConfiguration, SettingsLayer
@@ -134,7 +134,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
         cli.pty_mode, cli.pty_interactive, pty=given["pty"], observe=given["observe"], no_pty=given["no_pty"]
     )
     for warning in found.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        print_lines(f"Warning: {warning}", err=True)
     if action == "config":
         print_settings(values_of(settings), found.origins, json_output)
         return

@@ -263,7 +263,11 @@ class Console:
             self._become(self._state.told(str(e), "warn"))
         else:
             joining = f"ironcurtain attach {info.number} joins it"
-            self._become(self._state.choose(Section.SESSIONS, info.number).told(f"session {info.number} has started: {joining}", "good"))
+            self._become(
+                self._state.choose(Section.SESSIONS, info.number).told(
+                    f"session {info.number} has started: {joining}", "good"
+                )
+            )
         self._refresh()
 
     async def _take_back(self, number: int) -> None:

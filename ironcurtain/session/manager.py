@@ -179,7 +179,9 @@ class SessionManager:
             raise self._unusable(e) from None
 
     def _unusable(self, error: OSError) -> SessionError:
-        return SessionError("SESSION_INIT_FAILED", f"the home {self.services.home.path} cannot be used: {error.strerror}")
+        return SessionError(
+            "SESSION_INIT_FAILED", f"the home {self.services.home.path} cannot be used: {error.strerror}"
+        )
 
     def get(self, name: int | str) -> Session:
         """

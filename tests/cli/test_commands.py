@@ -345,7 +345,7 @@ class NothingThereTests(CommandCase):
             (["escalations"], 0, "Nothing waits"),
             (["approve", "7"], 69, "there is no escalation 7"),
             (["stop", "7"], 69, "there is no session 7"),
-            (["logs"], 69, "there is no session last"),
+            (["logs"], 69, "there is no session yet"),
         ):
             environ = {**os.environ, **self.environ}
             done = subprocess.run([ironcurtain, *words], env=environ, capture_output=True, text=True, check=False)

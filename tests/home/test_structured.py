@@ -80,8 +80,10 @@ class MessageTests(SynchronousTestCase):
         ):
             error = self.assertRaises(ConfigurationError, convert, "f", value, Typed)
             self.assertEqual(str(error), f"f: {words}")
-        self.assertEqual(str(self.assertRaises(ConfigurationError, convert, "f", [], Typed)),
-            "f: must be a table of named values, not a list")
+        self.assertEqual(
+            str(self.assertRaises(ConfigurationError, convert, "f", [], Typed)),
+            "f: must be a table of named values, not a list",
+        )
 
     def test_the_end_of_a_file_has_a_line(self) -> None:
         error = self.assertRaises(ConfigurationError, parse_toml, "f", "a = 1\na = 2")
