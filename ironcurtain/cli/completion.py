@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from ironcurtain.home.settings import BUILT_IN_AGENT
+
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
 
@@ -49,15 +51,20 @@ def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Comp
     return _sessions(incomplete, ended=True)
 
 
-def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+def agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
     """:returns: the agents by their ids."""
+    own = [CompletionItem(BUILT_IN_AGENT)] if BUILT_IN_AGENT.startswith(incomplete) else []
+    return own + in_containers(context, parameter, incomplete)
+
+
+def in_containers(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """:returns: the agents that run in containers."""
     from ironcurtain.agents.registry import installed
     from ironcurtain.errors import IronCurtainError
 
-    names = ["builtin"]
     with suppress(IronCurtainError):
-        names += installed().names
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in installed().names if name.startswith(incomplete)]
+    return []
 
 
 def waiting(_: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.completion import agents, all_sessions
-from ironcurtain.cli.output import as_json, home, print_settings
+from ironcurtain.cli.completion import all_sessions, in_containers
+from ironcurtain.cli.output import home, print_lines, print_settings
 
 if TYPE_CHECKING:
     from ironcurtain.loop.config import LoopConfiguration, SettingsLayer
@@ -57,7 +57,7 @@ class Duration(click.ParamType["float"]):
 @click.option("-P", "--prompt-file", type=click.Path(path_type=Path), help="Its file (default: PROMPT.md).")
 @click.option(
     "--agent",
-    shell_complete=agents,
+    shell_complete=in_containers,
     help="An agent in a container, such as claude-code, in place of a command of this machine.",
 )
 @click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
@@ -82,7 +82,7 @@ class Duration(click.ParamType["float"]):
 )
 @click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed something.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work in (default: this one).")
-@as_json
+@click.option("--json", "json_output", is_flag=True, help="With 'config': print JSON, for programs.")
 @click.pass_context
 def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
     """
@@ -134,7 +134,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
         cli.pty_mode, cli.pty_interactive, pty=given["pty"], observe=given["observe"], no_pty=given["no_pty"]
     )
     for warning in found.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        print_lines(f"Warning: {warning}", err=True)
     if action == "config":
         print_settings(values_of(settings), found.origins, json_output)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import urwid
@@ -15,6 +16,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.console.activity import Activity
+from ironcurtain.console.commands import Section, Start
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
@@ -25,6 +27,7 @@ from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
+from ironcurtain.session.model import SessionRequest
 
 TICK_SECONDS = 1.0
 """How often the screen is drawn anew, for the times on it."""
@@ -205,6 +208,8 @@ class Console:
             match effect:
                 case End(session):
                     Deferred.fromCoroutine(self._end(session)).addErrback(self._failed)
+                case Start():
+                    Deferred.fromCoroutine(self._begin(effect)).addErrback(self._failed)
                 case TakeBack(number):
                     Deferred.fromCoroutine(self._take_back(number)).addErrback(self._failed)
                 case Look():
@@ -248,6 +253,21 @@ class Console:
             self._become(self._state.told(str(e), "warn"))
         else:
             self._become(self._state.told(f"session {session} has ended"))
+        self._refresh()
+
+    async def _begin(self, start: Start) -> None:
+        workspace = Path(start.workspace).expanduser() if start.workspace else None
+        try:
+            info = await self._source.start(SessionRequest(start.agent, start.task, workspace))
+        except IronCurtainError as e:
+            self._become(self._state.told(str(e), "warn"))
+        else:
+            joining = f"ironcurtain attach {info.number} joins it"
+            self._become(
+                self._state.choose(Section.SESSIONS, info.number).told(
+                    f"session {info.number} has started: {joining}", "good"
+                )
+            )
         self._refresh()
 
     async def _take_back(self, number: int) -> None:

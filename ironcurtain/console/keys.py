@@ -58,6 +58,8 @@ def enter(state: ConsoleState, line: str) -> Step:
             return replace(state, permitted=True, help=False, scroll=0), (Look(),)
         case commands.Revoke(number):
             return state, (TakeBack(number),)
+        case commands.Start() as start:
+            return state.told("starting a session ..."), (start,)
         case commands.Stop(session):
             return state.told(f"ending session {session} ..."), (End(session),)
         case commands.GoTo(section):

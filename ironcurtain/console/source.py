@@ -29,7 +29,7 @@ from ironcurtain.session.events import (
     Stamped,
     StateChanged,
 )
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import SessionInfo, SessionRequest
 
 T = TypeVar("T")
 
@@ -58,6 +58,9 @@ _ELSEWHERE = (NotFound.code, Unavailable.code)
 
 class ConsoleSource(OversightApi, Protocol):
     """What a console needs: the lists and the decisions, and when to look again."""
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """Start a session, and give it its task as the first message."""
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
@@ -155,6 +158,25 @@ class HomeSource:
         :raises NotFound: no process has it.
         """
         return await self._one(lambda api: api.stop(name), f"session {name}", END_SECONDS)
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """
+        Start a session in the daemon, and give it its task as the first message. It goes on without whoever asked.
+
+        :raises Unavailable: no daemon runs.
+        """
+        if not self._daemon.exists():
+            raise Unavailable("no daemon runs in which a session could start: twistd ironcurtain")
+        daemon = str(self._daemon)
+        api = self._apis.get(daemon) or self._connect(daemon)
+        info = await api.start(request)
+        if request.task:
+            Deferred.fromCoroutine(api.send(info.id, request.task)).addErrback(self._not_answered, info.number)
+        return info
+
+    def _not_answered(self, failure: Failure, number: int) -> None:
+        if failure.check(IronCurtainError, CancelledError) is None:  # else the session has told why
+            self.log.failure("the task of session {number} was not answered", failure, number=number)
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals of all processes that were kept and still stand, by number."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ironcurtain.console.commands import Section
+from ironcurtain.console.commands import Section, Start
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session.model import SessionInfo
@@ -115,7 +115,7 @@ class Leave:
     """Leave the console."""
 
 
-Effect = Send | Look | TakeBack | End | Leave
+Effect = Send | Look | TakeBack | End | Start | Leave
 
 
 def key_of(escalation: EscalationView) -> ShownEscalation:

@@ -38,6 +38,9 @@ NO_LITERAL_KEY = (
 )
 """What is said of a provider's ``key`` that is something else."""
 
+BUILT_IN_AGENT = "builtin"
+"""The agent that needs no container."""
+
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=1)]

@@ -113,6 +113,8 @@ class CompletionTests(SynchronousTestCase):
 
     def test_agents(self) -> None:
         self.assertEqual(self.bash("start", "--agent", "b"), ["builtin"])
+        for words in (("loop", "--agent", ""), ("images", "build", "")):
+            self.assertEqual(self.bash(*words), ["claude-code", "codex", "gemini", "goose", "opencode"])
         self.assertIn("claude-code", self.bash("images", "build", "c"))
 
     def test_zsh(self) -> None:
