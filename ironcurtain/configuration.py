@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.settings import Effective, load
+from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, load
 from ironcurtain.home.structured import wrong
+from ironcurtain.process.accounts import session_account
 from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
 
 if TYPE_CHECKING:
     from ironcurtain.session.tools import ToolFiles
     from ironcurtain.shell.approval import Approval
-
-BUILT_IN_AGENT = "builtin"
-"""The agent that needs no container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,11 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
         name = str(place[0]) if len(place) == 1 else f"{place[0]}.{place[1]}"
         origin = effective.origins[name]
         raise wrong(origin, detail, text or "" if origin == str(path) else "", place)
+    try:
+        session_account(settings.run_as, environ, None, os.geteuid())
+    except ConfigurationError as e:
+        origin = effective.origins["run_as"]
+        raise wrong(origin, e.detail, text or "" if origin == str(path) else "", ("run_as",)) from None
     for name, provider in settings.providers.items():
         if provider.key.file and (detail := _open_to_others(Path(provider.key.file).expanduser())):
             raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))

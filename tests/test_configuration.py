@@ -115,6 +115,10 @@ class ReadTests(SynchronousTestCase):
         key.chmod(0o600)
         self.read(f'default_agent = "codex"\n[providers.anthropic]\nkey = {{ file = "{key}" }}\n')
 
+    def test_an_account_as_which_nothing_can_run(self) -> None:
+        with self.assertRaisesRegex(ConfigurationError, "config.toml:2: run_as: (there is no user|only root can)"):
+            self.read('version = 1\nrun_as = "nobody here"\n')
+
     def test_the_environment_is_named_where_it_is_wrong(self) -> None:
         environ = {"IRONCURTAIN_DEFAULT_AGENT": "nobody"}
         error = self.assertRaises(ConfigurationError, read_settings, self.path, environ)

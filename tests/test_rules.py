@@ -175,8 +175,6 @@ class SourceTests(SynchronousTestCase):
 
 PRIVATE_BY_NEED = {
     "os._exit": "public: the documentation has it",
-    "twin": "pyghostty has no public way to copy a terminal",
-    "self._t": "nor a public handle of one",
 }
 """What begins with an underscore and is used all the same, with the reason."""
 

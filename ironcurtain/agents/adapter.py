@@ -94,7 +94,7 @@ class TurnOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentAnswer:
     """
     What the agent answered.
 
@@ -155,7 +155,7 @@ class Adapter(Protocol):
         :raises UsageError: the agent cannot begin with a task so.
         """
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Read what the command of a turn printed.
 

@@ -16,7 +16,7 @@ from ironcurtain.agents.adapter import (
     ORIENTATION,
     SERVER,
     WORKSPACE,
-    Answer,
+    AgentAnswer,
     Facts,
     File,
     TurnOutcome,
@@ -84,7 +84,7 @@ class ClaudeCode:
         """:returns: the command of the full-screen interface."""
         return (*_start(facts), *(() if first else ("--continue",)), *(("--", task) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Find the result, the last thing that is printed; what is printed first says whether the MCP server was there.
 
@@ -100,7 +100,7 @@ class ClaudeCode:
         text = text_at(result, "result")
         if not text.strip():
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text, _usage(result))
+        return AgentAnswer(text, _usage(result))
 
 
 _SETTINGS = {

@@ -46,7 +46,7 @@ class Listed:
     problem: str = ""
 
 
-class Registry:
+class AgentRegistry:
     """
     All agents by id. What another package brings is imported only when it is wanted.
 
@@ -92,12 +92,12 @@ class Registry:
         return Listed(a.id, a.display_name, a.providers, a.image, a.supports_pty)
 
 
-def installed() -> Registry:
+def installed() -> AgentRegistry:
     """
     :returns: the agents of this installation.
     :raises ConfigurationError: an id is there twice.
     """
-    return Registry(metadata.entry_points(group=GROUP))
+    return AgentRegistry(metadata.entry_points(group=GROUP))
 
 
 def _source(entry: metadata.EntryPoint) -> str:

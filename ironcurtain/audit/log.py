@@ -93,7 +93,8 @@ class AuditLog:
         """
         Write one record, before the effect that it describes.
 
-        :param fields: JSON values. Long strings are cut, and all fields except :data:`UNREDACTED` are redacted.
+        :param fields: JSON values, with names of ours. Long strings are cut, and all except :data:`UNREDACTED` are
+            redacted.
         :returns: the record's number, for :meth:`durable`.
         :raises AuditUnavailable: this or an earlier record could not be written.
         """
@@ -120,9 +121,9 @@ class AuditLog:
             lines.append(chain.make_line(sequence, time, kind, self._redacted(fields), head))
         return self._append(b"\n".join(lines), lines[-1], sequence)
 
-    def _redacted(self, fields: dict[str, Any]) -> dict[str, Any]:
-        foreign = {name: value for name, value in fields.items() if name not in UNREDACTED}
-        return fields | self._redactor.value(foreign, TEXT_LIMIT) if foreign else fields
+    def _redacted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        value = self._redactor.value
+        return {name: each if name in UNREDACTED else value(each, TEXT_LIMIT) for name, each in fields.items()}
 
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
         sequence, time = self._sequence + 1, chain.timestamp(self._now())

@@ -12,8 +12,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.builtin_agent import prompt
 from ironcurtain.builtin_agent.agent import BuiltinAgent, reply
 from ironcurtain.codemode.interpreter import InterpreterFactory
-from ironcurtain.codemode.model import Limits as CodeLimits
-from ironcurtain.codemode.model import Tool, ToolReply
+from ironcurtain.codemode.model import CodeLimits, Tool, ToolReply
 from ironcurtain.codemode.monty import offered
 from ironcurtain.home.settings import Provider
 from ironcurtain.llm import prices

@@ -116,17 +116,23 @@ def main() -> None:
         click.echo("Interrupted.", err=True)
         status = 130
     except IronCurtainError as e:
-        click.echo(f"ironcurtain: {e}", err=True)
+        _complain(str(e))
         status = e.exit_status
     except OSError as e:
         where = f"{e.filename}: " if e.filename else ""
-        click.echo(f"ironcurtain: {where}{e.strerror or e}", err=True)
+        _complain(f"{where}{e.strerror or e}")
         status = 1
     except SystemExit as e:
         # When nobody reads our output any more, `head` for example, click puts something silent in place of the stream
         # and ends with 1; but what was asked for was done.
         status = e.code if sys.stdout is stdout else 0
     _leave(status if isinstance(status, int) else 0)
+
+
+def _complain(text: str) -> None:
+    from ironcurtain.cli.output import print_lines
+
+    print_lines(f"ironcurtain: {text}", err=True)
 
 
 def _complete_streams() -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from ironcurtain.home.settings import BUILT_IN_AGENT
+
 if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
 
@@ -49,15 +51,20 @@ def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Comp
     return _sessions(incomplete, ended=True)
 
 
-def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+def agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
     """:returns: the agents by their ids."""
+    own = [CompletionItem(BUILT_IN_AGENT)] if BUILT_IN_AGENT.startswith(incomplete) else []
+    return own + in_containers(context, parameter, incomplete)
+
+
+def in_containers(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """:returns: the agents that run in containers."""
     from ironcurtain.agents.registry import installed
     from ironcurtain.errors import IronCurtainError
 
-    names = ["builtin"]
     with suppress(IronCurtainError):
-        names += installed().names
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in installed().names if name.startswith(incomplete)]
+    return []
 
 
 def waiting(_: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
@@ -75,7 +82,7 @@ def _sessions(incomplete: str, *, ended: bool) -> Completions:
 
 def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
     """:returns: number, id and label of each session."""
-    from ironcurtain.home.registry import Registry
+    from ironcurtain.home.registry import SessionRegistry
     from ironcurtain.session.elsewhere import snapshots
     from ironcurtain.text.display import one_line
 
@@ -85,7 +92,7 @@ def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
         for info in snapshots(home):
             yield info["number"], info["id"], one_line(info.get("label", ""))
     else:
-        for entry in Registry(home.registry).live():
+        for entry in SessionRegistry(home.registry).live():
             yield entry.number, entry.session_id, one_line(entry.label)
 
 
@@ -95,12 +102,12 @@ def _waiting() -> Iterator[tuple[int, str]]:
 
     import msgspec
 
-    from ironcurtain.home.registry import Registry, read_small_file
+    from ironcurtain.home.registry import SessionRegistry, read_small_file
     from ironcurtain.text.display import one_line
 
     if (home := _home()) is None:
         return
-    for entry in Registry(home.registry).live():
+    for entry in SessionRegistry(home.registry).live():
         for path in Path(entry.escalation_dir).glob("request-*.json"):
             with suppress(OSError, msgspec.DecodeError, KeyError):
                 request = msgspec.json.decode(read_small_file(path, REQUEST_LIMIT))

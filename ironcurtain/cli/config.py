@@ -6,7 +6,7 @@ import os
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, print_settings, settings
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_settings, settings
 
 
 @click.group()
@@ -28,7 +28,7 @@ def show(json_output: bool) -> None:
     effective = settings(where)
     values = dict(flatten(effective.settings))
     if not json_output:
-        click.echo(f"home: {where.path}")
+        print_lines(f"home: {where.path}")
     print_settings(values, effective.origins, json_output)
 
 
@@ -53,8 +53,8 @@ def check(json_output: bool) -> None:
         )
     for file in () if json_output else found:
         if file.error is not None:
-            click.echo(f"wrong  {file.error}")
+            print_lines(f"wrong  {file.error}")
         else:
-            click.echo(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults hold'}")
+            print_lines(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults hold'}")
     if any(file.error is not None for file in found):
         raise SystemExit(78)

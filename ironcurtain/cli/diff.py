@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironcurtain.cli.completion import all_sessions
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, home, print_json, print_lines
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.text.display import one_line
 
@@ -69,7 +69,7 @@ def _remarks(comparison: Comparison, changes: list[Change]) -> None:
     review(findings(changes, comparison.before, comparison.after))
     if unseen := comparison.unseen:
         shown = one_line(_text(", ".join(path or "." for path in unseen[:10])), 600)
-        click.echo(f"Not compared, since there is too much in them or they cannot be listed: {shown}", err=True)
+        print_lines(f"Not compared, since there is too much in them or they cannot be listed: {shown}", err=True)
 
 
 def _print(text: str) -> None:

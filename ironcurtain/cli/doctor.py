@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, settings
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.errors import UsageError
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def doctor(json_output: bool) -> None:
     if json_output:
         print_json([asdict(finding) for finding in findings])
     for finding in () if json_output else findings:
-        click.echo(f"{finding.state:<5}  {finding.what}: {finding.detail}")
+        print_lines(f"{finding.state:<5}  {finding.what}: {finding.detail}")
         if finding.mend:
-            click.echo(f"       {finding.mend}")
+            print_lines(f"       {finding.mend}")
     if any(finding.state == WRONG for finding in findings):
         raise SystemExit(1)
 
@@ -83,6 +84,13 @@ def _home(where: Home) -> Iterator[Finding]:
     mode = stat.S_IMODE(where.path.stat().st_mode)
     if mode & 0o077:
         yield Finding("home", WRONG, f"{where.path} is open to others", f"Close it: chmod 700 {where.path}")
+        return
+    try:
+        where.check_writable()
+    except UsageError as e:
+        yield Finding(
+            "home", WRONG, str(e), f"Make room on its disk, or let your account write: chmod 700 {where.path}"
+        )
     else:
         yield Finding("home", OK, str(where.path))
 

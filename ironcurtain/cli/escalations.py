@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.completion import running_sessions, waiting
-from ironcurtain.cli.output import as_json, fits_screen, home, print_json
+from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines
 
 if TYPE_CHECKING:
     from ironcurtain.escalation import Outcome
@@ -106,7 +106,7 @@ def deny(number: str, session: str) -> None:
 
     if number == "all":
         where = home()
-        click.echo(denied_all(run(lambda reactor: Owners(reactor, where).deny_all(session))))
+        print_lines(denied_all(run(lambda reactor: Owners(reactor, where).deny_all(session))))
     elif session or not number.isdecimal():
         raise click.UsageError("say which: deny NUMBER, deny all, or deny all --session S")
     else:
@@ -124,4 +124,4 @@ def _decide(number: int, outcome: Outcome, digest: str | None, keep: bool) -> No
         client, _ = await Owners(reactor, where).of_escalation(number)
         return await client.decide(number, outcome, digest, keep)
 
-    click.echo(decided(run(decide)))
+    print_lines(decided(run(decide)))

@@ -9,6 +9,7 @@ import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.diff import comparison_of
+from ironcurtain.cli.output import print_lines
 from ironcurtain.text.display import one_line
 
 SHOWN = 20
@@ -39,6 +40,6 @@ def export(session: str, destination: Path) -> None:
 
 def _tell(what: str, paths: Sequence[tuple[str, str]]) -> None:
     for path, why in paths[:SHOWN]:
-        click.echo(f"{what}: {one_line(path, 200)}: {one_line(why, 200)}", err=True)
+        print_lines(f"{what}: {one_line(path, 200)}: {one_line(why, 200)}", err=True)
     if len(paths) > SHOWN:
-        click.echo(f"and {len(paths) - SHOWN} more {what}", err=True)
+        print_lines(f"and {len(paths) - SHOWN} more {what}", err=True)

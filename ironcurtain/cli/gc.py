@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, home, print_json, print_lines
 
 
 @click.command()
@@ -38,12 +38,12 @@ def gc(dry_run: bool, json_output: bool) -> None:
         without_owner = [] if dry_run else clear_sockets(where)
         if not json_output:
             for session in without_owner:
-                click.echo(f"Removed the sockets of session {session}: it does not run.")
+                print_lines(f"Removed the sockets of session {session}: it does not run.")
     if json_output:
         print_json(found)
         return
     for leftover in found:
         did = "Would remove" if dry_run else "Removed"
-        click.echo(f"{did} {leftover.name} (session {leftover.session}): its owner, process {leftover.pid}, is gone.")
+        print_lines(f"{did} {leftover.name} (session {leftover.session}): its owner, process {leftover.pid}, is gone.")
     if not (found or without_owner):
-        click.echo("Nothing is left behind.")
+        print_lines("Nothing is left behind.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.cli.completion import agents
-from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.cli.completion import in_containers
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def images() -> None:
 
 
 @images.command()
-@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=agents)
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=in_containers)
 def build(agents: tuple[str, ...]) -> None:
     """
     Build the images of these agents, or of all, where they are not as they would be built now.
@@ -83,7 +83,7 @@ def list_(json_output: bool) -> None:
     print_table(("AGENT", "STATE", "VERSION", "SIZE", "AGE", "IMAGE"), rows)
     for image in found:
         if image.problem:
-            click.echo(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
+            print_lines(f"{image.agent}: {one_line(image.problem, PROBLEM_LIMIT)}", err=True)
 
 
 @images.command()
@@ -107,7 +107,7 @@ def prune(json_output: bool) -> None:
 
 
 @images.command()
-@click.argument("names", metavar="[AGENT | base]...", nargs=-1, shell_complete=agents)
+@click.argument("names", metavar="[AGENT | base]...", nargs=-1, shell_complete=in_containers)
 @as_json
 def update(names: tuple[str, ...], json_output: bool) -> None:
     """
@@ -156,4 +156,4 @@ def _images(reactor: Any) -> AgentImages:
 
 
 def _progress(line: str) -> None:
-    click.echo(line, err=True)
+    print_lines(line, err=True)

@@ -43,6 +43,7 @@ def init() -> None:
 
     where = home()
     where.prepare()
+    where.check_writable()
     for path, text in (
         (where.config, CONFIG),
         (where.policy, DEFAULT_POLICY.read_text()),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.completion import agents, all_sessions
-from ironcurtain.cli.output import as_json, home, print_settings
+from ironcurtain.cli.completion import all_sessions, in_containers
+from ironcurtain.cli.output import home, print_lines, print_settings
 
 if TYPE_CHECKING:
     from ironcurtain.loop.config import LoopConfiguration, SettingsLayer
@@ -37,7 +37,7 @@ class LoopCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
 
 
-class Span(click.ParamType["float"]):
+class Duration(click.ParamType["float"]):
     """Seconds, or with a unit: 90, 90s, 15m, 2h."""
 
     name = "TIME"
@@ -57,19 +57,19 @@ class Span(click.ParamType["float"]):
 @click.option("-P", "--prompt-file", type=click.Path(path_type=Path), help="Its file (default: PROMPT.md).")
 @click.option(
     "--agent",
-    shell_complete=agents,
+    shell_complete=in_containers,
     help="An agent in a container, such as claude-code, in place of a command of this machine.",
 )
 @click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
 @click.option("-n", "--max-iterations", type=int, help="Stop after so many (default: 100).")
-@click.option("--max-time", type=Span(), help="Stop after so long: seconds, or 15m, or 2h.")
+@click.option("--max-time", type=Duration(), help="Stop after so long: seconds, or 15m, or 2h.")
 @click.option("--max-cost", type=float, metavar="USD", help="Stop after so many US dollars; needs --agent.")
 @click.option("--max-failures", type=int, help="Stop after so many failures in a row (default: 3).")
 @click.option("--completion-promise", metavar="TEXT", help="What the agent says in the end (default: LOOP_COMPLETE).")
 @click.option("--pty", is_flag=True, help="Give the agent a terminal, and your keys.")
 @click.option("--observe", is_flag=True, help="Give it a terminal, but no keys.")
 @click.option("--no-pty", is_flag=True, help="Give it no terminal, whatever the configuration says.")
-@click.option("--idle-timeout", type=Span(), help="End an iteration that is idle so long (default: 30; 0: never).")
+@click.option("--idle-timeout", type=Duration(), help="End an iteration that is idle so long (default: 30; 0: never).")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (default: ralph.yml).")
 @click.option(
     "-r",
@@ -82,7 +82,7 @@ class Span(click.ParamType["float"]):
 )
 @click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed something.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work in (default: this one).")
-@as_json
+@click.option("--json", "json_output", is_flag=True, help="With 'config': print JSON, for programs.")
 @click.pass_context
 def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
     """
@@ -134,7 +134,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
         cli.pty_mode, cli.pty_interactive, pty=given["pty"], observe=given["observe"], no_pty=given["no_pty"]
     )
     for warning in found.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        print_lines(f"Warning: {warning}", err=True)
     if action == "config":
         print_settings(values_of(settings), found.origins, json_output)
         return

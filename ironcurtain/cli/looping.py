@@ -17,8 +17,8 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succe
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.loop_terminal import OUTPUT, LoopTerminal
-from ironcurtain.cli.output import print_table
-from ironcurtain.cli.progress import Progress
+from ironcurtain.cli.output import fitted, print_table
+from ironcurtain.cli.progress import ProgressDisplay
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.stream_writer import StreamWriter
@@ -88,7 +88,7 @@ class Looping:
         await application.start()
         paths = None
         try:
-            progress = Progress(sys.stderr)
+            progress = ProgressDisplay(sys.stderr)
             try:
                 session = await application.manager.create(request, self._attended, progress.follow)
             finally:
@@ -178,7 +178,7 @@ class Looping:
 
     def say(self, text: str) -> None:
         """A sentence of ours."""
-        line = f"[loop] {one_line(text, 500)}\n"
+        line = f"{fitted(f'[loop] {one_line(text, 500)}', err=True)}\n"
         if self._writers:
             self._writers[ERRORS].write(line.encode("utf-8", "replace"))
         else:

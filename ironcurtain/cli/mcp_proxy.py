@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import home
+from ironcurtain.cli.output import home, print_lines
 
 if TYPE_CHECKING:
     from ironcurtain.session.events import EventLog
@@ -65,7 +65,7 @@ def mcp_proxy(
             session = await application.manager.create(request)
             _print_warnings(session.events)
             if socket is not None:
-                click.echo(f"Session {session.number} serves MCP on {socket}. Ctrl-C ends it.", err=True)
+                print_lines(f"Session {session.number} serves MCP on {socket}. Ctrl-C ends it.", err=True)
             await session.ended()
         finally:
             await to_its_end(application.stop("the command ends"))
@@ -87,7 +87,7 @@ def _print_warnings(log: EventLog) -> None:
             printed = stamped.sequence
             if isinstance(stamped.event, Notice | ServerDown):
                 with suppress(OSError):  # nobody reads it any more
-                    click.echo(f"ironcurtain: {one_line(describe(stamped.event))}", err=True)
+                    print_lines(f"ironcurtain: {one_line(describe(stamped.event))}", err=True)
 
     log.watch(print_new)
     print_new()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home
+from ironcurtain.cli.output import as_json, home, print_lines
 
 if TYPE_CHECKING:
     from ironcurtain.home.settings import Provider
@@ -145,7 +145,7 @@ def _heard(event: ModelTraffic) -> None:
     from ironcurtain.mitm_proxy.recording import ProviderTrouble
 
     if isinstance(event, ProviderTrouble):
-        click.echo(event.text, err=True)
+        print_lines(event.text, err=True)
 
 
 def _variable(provider: str) -> str:

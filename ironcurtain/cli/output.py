@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -44,10 +44,33 @@ def print_text(text: str, *, err: bool = False) -> None:
     :param text: its lines are broken at spaces, and go on below their own beginning.
     :param err: on standard error.
     """
+    for line in _folded(text):
+        click.echo(line, err=err)
+
+
+def print_lines(text: str, *, err: bool = False) -> None:
+    """
+    Print lines as :func:`fitted` has them.
+
+    :param err: on standard error.
+    """
+    click.echo(fitted(text, err=err), err=err)
+
+
+def fitted(text: str, *, err: bool = False) -> str:
+    """
+    :param err: whether it goes to standard error.
+    :returns: the text with its lines broken at spaces where they go to a terminal, whole where a program reads them.
+    """
+    if not (sys.stderr if err else sys.stdout).isatty():
+        return text
+    return "\n".join(_folded(text))
+
+
+def _folded(text: str) -> Iterator[str]:
     width = shutil.get_terminal_size().columns
     for line in text.split("\n"):
-        for part in fold((Span(line),), width):
-            click.echo(unstyled(part), err=err)
+        yield from map(unstyled, fold((Span(line),), width))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.cli.output import print_table
+from ironcurtain.cli.output import print_lines, print_table
 from ironcurtain.cli.ssh import let_in, read_key
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import Home, person_home
@@ -39,7 +39,7 @@ def offer_own_keys(where: Home) -> None:
     from ironcurtain.ssh.key_files import KeyFile
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        click.echo(HOW)
+        print_lines(HOW)
         return
     listed = KeyFile.of(where).read()
     keys = list(_own_keys(Path(person_home(os.environ, os.geteuid()), ".ssh"), listed))
@@ -47,7 +47,7 @@ def offer_own_keys(where: Home) -> None:
         for key in keys:
             let_in(where, key)
     elif not listed.keys:
-        click.echo(HOW)
+        print_lines(HOW)
 
 
 def _confirmed(keys: list[AuthorizedKey]) -> bool:
@@ -67,7 +67,7 @@ def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:
             if key.name in names:
                 raise UsageError(f"another key is called {key.name}; ironcurtain ssh add-key has --name")
         except UsageError as e:
-            click.echo(f"left out {one_line(path.name)}: {e}")
+            print_lines(f"left out {one_line(path.name)}: {e}")
             continue
         blobs.add(key.blob)
         names.add(key.name)

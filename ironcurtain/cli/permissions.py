@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, home, print_json, print_lines
 
 if TYPE_CHECKING:
     from ironcurtain.operations.model import PermissionView
@@ -30,9 +30,9 @@ def permissions(json_output: bool) -> None:
     if json_output:
         print_json(found)
     elif not found:
-        click.echo("No approvals were kept.")
+        print_lines("No approvals were kept.")
     else:
-        click.echo("\n\n".join("\n".join(permission_lines(view, time.time())) for view in found))
+        print_lines("\n\n".join("\n".join(permission_lines(view, time.time())) for view in found))
 
 
 @click.command()
@@ -53,4 +53,4 @@ def revoke(number: int) -> None:
         client = await Owners(reactor, where).of_permission(number)
         return await client.revoke(number)
 
-    click.echo(revoked(run(end)))
+    print_lines(revoked(run(end)))

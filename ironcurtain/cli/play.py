@@ -16,8 +16,8 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from ironcurtain.assembly import Application
-from ironcurtain.cli.output import print_json
-from ironcurtain.cli.progress import Progress, started_by
+from ironcurtain.cli.output import print_json, print_lines
+from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
@@ -106,7 +106,7 @@ class Play:
             status = await self._talk(reactor, application.api, session.info)
             while self._detached:
                 if not await come_back(reactor, session):
-                    click.echo(f"Session {session.number} was closed: {one_line(session.reason)}", err=True)
+                    print_lines(f"Session {session.number} was closed: {one_line(session.reason)}", err=True)
                     return 1
                 status = await self._talk(reactor, application.api, session.info, again=True)
             return status
@@ -116,7 +116,7 @@ class Play:
                 review_of(paths)
 
     async def _started(self, application: Application) -> Session:
-        progress = Progress(sys.stderr)
+        progress = ProgressDisplay(sys.stderr)
         try:
             return await application.manager.create(self._request, self._attended, progress.follow)
         finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, settings
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
 
 if TYPE_CHECKING:
     from ironcurtain.session.tools import ToolFiles
@@ -43,9 +43,9 @@ def check(policy_file: Path | None, json_output: bool) -> None:
         print_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            click.echo(f"{finding.severity}: {finding.rule}: {finding.message} [{finding.code}]")
+            print_lines(f"{finding.severity}: {finding.rule}: {finding.message} [{finding.code}]")
         used = files.policy if files.policy_named or files.policy.exists() else "the default policy"
-        click.echo(f"{used}: {_count(findings, 'error')}, {_count(findings, 'warning')}")
+        print_lines(f"{used}: {_count(findings, 'error')}, {_count(findings, 'warning')}")
     if any(finding.severity == "error" for finding in findings):
         raise SystemExit(1)
 
@@ -80,7 +80,7 @@ def explain(
     \b
     TOOL is server.tool; ARGUMENTS are name=value, or one JSON object:
       ironcurtain policy explain filesystem.read_text_file path=~/notes.txt
-      ironcurtain policy explain git.git_push '{"repo_path": "/workspace"}'
+      ironcurtain policy explain git.git_push '{"path": "/workspace"}'
 
     The tool is taken to exist, with the arguments that its annotations name. A workspace in which 'ironcurtain start'
     refuses to work is refused here as well.
@@ -121,7 +121,7 @@ def explain(
     if json_output:
         print_json(explanation.data())
     else:
-        click.echo(paragraphs(explanation.text()))
+        print_lines(paragraphs(explanation.text()))
 
 
 def tool_files(policy_file: Path | None, servers_file: Path | None = None) -> ToolFiles:

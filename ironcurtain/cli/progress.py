@@ -9,8 +9,7 @@ from typing import TextIO
 
 from ironcurtain.errors import Unavailable
 from ironcurtain.operations.api import SessionApi
-from ironcurtain.session.events import Notice, Stamped
-from ironcurtain.session.events import Progress as ProgressEvent
+from ironcurtain.session.events import Notice, Progress, Stamped
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.text.display import one_line, shorten
@@ -19,7 +18,7 @@ CLEAR = "\r\x1b[K"
 """Begins a terminal's line anew."""
 
 
-class Progress:
+class ProgressDisplay:
     """
     Shows it as lines; on a terminal as one line that changes, and goes in the end.
 
@@ -40,7 +39,7 @@ class Progress:
     def heard(self, stamped: Stamped) -> None:
         """Show an event, if it is one that tells of progress."""
         self._seen = stamped.sequence
-        if isinstance(stamped.event, ProgressEvent):
+        if isinstance(stamped.event, Progress):
             self._show(stamped.event.text)
         elif isinstance(stamped.event, Notice) and self._notices:
             self._stream.write(f"{CLEAR if self._terminal else ''}{one_line(stamped.event.text)}\n")
@@ -74,10 +73,10 @@ async def started_by(daemon: SessionApi, request: SessionRequest, notices: bool 
     """
     Start a session in the daemon, and show its progress.
 
-    :param notices: as for :class:`Progress`.
+    :param notices: as for :class:`ProgressDisplay`.
     :returns: the session; ``None`` if only the socket is left, of a daemon that was killed.
     """
-    progress = Progress(sys.stderr, notices)
+    progress = ProgressDisplay(sys.stderr, notices)
     try:
         return await daemon.start(request, progress.heard)
     except Unavailable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json
+from ironcurtain.cli.output import as_json, home, print_json, print_lines
 from ironcurtain.errors import Unavailable
 
 
@@ -27,6 +27,6 @@ def reload(json_output: bool) -> None:
     if json_output:
         print_json(found)
         return
-    click.echo("The files are right. Sessions that start from now on go by them.")
+    print_lines("The files are right. Sessions that start from now on go by them.")
     for name in found.changed:
-        click.echo(f"  new: {name}{' (from the next start of the daemon on)' if name in found.restart else ''}")
+        print_lines(f"  new: {name}{' (from the next start of the daemon on)' if name in found.restart else ''}")

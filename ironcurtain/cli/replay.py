@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ironcurtain.cli.completion import all_sessions
-from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.errors import NotFound, UsageError
 from ironcurtain.session.elsewhere import session_directory
 from ironcurtain.terminal.recording import Cast, NoRecording, read_cast
@@ -66,9 +66,9 @@ def replay(recording: str, speed: float, idle_limit: float | None, at: float, ma
     else:
         print_text(cast, at)
     if cast.torn:
-        click.echo("The recording ends in the middle of a line: it is still being made, or was cut off.", err=True)
+        print_lines("The recording ends in the middle of a line: it is still being made, or was cut off.", err=True)
     if cast.damaged:
-        click.echo(f"{cast.damaged} lines of the recording are damaged, and were left out.", err=True)
+        print_lines(f"{cast.damaged} lines of the recording are damaged, and were left out.", err=True)
     raise SystemExit(status)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
+from ironcurtain.cli.output import print_lines
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import SessionPaths
-    from ironcurtain.project.planted import Finding
+    from ironcurtain.project.planted import SuspectFile
 
 SHOWN = 20
 """Most files that are named; 'ironcurtain diff' shows all changes."""
@@ -19,19 +18,19 @@ SHOWN = 20
 PATH_LIMIT = 120
 
 
-def review(findings: Sequence[Finding]) -> None:
+def review(findings: Sequence[SuspectFile]) -> None:
     """Name them on standard error; files of builds are only counted."""
     urgent = [finding for finding in findings if not finding.building]
     if urgent:
-        click.echo("Look at these before you go on in the workspace:", err=True)
+        print_lines("Look at these before you go on in the workspace:", err=True)
     for finding in urgent[:SHOWN]:
-        click.echo(f"  {finding.what:<8} {one_line(finding.path, PATH_LIMIT)}", err=True)
-        click.echo(f"           {one_line(finding.reason, 300)}", err=True)
+        print_lines(f"  {finding.what:<8} {one_line(finding.path, PATH_LIMIT)}", err=True)
+        print_lines(f"           {one_line(finding.reason, 300)}", err=True)
     if len(urgent) > SHOWN:
-        click.echo(f"  and {len(urgent) - SHOWN} more: ironcurtain diff", err=True)
+        print_lines(f"  and {len(urgent) - SHOWN} more: ironcurtain diff", err=True)
     if building := [one_line(finding.path, PATH_LIMIT) for finding in findings if finding.building]:
         more = f" and {len(building) - 5} more" if len(building) > 5 else ""
-        click.echo(f"Changed, and run when you build or test: {', '.join(building[:5])}{more}", err=True)
+        print_lines(f"Changed, and run when you build or test: {', '.join(building[:5])}{more}", err=True)
 
 
 def review_of(paths: SessionPaths) -> None:
@@ -46,4 +45,4 @@ def review_of(paths: SessionPaths) -> None:
         return
     review(found.files)
     if not found.complete:
-        click.echo("Not everything in the workspace could be looked at: see 'ironcurtain diff'", err=True)
+        print_lines("Not everything in the workspace could be looked at: see 'ironcurtain diff'", err=True)

@@ -45,8 +45,11 @@ def run(
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: reactor.callFromThread(signalled, number))
-        task = Deferred.fromCoroutine(main(reactor))
+        task = Deferred.fromCoroutine(begun())
         task.addBoth(done)
+
+    async def begun() -> T:
+        return await main(reactor)  # what raises before there is a coroutine ends the command, too
 
     def done(result: Any) -> None:
         outcome.append(result)

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import click
 from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application
-from ironcurtain.cli.progress import Progress, started_by
+from ironcurtain.cli.output import print_lines
+from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.viewing import come_back, told, view, view_elsewhere
@@ -54,7 +54,7 @@ class Screen:
         return await self._alone(reactor)
 
     async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
-        click.echo(f"Session {info.number}, in the daemon. {KEYS}.", err=True)
+        print_lines(f"Session {info.number}, in the daemon. {KEYS}.", err=True)
         status = await view_elsewhere(reactor, daemon, info, Mode.DRIVE)
         with suppress(IronCurtainError):  # it has ended, and the daemon has perhaps
             await review_if_over(self._home, daemon, info)
@@ -67,7 +67,7 @@ class Screen:
         try:
             session = await self._started(application)
             paths = session.paths
-            click.echo(f"Session {session.number}, in this process. {KEYS}.", err=True)
+            print_lines(f"Session {session.number}, in this process. {KEYS}.", err=True)
             return await self._view(reactor, application, session)
         finally:
             await to_its_end(application.stop("the command ends"))
@@ -75,7 +75,7 @@ class Screen:
                 review_of(paths)
 
     async def _started(self, application: Application) -> Session:
-        progress = Progress(sys.stderr, notices=True)
+        progress = ProgressDisplay(sys.stderr, notices=True)
         try:
             return await application.manager.create(self._request, made=progress.follow)
         finally:

@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from ironcurtain.cli.completion import running_sessions
-from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.text.display import ago
 
 
@@ -28,7 +28,7 @@ def sessions(json_output: bool) -> None:
         print_json(found)
         return
     if not found:
-        click.echo("No sessions. Start one with: ironcurtain start")
+        print_lines("No sessions. Start one with: ironcurtain start")
         return
     now = time.time()
     rows = [
@@ -37,7 +37,7 @@ def sessions(json_output: bool) -> None:
     ]
     print_table(("N", "STATE", "AGE", "WAITING", "SESSION"), rows)
     for line in (*servers_down(found), *outside_sandboxes(found)):
-        click.echo(line)
+        print_lines(line)
 
 
 @click.command()
@@ -58,4 +58,4 @@ def stop(session: str) -> None:
         await client.stop(number)
         return number
 
-    click.echo(f"Session {run(end)} has ended.")
+    print_lines(f"Session {run(end)} has ended.")

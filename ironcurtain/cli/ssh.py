@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from ironcurtain.cli.output import as_json, home, print_json, print_table
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_table
 from ironcurtain.home.layout import Home, private_directory
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def let_in(where: Home, key: AuthorizedKey) -> None:
     file.add(key)
     already = " already" if known == key else ""
     before = "" if known in (None, key) else f"; before: {', '.join(_roles(known.roles))}"
-    click.echo(f"{key.name} may come in{already} ({', '.join(_roles(key.roles))}{before}): {key.fingerprint}")
+    print_lines(f"{key.name} may come in{already} ({', '.join(_roles(key.roles))}{before}): {key.fingerprint}")
 
 
 @ssh.command()
@@ -105,9 +105,9 @@ def keys(json_output: bool) -> None:
         rows = [(k.name, ",".join(_roles(k.roles)), k.type, k.fingerprint) for k in listed.keys]
         print_table(("NAME", "ROLES", "TYPE", "FINGERPRINT"), rows)
     else:
-        click.echo("Nobody may come in yet. Let somebody in with: ironcurtain ssh add-key FILE")
+        print_lines("Nobody may come in yet. Let somebody in with: ironcurtain ssh add-key FILE")
     for problem in listed.problems:
-        click.echo(f"{file.path}:{problem.line}: {problem.what}", err=True)
+        print_lines(f"{file.path}:{problem.line}: {problem.what}", err=True)
     if listed.problems:
         raise SystemExit(ConfigurationError.exit_status)
 
@@ -121,7 +121,7 @@ def remove_key(name: str) -> None:
     from ironcurtain.ssh.key_files import KeyFile
 
     KeyFile.of(home()).remove(name)
-    click.echo(f"{name} may not come in any more.")
+    print_lines(f"{name} may not come in any more.")
 
 
 @ssh.command("host-key")
@@ -138,7 +138,7 @@ def host_key(json_output: bool) -> None:
     if json_output:
         print_json({"fingerprint": key.fingerprint, "public": key.public})
     else:
-        click.echo(f"{key.fingerprint}\n{key.public}")
+        print_lines(f"{key.fingerprint}\n{key.public}")
 
 
 def _roles(roles: frozenset[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ironcurtain.cli.completion import agents, all_sessions
-from ironcurtain.cli.output import home, print_table, settings
+from ironcurtain.cli.output import home, print_lines, print_table, settings
 
 BUILT_IN = "builtin"
 """The agent that needs no container; it runs unless another one is asked for."""
@@ -107,7 +107,7 @@ def start(
     check(chosen, options, place, resuming=resume is not None)
     if pty:
         check_screen(chosen)
-    click.echo(f"Agent: {chosen} ({why})", err=True)
+    print_lines(f"Agent: {chosen} ({why})", err=True)
     from ironcurtain.session.model import SessionRequest
 
     if task and not pty and stdin is not False:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_table
+from ironcurtain.cli.output import as_json, fits_screen, home, print_json, print_lines, print_table
 from ironcurtain.text.display import ago, one_line
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def tools(context: click.Context, json_output: bool) -> None:
     if json_output:
         print_json({server: {name: _as_json(pin) for name, pin in sorted(p.items())} for server, p in pins.items()})
     elif not any(pins.values()):
-        click.echo("No definitions are pinned yet.")
+        print_lines("No definitions are pinned yet.")
     else:
         rows = [(s, one_line(name, 64), _state(pin)) for s, p in pins.items() for name, pin in sorted(p.items())]
         print_table(("SERVER", "TOOL", "DEFINITION"), rows)
@@ -95,7 +95,7 @@ def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
         click.confirm("Accept?", abort=True)
         digest = digest_of_waiting(chosen)
     new = file.accept(tool, digest, owner().name)
-    click.echo(f"Accepted: {', '.join(one_line(name, 64) for name in new)} of {server}.")
+    print_lines(f"Accepted: {', '.join(one_line(name, 64) for name in new)} of {server}.")
 
 
 def _files() -> PinFiles:

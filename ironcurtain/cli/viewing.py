@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import click
 from twisted.internet.defer import CancelledError, Deferred, FailureGroup, race
 from twisted.internet.interfaces import IDelayedCall, IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.terminal.standard import in_foreground
 from ironcurtain.errors import IronCurtainError, Unavailable
 from ironcurtain.session.model import SessionInfo, State
@@ -104,7 +104,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
         try:
             await owner.session(info.number)
         except Unavailable:  # its process died
-            click.echo(how, err=True)
+            print_lines(how, err=True)
     return status
 
 
@@ -114,7 +114,7 @@ def told(number: int, ended: ProgramExit) -> int:
 
     :returns: the status for the command to end with.
     """
-    click.echo(f"Session {number}: {one_line(ended.reason, 500)}.", err=True)
+    print_lines(f"Session {number}: {one_line(ended.reason, 500)}.", err=True)
     return GONE if ended.status is None else ended.status
 
 
@@ -122,7 +122,7 @@ def say_that_it_goes_on(number: int) -> None:
     """Say what can be done about a session that was left."""
     with suppress(OSError):  # the terminal itself may be gone
         come_back, end = f"ironcurtain attach {number}", f"ironcurtain stop {number}"
-        click.echo(f"Session {number} goes on. To come back: {come_back}   To end it: {end}", err=True)
+        print_lines(f"Session {number} goes on. To come back: {come_back}   To end it: {end}", err=True)
 
 
 async def come_back(reactor: Any, session: Session) -> bool:
@@ -133,7 +133,7 @@ async def come_back(reactor: Any, session: Session) -> bool:
     """
     here = os.isatty(0) and os.isatty(2)
     how = "Enter comes back to it, Ctrl-C ends it" if here else "Ctrl-C ends it"
-    click.echo(
+    print_lines(
         f"Session {session.number} runs in this process, and ends with it. {how}; "
         f"from another terminal: ironcurtain attach {session.number}",
         err=True,

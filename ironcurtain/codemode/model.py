@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CodeLimits:
     """
     The limits of one session's programs; times leave out waiting for tools, which may take days.
 

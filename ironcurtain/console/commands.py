@@ -59,7 +59,22 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class Start:
+    """
+    Start a session in the daemon.
+
+    :param task: its first message; empty: it waits for one.
+    :param agent: empty: the default one.
+    :param workspace: a path that begins with ``/`` or ``~/``; empty: a fresh directory.
+    """
+
+    task: str = ""
+    agent: str = ""
+    workspace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoTo:
     """Go to a list."""
 
     section: Section
@@ -89,7 +104,7 @@ class Wrong:
     why: str
 
 
-Command = Decide | DecideAll | Permissions | Revoke | Stop | Show | Filter | Help | Quit | Wrong
+Command = Decide | DecideAll | Permissions | Revoke | Stop | Start | GoTo | Filter | Help | Quit | Wrong
 
 HELP = (
     ("a  d", "approve or deny the chosen escalation; asks once more. To approve, read its text to the end"),
@@ -101,6 +116,7 @@ HELP = (
     ("f", "filter what is listed"),
     ("/approve N", "approve escalation N; /approve all: those that you read to their end"),
     ("/deny N", "deny escalation N; /deny all: all that wait and the filter lets through"),
+    ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
     ("/approve N keep", "as A does, for escalation N"),
     ("/permissions", "the approvals that were kept, and for which calls"),
@@ -116,9 +132,9 @@ HELP = (
 
 _OUTCOMES = {"/approve": Outcome.APPROVED, "/deny": Outcome.DENIED}
 _PLAIN: dict[str, Command] = {
-    "/sessions": Show(Section.SESSIONS),
-    "/escalations": Show(Section.WAITING),
-    "/history": Show(Section.HISTORY),
+    "/sessions": GoTo(Section.SESSIONS),
+    "/escalations": GoTo(Section.WAITING),
+    "/history": GoTo(Section.HISTORY),
     "/permissions": Permissions(),
     "/help": Help(),
     "/quit": Quit(),
@@ -133,6 +149,8 @@ def parse(text: str) -> Command:
         return _decision(word, rest)
     if word == "/revoke":
         return Revoke(int(rest)) if _is_number(rest) else Wrong("which one? /permissions lists the numbers")
+    if word == "/start":
+        return _start(rest)
     if word == "/stop":
         return Stop(int(rest)) if _is_number(rest) else Wrong("which one? /sessions lists the numbers")
     if word == "/filter":
@@ -151,6 +169,20 @@ def _decision(word: str, rest: str) -> Command:
     if _is_number(number) and (not more or (word == "/approve" and more.strip() == "keep")):
         return Decide(_OUTCOMES[word], int(number), keep=bool(more))
     return Wrong(f"which one? Type {word} and its number, or {word} all")
+
+
+def _start(rest: str) -> Command:
+    given = {"--agent": "", "--workspace": ""}
+    while (option := rest.partition(" ")[0]) in given:
+        given[option], _, rest = rest[len(option) :].lstrip().partition(" ")
+        rest = rest.lstrip()
+        if not given[option]:
+            return Wrong(f"{option} needs a value")
+    if rest.startswith("-"):
+        return Wrong(f"/start has no option {rest.partition(' ')[0]}: there are {' and '.join(given)}, before TASK")
+    if given["--workspace"] and not f"{given['--workspace']}/".startswith(("/", "~/")):
+        return Wrong("begin the workspace with / or ~/: the daemon has a current directory of its own")
+    return Start(rest, given["--agent"], given["--workspace"])
 
 
 def _is_number(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import urwid
@@ -15,16 +16,18 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.console.activity import Activity
+from ironcurtain.console.commands import Section, Start
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import ConsoleSource
-from ironcurtain.console.state import Effect, End, Leave, Look, Send, Shown, State, TakeBack, outcome_of_all
+from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
+from ironcurtain.session.model import SessionRequest
 
 TICK_SECONDS = 1.0
 """How often the screen is drawn anew, for the times on it."""
@@ -79,7 +82,7 @@ class Console:
         self.ended: Deferred[int] = Deferred()
         """Fires with the exit status when the viewer has left."""
         self._source, self._channel, self._clock, self._who, self._now = source, channel, clock, who, now
-        self._state, self._details = State(), Details()
+        self._state, self._details = ConsoleState(), Details()
         self._frame = Frame((), Shown())
         self._loop = ReactorLoop(clock, self._crashed)
         self._screen = ChannelScreen(channel, environ, self._drawn)
@@ -194,7 +197,7 @@ class Console:
             if target is not None:
                 self._become(self._state.choose(target.section, target.number))
 
-    def _become(self, state: State, effects: tuple[Effect, ...] = ()) -> None:
+    def _become(self, state: ConsoleState, effects: tuple[Effect, ...] = ()) -> None:
         self._state = state
         if state.followed != self._followed:
             self._follow(state.followed)
@@ -205,6 +208,8 @@ class Console:
             match effect:
                 case End(session):
                     Deferred.fromCoroutine(self._end(session)).addErrback(self._failed)
+                case Start():
+                    Deferred.fromCoroutine(self._begin(effect)).addErrback(self._failed)
                 case TakeBack(number):
                     Deferred.fromCoroutine(self._take_back(number)).addErrback(self._failed)
                 case Look():
@@ -248,6 +253,21 @@ class Console:
             self._become(self._state.told(str(e), "warn"))
         else:
             self._become(self._state.told(f"session {session} has ended"))
+        self._refresh()
+
+    async def _begin(self, start: Start) -> None:
+        workspace = Path(start.workspace).expanduser() if start.workspace else None
+        try:
+            info = await self._source.start(SessionRequest(start.agent, start.task, workspace))
+        except IronCurtainError as e:
+            self._become(self._state.told(str(e), "warn"))
+        else:
+            joining = f"ironcurtain attach {info.number} joins it"
+            self._become(
+                self._state.choose(Section.SESSIONS, info.number).told(
+                    f"session {info.number} has started: {joining}", "good"
+                )
+            )
         self._refresh()
 
     async def _take_back(self, number: int) -> None:

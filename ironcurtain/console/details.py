@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from ironcurtain.console.activity import Activity
 from ironcurtain.console.commands import HELP, Section
-from ironcurtain.console.rows import clock, title
-from ironcurtain.console.state import State, outcome_words
+from ironcurtain.console.rows import clock
+from ironcurtain.console.state import ConsoleState, outcome_words
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
-from ironcurtain.view.escalations import permission_lines
+from ironcurtain.view.escalations import NAME_LIMIT, permission_lines, tool_name
 
 REASON_LINES = 2
 """Most lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
@@ -45,7 +45,7 @@ class Details:
         self.activity: Activity | None = None
         self._known: dict[tuple[int, str, str, int], tuple[list[Line], bool, bool]] = {}
 
-    def text(self, state: State, width: int, now: float) -> Text:
+    def text(self, state: ConsoleState, width: int, now: float) -> Text:
         """
         :param width: columns.
         :param now: seconds since the epoch.
@@ -75,7 +75,7 @@ class Details:
             self._known[key] = (lines, False, complete)
         return self._known[key]
 
-    def _activity(self, state: State, width: int) -> Text:
+    def _activity(self, state: ConsoleState, width: int) -> Text:
         lines: list[Line] = []
         for line in self.activity.lines if self.activity is not None else ():
             time, text = line
@@ -88,7 +88,8 @@ class Details:
 def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     """:returns: who asks, why, and what would be done, the essential first."""
     agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
-    lines: list[Line] = [(Span(title(escalation), "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
+    name, whole_name = (tool_name(escalation.server, escalation.tool, limit) for limit in (NAME_LIMIT, None))
+    lines: list[Line] = [(Span(name, "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
     why = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
     lines += _wrapped(why, width, REASON_LINES)
     lines += key_lines(escalation.arguments, width)
@@ -97,8 +98,8 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     rest = full_lines(escalation.arguments, width)
     if len(whole_reason := list(wrap(why, width))) > REASON_LINES:
         rest += [(Span(part, "dim"),) for part in whole_reason]
-    if (name := f"{one_line(escalation.server)}.{one_line(escalation.tool)}") != title(escalation):
-        rest += [(Span(part, "bold"),) for part in wrap(name, width)]
+    if whole_name != name:
+        rest += [(Span(part, "bold"),) for part in wrap(whole_name, width)]
     if rest:
         lines += [(Span("in full", "dim"),), *rest]
     return lines
@@ -113,7 +114,7 @@ def help_lines(width: int) -> list[Line]:
     return lines
 
 
-def permissions_lines(state: State, width: int, now: float) -> list[Line]:
+def permissions_lines(state: ConsoleState, width: int, now: float) -> list[Line]:
     """:returns: for which calls nobody is asked, and who said so."""
     if not state.permissions:
         return [(Span("no approvals were kept", "dim"),)]

@@ -7,17 +7,28 @@ from dataclasses import replace
 
 from ironcurtain.console import commands
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import Effect, End, Key, Leave, Look, Question, Send, State, TakeBack, key_of
+from ironcurtain.console.state import (
+    ConsoleState,
+    Effect,
+    End,
+    Leave,
+    Look,
+    Question,
+    Send,
+    ShownEscalation,
+    TakeBack,
+    key_of,
+)
 from ironcurtain.escalation.model import Outcome
 
 PROMPT_LIMIT = 200
 """Most characters of the input line."""
 
-Step = tuple[State, tuple[Effect, ...]]
+Step = tuple[ConsoleState, tuple[Effect, ...]]
 """The new state, and what is to be done."""
 
 
-def press(state: State, key: str) -> Step:
+def press(state: ConsoleState, key: str) -> Step:
     """
     :param key: as urwid names it: ``a``, ``enter``, ``page down``.
     """
@@ -36,7 +47,7 @@ def press(state: State, key: str) -> Step:
     return state, ()
 
 
-def enter(state: State, line: str) -> Step:
+def enter(state: ConsoleState, line: str) -> Step:
     """Do what a line says that was typed after a slash."""
     match commands.parse(line):
         case commands.Decide(outcome, number, keep):
@@ -47,9 +58,11 @@ def enter(state: State, line: str) -> Step:
             return replace(state, permitted=True, help=False, scroll=0), (Look(),)
         case commands.Revoke(number):
             return state, (TakeBack(number),)
+        case commands.Start() as start:
+            return state.told("starting a session ..."), (start,)
         case commands.Stop(session):
             return state.told(f"ending session {session} ..."), (End(session),)
-        case commands.Show(section):
+        case commands.GoTo(section):
             return state.go(section), ()
         case commands.Filter(text):
             return state.narrow(text), ()
@@ -61,7 +74,7 @@ def enter(state: State, line: str) -> Step:
             return state.told(why, "warn"), ()
 
 
-def _typing(state: State, text: str, key: str) -> Step:
+def _typing(state: ConsoleState, text: str, key: str) -> Step:
     if key == "enter":
         return enter(replace(state, prompt=None, message=("", "")), text)
     if key in ("esc", "ctrl c"):
@@ -77,7 +90,7 @@ def _typing(state: State, text: str, key: str) -> Step:
     return replace(state, prompt=text or None), ()
 
 
-def _confirming(state: State, question: Question, key: str) -> Step:
+def _confirming(state: ConsoleState, question: Question, key: str) -> Step:
     if key in ("n", "esc", "ctrl c", "q"):
         return replace(state, question=None).told("nothing was decided"), ()
     if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
@@ -88,14 +101,14 @@ def _confirming(state: State, question: Question, key: str) -> Step:
     return replace(state, question=None, message=("", "")), sent
 
 
-def _seen(state: State, question: Question) -> bool:
+def _seen(state: ConsoleState, question: Question) -> bool:
     """Whether what would be approved was on the screen to its end, and still is there if it is one."""
     if question.outcome is Outcome.DENIED:
         return True
     return state.read.keys() >= set(question.keys) and (question.every or question.keys == (state.shown.whole,))
 
 
-def _unread(state: State, key: Key) -> str:
+def _unread(state: ConsoleState, key: ShownEscalation) -> str:
     """:returns: what to do before a call can be approved."""
     if state.shown.whole != key:
         return "there is no room to show the call, so it cannot be approved here"
@@ -105,7 +118,7 @@ def _unread(state: State, key: Key) -> str:
     return f"{key.number} goes on below: read to its end with PgDn, then approve it"
 
 
-def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
+def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleState:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
         return state.told("nothing waits for a decision")
@@ -117,7 +130,7 @@ def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
     return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))
 
 
-def _ask_all(state: State, outcome: Outcome) -> State:
+def _ask_all(state: ConsoleState, outcome: Outcome) -> ConsoleState:
     keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
     if not keys:
         return state.told("nothing waits for a decision")
@@ -126,7 +139,7 @@ def _ask_all(state: State, outcome: Outcome) -> State:
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 
-def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
+def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool) -> Step:
     found = next((e for e in state.pending if e.number == number), None)
     if found is None:
         return state.told(state.too_late(number), "warn"), ()
@@ -138,12 +151,12 @@ def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 
 
-def _next(state: State, step: int) -> State:
+def _next(state: ConsoleState, step: int) -> ConsoleState:
     sections = list(Section)
     return state.go(sections[(sections.index(state.section) + step) % len(sections)])
 
 
-_SCROLLING: Mapping[str, Callable[[State], State]] = {
+_SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "page down": lambda state: state.roll(max(state.shown.page - 1, 1)),
     "page up": lambda state: state.roll(-max(state.shown.page - 1, 1)),
     " ": lambda state: state.roll(max(state.shown.page - 1, 1)),
@@ -151,7 +164,7 @@ _SCROLLING: Mapping[str, Callable[[State], State]] = {
     "G": lambda state: state.roll(state.shown.end),
 }
 
-_PLAIN: Mapping[str, Callable[[State], State]] = {
+_PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "a": lambda state: _ask(state, Outcome.APPROVED),
     "A": lambda state: _ask(state, Outcome.APPROVED, keep=True),
     "d": lambda state: _ask(state, Outcome.DENIED),

@@ -5,23 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import State, outcome_words
+from ironcurtain.console.state import ConsoleState, outcome_words
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, pad
 from ironcurtain.text.display import ago, left, one_line
 from ironcurtain.view.arguments import brief
+from ironcurtain.view.escalations import tool_name
 
 URGENT = 30.0
 """Seconds left from which on the time is shown as a warning."""
-
-NAME = 64
-"""Most characters of a server's or tool's name."""
-
-
-def title(escalation: EscalationView) -> str:
-    """:returns: server and tool, escaped."""
-    return f"{one_line(escalation.server, NAME)}.{one_line(escalation.tool, NAME)}"
 
 
 def clock(seconds: float) -> str:
@@ -32,7 +25,7 @@ def clock(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
 
 
-def empty(state: State, section: Section) -> str:
+def empty(state: ConsoleState, section: Section) -> str:
     """:returns: what a list says that has no rows."""
     if not state.loaded:
         return "looking ..."
@@ -78,8 +71,11 @@ def _session(info: SessionInfo, now: float) -> str:
 
 def _waiting(escalation: EscalationView) -> str:
     calls = f"{escalation.calls} times " if escalation.calls > 1 else ""
-    return f"{escalation.number:<3} {calls}{title(escalation)} {brief(escalation.arguments)}"
+    return (
+        f"{escalation.number:<3} {calls}{tool_name(escalation.server, escalation.tool)} {brief(escalation.arguments)}"
+    )
 
 
 def _record(escalation: EscalationView) -> str:
-    return f"{escalation.number:<3} {clock(escalation.closed_at)} {title(escalation)} {outcome_words(escalation)}"
+    name = tool_name(escalation.server, escalation.tool)
+    return f"{escalation.number:<3} {clock(escalation.closed_at)} {name} {outcome_words(escalation)}"

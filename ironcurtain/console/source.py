@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name
@@ -29,7 +29,7 @@ from ironcurtain.session.events import (
     Stamped,
     StateChanged,
 )
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import SessionInfo, SessionRequest
 
 T = TypeVar("T")
 
@@ -59,6 +59,9 @@ _ELSEWHERE = (NotFound.code, Unavailable.code)
 class ConsoleSource(OversightApi, Protocol):
     """What a console needs: the lists and the decisions, and when to look again."""
 
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """Start a session, and give it its task as the first message."""
+
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
         Hear when something may have changed.
@@ -85,7 +88,9 @@ class HomeSource:
 
     log = Logger()
 
-    def __init__(self, reactor: Any, registry: Registry, daemon: Path, connect: Callable[[str], SessionApi]) -> None:
+    def __init__(
+        self, reactor: Any, registry: SessionRegistry, daemon: Path, connect: Callable[[str], SessionApi]
+    ) -> None:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
         self._apis: dict[str, SessionApi] = {}
         self._owners: dict[int, SessionApi] = {}
@@ -153,6 +158,25 @@ class HomeSource:
         :raises NotFound: no process has it.
         """
         return await self._one(lambda api: api.stop(name), f"session {name}", END_SECONDS)
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        """
+        Start a session in the daemon, and give it its task as the first message. It goes on without whoever asked.
+
+        :raises Unavailable: no daemon runs.
+        """
+        if not self._daemon.exists():
+            raise Unavailable("no daemon runs in which a session could start: twistd ironcurtain")
+        daemon = str(self._daemon)
+        api = self._apis.get(daemon) or self._connect(daemon)
+        info = await api.start(request)
+        if request.task:
+            Deferred.fromCoroutine(api.send(info.id, request.task)).addErrback(self._not_answered, info.number)
+        return info
+
+    def _not_answered(self, failure: Failure, number: int) -> None:
+        if failure.check(IronCurtainError, CancelledError) is None:  # else the session has told why
+            self.log.failure("the task of session {number} was not answered", failure, number=number)
 
     async def permissions(self) -> list[PermissionView]:
         """:returns: the approvals of all processes that were kept and still stand, by number."""
@@ -241,10 +265,10 @@ class HomeSource:
         results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
         return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[SessionEntry]:
         return [entry for entry in self._registry.live() if entry.control_socket]
 
-    def _follow(self, entry: Entry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
+    def _follow(self, entry: SessionEntry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
         """:param lost: is called if the session cannot be followed."""
         api = self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
         following = Deferred.fromCoroutine(api.follow(entry.session_id, 0, on_event))
@@ -304,8 +328,8 @@ class _Watch:
         self,
         reactor: Any,
         directory: Any,
-        entries: Callable[[], list[Entry]],
-        follow: Callable[[Entry, OnEvent, Callable[[], None]], Callable[[], None]],
+        entries: Callable[[], list[SessionEntry]],
+        follow: Callable[[SessionEntry, OnEvent, Callable[[], None]], Callable[[], None]],
         on_change: Callable[[], None],
     ) -> None:
         self._reactor, self._directory, self._entries = reactor, directory, entries

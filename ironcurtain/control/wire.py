@@ -34,9 +34,9 @@ _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
 
 class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     """
-    Start a session; ``workspace`` is an absolute path, or empty for a fresh directory; ``resume`` is the id of one that
-    ended and goes on, and then ``kind`` may be empty; ``terminal`` is the columns and rows of a terminal in which the
-    agent shows its own screen, or null.
+    Start a session; ``kind`` is the agent, or empty for the default one; ``workspace`` is an absolute path, or empty
+    for a fresh directory; ``resume`` is the id of one that ended and goes on; ``terminal`` is the columns and rows of a
+    terminal in which the agent shows its own screen, or null.
     """
 
     kind: str

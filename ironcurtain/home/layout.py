@@ -306,8 +306,10 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     if not chosen and not environ.get("HOME"):
         raise UsageError("neither IRONCURTAIN_HOME nor HOME is set: set one of them")
     path = Path(os.path.abspath(chosen or os.path.join(environ["HOME"], ".ironcurtain")))
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"the home {path} is no directory: move that file away, or set IRONCURTAIN_HOME")
+    nearest = next(place for place in (path, *path.parents) if place.exists())
+    if not nearest.is_dir():
+        what = f"the home {path}" if nearest == path else f"the home {path} cannot be made: {nearest}"
+        raise UsageError(f"{what} is no directory: move that file away, or set IRONCURTAIN_HOME")
     mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
     base = environ.get("XDG_RUNTIME_DIR", "")
     runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")

@@ -31,6 +31,9 @@ NO_LITERAL_KEY = (
 )
 """What is said of a provider's ``key`` that is something else."""
 
+BUILT_IN_AGENT = "builtin"
+"""The agent that needs no container."""
+
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -40,7 +43,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     pass
 
 
-class Key(_Section, frozen=True):
+class KeySettings(_Section, frozen=True):
     """
     Where a provider's real key comes from: exactly one of three; a literal key is refused.
 
@@ -74,7 +77,7 @@ class Provider(_Section, frozen=True):
     host: str = ""
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 443
     endpoints: tuple[str, ...] = ()
-    key: Key = Key()
+    key: KeySettings = KeySettings()
     base_url: str = ""
     ca_file: str = ""
 
@@ -116,7 +119,7 @@ class Agents(_Section, frozen=True):
     turn_seconds: Positive = 3600.0
 
 
-class Escalation(_Section, frozen=True):
+class EscalationSettings(_Section, frozen=True):
     """
     :param timeout_seconds: how long a person has to answer.
     :param max_waiting: most questions of one session that wait at a time; further calls fail at once.
@@ -158,7 +161,7 @@ class Resources(_Section, frozen=True):
     pids: Annotated[int, msgspec.Meta(ge=16)] = 512
 
 
-class Limits(_Section, frozen=True):
+class LimitSettings(_Section, frozen=True):
     """
     :param max_concurrent_sessions: of container sessions in this home.
     :param repeated_calls: how often one client may make the same call within a minute.
@@ -277,11 +280,11 @@ class Settings(_Section, frozen=True):
     model: Model = Model()
     agent: Agent = Agent()
     agents: Agents = Agents()
-    escalation: Escalation = Escalation()
+    escalation: EscalationSettings = EscalationSettings()
     audit: Audit = Audit()
     budget: Budget = Budget()
     resources: Resources = Resources()
-    limits: Limits = Limits()
+    limits: LimitSettings = LimitSettings()
     ssh: Ssh = Ssh()
     terminal: Terminal = Terminal()
     shell: Shell = Shell()
@@ -329,7 +332,9 @@ def _check_keys(source: str, providers: Any, text: str) -> None:
     """:raises ConfigurationError: a key itself stands in the file, which is not repeated in the message."""
     for name, provider in providers.items() if isinstance(providers, dict) else ():
         key = provider.get("key", {}) if isinstance(provider, dict) else {}
-        wrong_fields = [field for field in key if field not in Key.__struct_fields__] if isinstance(key, dict) else [""]
+        wrong_fields = (
+            [field for field in key if field not in KeySettings.__struct_fields__] if isinstance(key, dict) else [""]
+        )
         if wrong_fields:
             raise wrong(source, NO_LITERAL_KEY, text, ("providers", name, "key", *filter(None, wrong_fields[:1])))
 

@@ -18,8 +18,22 @@ T = TypeVar("T")
 
 _AT = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`$")
 _FIELD = re.compile(r"(?P<kind>unknown|required) field `(?P<field>[^`]+)`")
+_EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`(?:, got `(?P<got>\w+)`| (?P<bound>[<>]=?) (?P<limit>\S+))")
+_BOUNDS = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}
+_TYPES = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table of named values",
+    "null": "null",
+}
+"""What the library calls the types of values, in words."""
+
 _PARTS = re.compile(r"\.([^.\[\]]+)|\[([0-9]+|\.\.\.)\]")
 _TOML_PLACE = re.compile(r" \(at line (\d+), column \d+\)$")
+_TOML_END = " (at end of document)"
 
 
 def parse_toml(source: str, text: str) -> dict[str, Any]:
@@ -31,8 +45,9 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as e:
         place = _TOML_PLACE.search(str(e))
-        line = int(place.group(1)) if place else None
-        raise ConfigurationError(source, f"not TOML: {_TOML_PLACE.sub('', str(e))}", line=line) from None
+        line = int(place.group(1)) if place else len(text.splitlines()) if str(e).endswith(_TOML_END) else None
+        detail = _TOML_PLACE.sub("", str(e)).removesuffix(_TOML_END)
+        raise ConfigurationError(source, f"not TOML: {detail}", line=line) from None
 
 
 def parse_json(source: str, data: bytes) -> Any:
@@ -89,13 +104,23 @@ def convert(
         ]
         message = _AT.sub("", message)
         if message.startswith("Invalid enum value"):
-            allowed = ", ".join(json.dumps(choice) for choice in _choices(type_info(type_), path))
-            message = f"must be one of {allowed}" if allowed else message
+            allowed = _choices(type_info(type_), path)
+            message = f"must be {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}" if allowed else message
         if field := _FIELD.search(message):
             path.append(field["field"])
             message = "there is no such setting" if field["kind"] == "unknown" else "is missing"
+        elif expected := _EXPECTED.fullmatch(message):
+            message = _in_words(**expected.groupdict())
         raise wrong(source, message, text, (*place, *_named(value, type_, path))) from None
     return converted
+
+
+def _in_words(types: str, got: str | None, bound: str | None, limit: str | None) -> str:
+    """:returns: what the library says about a value of a wrong type, or beyond a limit, in words of the field."""
+    if bound is not None:
+        return f"must be {_BOUNDS[bound]} {float(limit or 0):.15g}"
+    wanted = " or ".join(_TYPES.get(name, name) for name in types.split(" | ") if name != "null")
+    return f"must be {wanted}, not {_TYPES.get(got or '', got)}"
 
 
 def wrong(source: str, detail: str, text: str, place: Place) -> ConfigurationError:
@@ -105,12 +130,14 @@ def wrong(source: str, detail: str, text: str, place: Place) -> ConfigurationErr
     return ConfigurationError(source, detail, field=field, line=line)
 
 
-def _choices(info: Type, path: Sequence[str | int]) -> list[str | int | None]:
-    """:returns: the values that an enumeration within a type allows."""
-    found: list[str | int | None] = []
+def _choices(info: Type, path: Sequence[str | int]) -> list[str]:
+    """:returns: what an enumeration within a type allows."""
+    found: list[str] = []
     for kind in info.types if isinstance(info, UnionType) else (info,):
         if isinstance(kind, LiteralType) and not path:
-            found += kind.values
+            found += map(json.dumps, kind.values)
+        elif isinstance(kind, StructType) and not path:
+            found.append(_TYPES["object"])
         elif isinstance(kind, StructType) and path:
             for field in kind.fields:
                 if field.encode_name == path[0]:

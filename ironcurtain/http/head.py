@@ -50,8 +50,13 @@ _NONE: list[str] = []
 
 @dataclass(slots=True)
 class HeadReader:
-    """Collect bytes until one head is whole."""
+    """
+    Collect bytes until one head is whole.
 
+    :param limit: most bytes of it.
+    """
+
+    limit: int = HEAD_LIMIT
     _buffer: bytes = b""
 
     @property
@@ -64,13 +69,13 @@ class HeadReader:
         Take bytes as they come, in any slicing.
 
         :returns: the head, without the blank line at its end, and what came after it; ``None`` while it is not whole.
-        :raises ProtocolViolation: it is longer than :data:`HEAD_LIMIT`.
+        :raises ProtocolViolation: it is longer than the limit.
         """
         start = max(0, len(self._buffer) - 3)
         whole = self._buffer + data if self._buffer else data
         end = whole.find(b"\r\n\r\n", start)
-        if (len(whole) if end < 0 else end) > HEAD_LIMIT:
-            raise ProtocolViolation("http", f"a head of more than {HEAD_LIMIT} bytes")
+        if (len(whole) if end < 0 else end) > self.limit:
+            raise ProtocolViolation("http", f"a head of more than {self.limit} bytes")
         if end < 0:
             self._buffer = whole
             return None
@@ -81,7 +86,7 @@ class HeadReader:
 # These two are made for each request, and a frozen dataclass takes six times as long to make as a named tuple.
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """
     One request.
 
@@ -102,7 +107,7 @@ class Request(NamedTuple):
         return Chunked(strict=True) if self.length is None else Counted(self.length)
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """
     The head of one response.
 
@@ -120,7 +125,7 @@ class Response(NamedTuple):
     framing: Framing
 
 
-def read_request(head: bytes) -> Request:
+def read_request(head: bytes) -> HttpRequest:
     """
     :param head: without the blank line at its end.
     :raises ProtocolViolation: it is not to be understood in one way only; answer 400.
@@ -138,7 +143,7 @@ def read_request(head: bytes) -> Request:
         raise ProtocolViolation("http", "an expectation other than 100-continue")
     length = _length(named)
     target = path if query is None else f"{path}?{query}"
-    return Request(
+    return HttpRequest(
         RequestHead(method, target, path, query or "", fields),
         hosts[0].lower(),
         0 if length is _ABSENT else length,
@@ -147,7 +152,7 @@ def read_request(head: bytes) -> Request:
     )
 
 
-def read_response(head: bytes, method: str) -> Response:
+def read_response(head: bytes, method: str) -> HttpResponse:
     """
     :param head: without the blank line at its end.
     :param method: of the request that this answers.
@@ -161,12 +166,12 @@ def read_response(head: bytes, method: str) -> Response:
     length = _length(named)
     last = match[1] == b"0" or "close" in words(named.get("connection", _NONE))
     if method == "HEAD" or status < 200 or status in _NO_BODY:
-        return Response(status, fields, named, None if length is _ABSENT else length, last, Counted(0))
+        return HttpResponse(status, fields, named, None if length is _ABSENT else length, last, Counted(0))
     if length is _ABSENT:
-        return Response(status, fields, named, None, True, UntilClose())
+        return HttpResponse(status, fields, named, None, True, UntilClose())
     if length is None:
-        return Response(status, fields, named, None, last, Chunked(strict=False))
-    return Response(status, fields, named, length, last, Counted(length))
+        return HttpResponse(status, fields, named, None, last, Chunked(strict=False))
+    return HttpResponse(status, fields, named, length, last, Counted(length))
 
 
 _ABSENT = -1

@@ -29,8 +29,7 @@ ALIKE = 0.8
 RALPHS = frozenset(("cli.prompt_mode", "event_loop.cancellation_promise"))
 """Keys of Ralph's that are no slips of the pen, though they are so much alike ones that mean something here."""
 
-_LIMIT, _EMPTY = re.compile(r"Expected `\w+` (?P<how>[<>]=?) (?P<limit>\S+)"), re.compile(r"Expected `str` matching .*")
-_COMPARED = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
+_EMPTY = re.compile(r"Expected `str` matching .*")
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
@@ -212,14 +211,8 @@ def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -
         try:
             convert(source, _nested({name: value}), LoopSettings)
         except ConfigurationError as e:
-            raise ConfigurationError(source, _in_words(e.detail), field=name, line=lines.get(name)) from None
-
-
-def _in_words(detail: str) -> str:
-    """:param detail: the library's, of a value that its type allows, but not its limits."""
-    if (limit := _LIMIT.fullmatch(detail)) is not None:
-        return f"must be {_COMPARED[limit['how']]} {float(limit['limit']):g}"
-    return "must not be empty" if _EMPTY.fullmatch(detail) else detail
+            detail = "must not be empty" if _EMPTY.fullmatch(e.detail) else e.detail
+            raise ConfigurationError(source, detail, field=name, line=lines.get(name)) from None
 
 
 def _build(values: Mapping[str, Any]) -> LoopSettings:

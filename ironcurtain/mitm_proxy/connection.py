@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.interfaces import IAddress
@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 from ironcurtain.errors import AuditUnavailable, ProtocolViolation
 from ironcurtain.http.fields import read_fields
+from ironcurtain.http.head import HeadReader
 from ironcurtain.mitm_proxy.admission import UNRECORDED, response
 from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.mitm_proxy.tunnel import Tunnel
@@ -36,13 +37,11 @@ class ConnectRequest:
 
     :param host: in lower case; an IPv6 address stands in its brackets.
     :param named: the value of its Host header in lower case, empty if it has none.
-    :param rest: bytes that came after the head: the beginning of TLS.
     """
 
     host: str
     port: int
     named: str
-    rest: bytes
 
     @property
     def consistent(self) -> bool:
@@ -50,28 +49,12 @@ class ConnectRequest:
         return self.named in ("", self.host, f"{self.host}:{self.port}")
 
 
-@dataclass(slots=True)
-class ConnectReader:
-    """Collect bytes until one CONNECT head is whole."""
-
-    _buffer: bytearray = field(default_factory=bytearray)
-
-    def feed(self, data: bytes) -> ConnectRequest | None:
-        """
-        Take bytes as they come, in any slicing.
-
-        :returns: the request once its head is whole, ``None`` before.
-        :raises OtherMethod: a request for something else than a tunnel.
-        :raises ProtocolViolation: anything that is no such request, or is too long.
-        """
-        self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end > CONNECT_LIMIT or (end < 0 and len(self._buffer) > CONNECT_LIMIT):
-            raise ProtocolViolation("connect", f"a head of more than {CONNECT_LIMIT} bytes")
-        return _parse(bytes(self._buffer[:end]), bytes(self._buffer[end + 4 :])) if end >= 0 else None
-
-
-def _parse(head: bytes, rest: bytes) -> ConnectRequest:
+def read_connect(head: bytes) -> ConnectRequest:
+    """
+    :param head: without the blank line at its end.
+    :raises OtherMethod: a request for something else than a tunnel.
+    :raises ProtocolViolation: anything that is no such request.
+    """
     line, _, lines = head.partition(b"\r\n")
     if (request := _REQUEST.fullmatch(line)) is None:
         raise ProtocolViolation("connect", "the first line is no HTTP request")
@@ -84,7 +67,7 @@ def _parse(head: bytes, rest: bytes) -> ConnectRequest:
     names = [value for name, value in headers if name == "host"]
     if len(names) > 1 or any(name in ("content-length", "transfer-encoding") for name, _ in headers):
         raise ProtocolViolation("connect", "more than one Host, or a body")
-    return ConnectRequest(authority[1].lower(), int(authority[2]), names[0].lower() if names else "", rest)
+    return ConnectRequest(authority[1].lower(), int(authority[2]), names[0].lower() if names else "")
 
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -96,7 +79,7 @@ class ConnectProtocol(Protocol):
     transport: Any
 
     def __init__(self, shared: Shared) -> None:
-        self._shared, self._reader = shared, ConnectReader()
+        self._shared, self._reader = shared, HeadReader(CONNECT_LIMIT)
         self._until = shared.recorder.now() + shared.limits.head_seconds
         self._refused = False
         self._tls: Protocol | None = None
@@ -117,14 +100,16 @@ class ConnectProtocol(Protocol):
         if self._refused:
             return
         try:
-            asked = self._reader.feed(data)
+            if (found := self._reader.feed(data)) is None:
+                return
+            head, rest = found
+            asked = read_connect(head)
         except OtherMethod as e:
             self._deny("", RequestRefusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
         except ProtocolViolation as e:
             self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
         else:
-            if asked is not None:
-                self._decide(asked)
+            self._decide(asked, rest)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if self._tls is not None:
@@ -145,7 +130,8 @@ class ConnectProtocol(Protocol):
         """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         self.transport.abortConnection()
 
-    def _decide(self, asked: ConnectRequest) -> None:
+    def _decide(self, asked: ConnectRequest, rest: bytes) -> None:
+        """:param rest: bytes that came after the head: the beginning of TLS."""
         where = f"{asked.host}:{asked.port}"
         destination = self._shared.destinations.get((asked.host, asked.port))
         if not asked.consistent:
@@ -162,7 +148,7 @@ class ConnectProtocol(Protocol):
                 ),
             )
         else:
-            self._open(destination, asked.rest)
+            self._open(destination, rest)
 
     def _open(self, destination: Destination, rest: bytes) -> None:
         self.transport.write(ESTABLISHED)

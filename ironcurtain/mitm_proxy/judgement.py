@@ -43,7 +43,7 @@ def unwanted(query: str, known: Mapping[str, re.Pattern[str]] | None) -> str | N
     for parameter in query.split("&"):
         name, _, value = parameter.partition("=")
         if known is None:
-            allowed = _is_harmless(parameter)
+            allowed = _may_pass(parameter)
         else:
             allowed = name in known and name not in seen and known[name].fullmatch(value) is not None
             seen.add(name)
@@ -52,7 +52,7 @@ def unwanted(query: str, known: Mapping[str, re.Pattern[str]] | None) -> str | N
     return None
 
 
-def _is_harmless(parameter: str) -> bool:
+def _may_pass(parameter: str) -> bool:
     names = (part.partition("=")[0].casefold() for part in re.split("[&;]", unquote_plus(parameter)))
     return not any(names_credential(name) or _METHOD_NAME.fullmatch(name) for name in names)
 

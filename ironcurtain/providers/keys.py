@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.home.settings import Key
+from ironcurtain.home.settings import KeySettings
 from ironcurtain.process.piped import CommandReactor
 from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
@@ -19,7 +19,7 @@ DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variable for known
 """Where the key of a provider is looked for when the settings do not say."""
 
 
-async def real_key(provider: str, key: Key, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
+async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
     """
     Fetch a key. It is held in memory only.
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePath
 
 from ironcurtain.process.accounts import Account
-from ironcurtain.sandbox.spec import Access, Limits, Sandbox
+from ironcurtain.sandbox.spec import Access, Sandbox, SandboxLimits
 from ironcurtain.sandbox.system_calls import filter_program
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
@@ -148,7 +148,7 @@ def _separated(sandbox: Sandbox) -> list[str]:
     return line if sandbox.network else [*line, "--unshare-net"]
 
 
-def _limited(limits: Limits, account: Account | None) -> list[str]:
+def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
     # In a user namespace of its own only the sandbox's processes count, else all those of the account.
     processes = limits.processes + (0 if account is None else _tasks_of(account.uid))
     return [

@@ -24,7 +24,7 @@ class Access(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """
     What a sandbox may use. Each process is held to its own share of memory, all together to the number of processes.
 
@@ -63,7 +63,7 @@ class Sandbox:
     home: str = ""
     account: Account | None = None
     files: tuple[tuple[str, bytes], ...] = ()
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
     def mounts(self) -> Iterator[tuple[str, Access]]:
         """:returns: each path once and what may be done with it, a directory before what lies in it."""

@@ -64,7 +64,7 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     chosen = [paths for number, paths in found.values() if str(number) == name]
     chosen = chosen or [paths for key, (_, paths) in found.items() if key.startswith(name)]  # an id may begin so, too
     if len(chosen) != 1:
-        what = "that could go on" if name == "last" and suits is not None else name
+        what = name if name != "last" else "yet" if suits is None else "that could go on"
         raise NotFound(f"there is no session {what} in {home.sessions}")
     return chosen[0]
 

@@ -15,6 +15,7 @@ from ironcurtain.errors import IronCurtainError, NotFound, SessionError, Unavail
 from ironcurtain.files.locks import FileLock, is_held, locked
 from ironcurtain.home.layout import private_directory
 from ironcurtain.home.numbers import Counter
+from ironcurtain.home.settings import BUILT_IN_AGENT
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.resume import check_repository, closed_session, continued
@@ -116,6 +117,8 @@ class SessionManager:
         earlier = closed_session(self.services.home, request.resume) if request.resume else None
         if earlier is not None:
             request = continued(request, earlier, self.services.home)
+        if not request.kind:
+            request = replace(request, kind=self.services.settings.default_agent or BUILT_IN_AGENT)
         if (kind := self._kinds.get(request.kind)) is None:
             raise UsageError(f"there is no agent {request.kind!r}: choose one of {', '.join(sorted(self._kinds))}")
         if remote:
@@ -176,7 +179,9 @@ class SessionManager:
             raise self._unusable(e) from None
 
     def _unusable(self, error: OSError) -> SessionError:
-        return SessionError("SESSION_INIT_FAILED", f"the home {self.services.home.path} cannot be used: {error}")
+        return SessionError(
+            "SESSION_INIT_FAILED", f"the home {self.services.home.path} cannot be used: {error.strerror}"
+        )
 
     def get(self, name: int | str) -> Session:
         """

@@ -25,7 +25,7 @@ class SessionRequest:
     """
     What somebody wants started.
 
-    :param kind: which kind of agent; a name from the manager's table.
+    :param kind: which kind of agent; a name from the manager's table; empty: the setting ``default_agent``.
     :param task: the first message or the label's text; may be empty.
     :param workspace: the directory that the agent works on; ``None``: a fresh one in the session's directory.
     :param options: what only this kind understands.

@@ -27,7 +27,7 @@ from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
-from ironcurtain.process.accounts import FREE_UIDS, Account
+from ironcurtain.process.accounts import Account
 from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
@@ -177,8 +177,10 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
     if os.geteuid() == 0:
         said = told_to_root(core.switched, paths.host)
-        unexpected = core.account.uid in FREE_UIDS and not is_for_root(paths.host, core.account)
-        tell(said) if unexpected else core.log_line("session", said)
+        if core.account.named:
+            core.log_line("session", said)
+        else:
+            tell(said)
     around = McpSurroundings(
         reactor=reactor,
         ground=Ground(
@@ -237,7 +239,9 @@ def teller(
             arguments = shown(brief(clean))
             if len(arguments) > ARGUMENTS_SHOWN:
                 arguments = f"{arguments[: ARGUMENTS_SHOWN - 1]}…"
-            emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))
+            emit(
+                events.ToolCallRaised(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments)
+            )
             emit(
                 events.ToolDecision(
                     call_id=event.call_id, decision=event.decision, rule=event.rule, reason=redactor.text(event.reason)

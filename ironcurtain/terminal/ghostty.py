@@ -6,13 +6,19 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import lru_cache
 from sys import byteorder
-from typing import Any, NamedTuple
+from typing import Any
 
-import pyghostty  # type: ignore[import-untyped, unused-ignore]
-from pyghostty.core import check, ffi, init_sized, lib, union_fn  # type: ignore[import-untyped, unused-ignore]
+from pyghostty.core import (  # type: ignore[import-untyped, unused-ignore]
+    GhosttyError,
+    check,
+    ffi,
+    init_sized,
+    lib,
+    union_fn,
+)
 
+from ironcurtain.terminal.ghostty_cells import Row, read_rows, value_of
 from ironcurtain.terminal.sequences import ABORT
 
 HISTORY_BYTES = 2_000_000
@@ -45,8 +51,11 @@ _STYLE, _POINT, _PLACE = (ffi.new(name) for name in ("GhosttyStyle*", "GhosttyPo
 """Used again and again, for one cell at a time."""
 
 _STYLE.size, _PLACE.size = ffi.sizeof("GhosttyStyle"), ffi.sizeof("GhosttyGridRef")
-_POINT.tag = lib.GHOSTTY_POINT_TAG_ACTIVE
+_POINT_TAGS = {name: getattr(lib, f"GHOSTTY_POINT_TAG_{name}") for name in ("ACTIVE", "HISTORY", "SCREEN")}
 _grid_ref = union_fn("ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)")
+
+CELL_PIXELS = 8, 16
+"""Width and height of a cell, which only programs hear that ask; a terminal has to have some."""
 
 _SCREEN_PARTS = ("cursor", "style", "hyperlink", "protection", "kitty_keyboard", "charsets")
 
@@ -61,26 +70,73 @@ class DrawnPart(Enum):
     """Where it is, and how it writes; and one cell, since the library draws no less."""
 
 
-class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the library has no types
+class Emulator:
     """
-    A terminal.
+    A terminal. ``pyghostty.Terminal`` is one as well, but hides what copying and drawing need of it.
 
     Its answers to a program's questions go nowhere.
 
-    :raises pyghostty.GhosttyError: no memory, or a size of zero.
+    :raises GhosttyError: from any method, if the library fails: no memory, or a size of zero.
     """
 
     def __init__(self, columns: int, rows: int) -> None:
-        super().__init__(columns, rows)
+        made = ffi.new("GhosttyTerminal*")
+        check(lib.ghostty_terminal_new(ffi.NULL, made, columns, rows), "terminal")
+        self._own(made[0])
         for option, kind, value in _SETTINGS:
-            check(lib.ghostty_terminal_set(self._t[0], option, ffi.new(kind, value)), "set")
+            check(lib.ghostty_terminal_set(self._handle, option, ffi.new(kind, value)), "set")
+
+    def _own(self, handle: Any) -> None:
+        self._handle, self._free = handle, weakref.finalize(self, lib.ghostty_terminal_free, handle)
+
+    def close(self) -> None:
+        """Give its memory back now, and not only when nobody knows this any more. It cannot be used then."""
+        self._free()
+        self._handle = None
+
+    def feed(self, data: bytes) -> None:
+        """Take output, cut anywhere."""
+        lib.ghostty_terminal_vt_write(self._handle, data, len(data))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Have another size; lines are wrapped afresh."""
+        check(lib.ghostty_terminal_resize(self._handle, columns, rows, *CELL_PIXELS), "resize")
+
+    def get(self, key: str, kind: str = "uint16_t") -> Any:
+        """
+        :param key: the end of a name that begins with ``GHOSTTY_TERMINAL_DATA_``, in any case.
+        :returns: what the library says of it.
+        """
+        target = ffi.new(f"{kind}*")
+        check(lib.ghostty_terminal_get(self._handle, getattr(lib, f"GHOSTTY_TERMINAL_DATA_{key.upper()}"), target), key)
+        return target[0]
+
+    def mode(self, number: int, ansi: bool = False) -> bool:
+        """
+        :param ansi: whether it is one of ECMA-48's, and not a private one.
+        :returns: whether a mode is set.
+        """
+        asked = ffi.new("GhosttyTerminalModeConfig*")
+        asked.mode = number | ansi << 15  # as ghostty_mode_new does it, which is a macro
+        check(lib.ghostty_terminal_get(self._handle, lib.GHOSTTY_TERMINAL_DATA_MODE, asked), "mode")
+        return bool(asked.value)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        return self.get("cols"), self.get("rows")
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Its column and row, from 0."""
+        return self.get("cursor_x"), self.get("cursor_y")
 
     def copy(self) -> Emulator:
         """
         :returns: another one with the same contents, state and history, but between two sequences.
-        :raises pyghostty.GhosttyError: the output is in the middle of a sequence that is too long to be kept.
+        :raises GhosttyError: the output is in the middle of a sequence that is too long to be kept.
         """
-        data = _fill(lambda *target: lib.ghostty_snapshot_encode_buf(self._t[0], *target))
+        data = _fill(lambda *target: lib.ghostty_snapshot_encode_buf(self._handle, *target))
         source = ffi.from_buffer("uint8_t[]", data)
         decoder, made = ffi.new("GhosttySnapshotDecoder*"), ffi.new("GhosttyTerminal*")
         check(lib.ghostty_snapshot_decoder_new_buf(ffi.NULL, decoder, source, len(data)), "snapshot")
@@ -88,9 +144,8 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
             check(lib.ghostty_snapshot_decoder_decode(decoder[0], made), "snapshot")
         finally:
             lib.ghostty_snapshot_decoder_free(decoder[0])
-        twin: Emulator = Emulator.__new__(Emulator)
-        twin._t, twin._unknown_cb, twin._reply_cb, twin._cb_err = made, None, None, None
-        twin._free = weakref.finalize(twin, lib.ghostty_terminal_free, made[0])
+        twin = Emulator.__new__(Emulator)
+        twin._own(made[0])
         twin.feed(ABORT)
         return twin
 
@@ -108,13 +163,13 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
             setattr(extra.screen, name, part is not DrawnPart.HISTORY)
         selection = init_sized("GhosttySelection")
         if part is DrawnPart.HISTORY:
-            end = self.ref(self.size[0] - 1, self.history_rows - 1, "history")
-            selection.start, selection.end = self.ref(0, 0, "history")[0], end[0]
+            selection.start = self.place(0, 0, "HISTORY")[0]
+            selection.end = self.place(self.size[0] - 1, self.history_rows - 1, "HISTORY")[0]
         else:
-            selection.start = selection.end = self.ref(0, 0)[0]
+            selection.start = selection.end = self.place(0, 0)[0]
         options.selection = selection
         formatter = ffi.new("GhosttyFormatter*")
-        check(lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._t[0], options[0]), "formatter")
+        check(lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._handle, options[0]), "formatter")
         try:
             drawn = _fill(lambda *target: lib.ghostty_formatter_format_buf(formatter[0], *target))
         finally:
@@ -126,26 +181,35 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
         """How many lines are kept that have scrolled off."""
         return int(self.get("scrollback_rows", "size_t"))
 
+    def contents(self) -> str:
+        """:returns: the text that has scrolled off and is shown, without blanks round it; wrapped lines are joined."""
+        selection = init_sized("GhosttySelection")
+        return self._text(selection) if not lib.ghostty_terminal_select_all(self._handle, selection) else ""
+
     def history_and_screen(self) -> tuple[str, str]:
         """
         :returns: the text that has scrolled off, and the text that is shown, without blanks at line ends. Rows over
             which the terminal wrapped a line are joined, so that the first text may end, and the second begin, within a
             line.
         """
-        screen = self._plain("active")
+        screen = self._plain("ACTIVE")
         if not self.history_rows:
             return "", screen
-        text = self._plain("screen")
+        text = self._plain("SCREEN")
         return (text.removesuffix(screen), screen) if screen else (f"{text}\n", "")
 
-    def _plain(self, tag: str) -> str:
-        """:param tag: the library's: ``active`` for the screen, ``screen`` for all that is kept."""
+    def _plain(self, start: str) -> str:
         columns, rows = self.size
-        options, selection = init_sized("GhosttyTerminalSelectionFormatOptions"), init_sized("GhosttySelection")
-        selection.start, selection.end = self.ref(0, 0, tag)[0], self.ref(columns - 1, rows - 1)[0]
+        selection = init_sized("GhosttySelection")
+        selection.start = self.place(0, 0, start)[0]
+        selection.end = self.place(columns - 1, rows - 1)[0]
+        return self._text(selection)
+
+    def _text(self, selection: Any) -> str:
+        options = init_sized("GhosttyTerminalSelectionFormatOptions")
         options.emit, options.selection = lib.GHOSTTY_FORMATTER_FORMAT_PLAIN, selection
         options.unwrap = options.trim = True
-        text = _fill(lambda *target: lib.ghostty_terminal_selection_format_buf(self._t[0], options[0], *target))
+        text = _fill(lambda *target: lib.ghostty_terminal_selection_format_buf(self._handle, options[0], *target))
         return text.decode()
 
     def unfinished(self) -> bytes:
@@ -153,8 +217,8 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
         if self.between:
             return b""
         try:
-            return _fill(lambda *target: lib.ghostty_terminal_continuation_buf(self._t[0], *target))
-        except pyghostty.GhosttyError:
+            return _fill(lambda *target: lib.ghostty_terminal_continuation_buf(self._handle, *target))
+        except GhosttyError:
             return b""
 
     @property
@@ -176,42 +240,39 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
     def cursor_shape(self) -> int:
         """:returns: its number in DECSCUSR; 0: as the terminal has it by itself."""
         with self._rendered() as state:
-            shape = _get(lib.ghostty_render_state_get, state, "CURSOR_VISUAL_STYLE", "int*")
+            shape = value_of(lib.ghostty_render_state_get, state, "CURSOR_VISUAL_STYLE", "int*")
         return _SHAPES.get((shape, self.mode(12)), 0)
 
     def rows(self) -> Iterator[Row]:
         """:returns: the lines of the screen that is shown, from its top."""
         with self._rendered() as state:
-            iterator = ffi.new("GhosttyRenderStateRowIterator*")
-            check(lib.ghostty_render_state_row_iterator_new(ffi.NULL, iterator), "row iterator")
-            try:
-                which = lib.GHOSTTY_RENDER_STATE_DATA_ROW_ITERATOR
-                check(lib.ghostty_render_state_get(state, which, iterator), "rows")
-                while lib.ghostty_render_state_row_iterator_next(iterator[0]):
-                    yield _row(iterator[0])
-            finally:
-                lib.ghostty_render_state_row_iterator_free(iterator[0])
+            yield from read_rows(state)
 
     def style_at(self, column: int, row: int) -> bytes:
         """:returns: the library's record of a cell's style: see :func:`style_record`."""
-        check(lib.ghostty_grid_ref_style(self._place(column, row), _STYLE), "style")
+        check(lib.ghostty_grid_ref_style(self.place(column, row), _STYLE), "style")
         return bytes(ffi.buffer(_STYLE))
 
     def letters(self, column: int, row: int) -> str:
         """:returns: the character of a cell that has combining ones, with them."""
-        place = self._place(column, row)
+        place = self.place(column, row)
         codes = _fill(lambda *target: lib.ghostty_grid_ref_graphemes(place, *target), "uint32_t[]")
         return codes.decode("utf-32-le" if byteorder == "little" else "utf-32-be")
 
     def link(self, column: int, row: int) -> bytes:
         """:returns: where the link of a cell that has one leads."""
-        place = self._place(column, row)
+        place = self.place(column, row)
         return _fill(lambda *target: lib.ghostty_grid_ref_hyperlink_uri(place, *target))
 
-    def _place(self, column: int, row: int) -> Any:
-        """:returns: what :meth:`ref` does, in a tenth of the time; good until the next call."""
+    def place(self, column: int, row: int, within: str = "ACTIVE") -> Any:
+        """
+        :param within: the library's: ``ACTIVE``: the screen; ``HISTORY``: what has scrolled off; ``SCREEN``: both.
+        :returns: the library's pointer to a cell: good until the next call, as is what it points at until the terminal
+            changes.
+        """
+        _POINT.tag = _POINT_TAGS[within]
         _POINT.value.x, _POINT.value.y = column, row
-        check(_grid_ref(self._t[0], _POINT[0], _PLACE), "cell")
+        check(_grid_ref(self._handle, _POINT[0], _PLACE), "cell")
         return _PLACE
 
     @contextmanager
@@ -219,128 +280,11 @@ class Emulator(pyghostty.Terminal):  # type: ignore[misc, unused-ignore]  # the 
         state = ffi.new("GhosttyRenderState*")
         check(lib.ghostty_render_state_new(ffi.NULL, state), "render state")
         try:
-            check(lib.ghostty_render_state_update(state[0], self._t[0]), "render state")
+            check(lib.ghostty_render_state_update(state[0], self._handle), "render state")
             yield state[0]
         finally:
             lib.ghostty_render_state_free(state[0])
 
-
-def style_record(data: bytes) -> Any:
-    """:returns: what :meth:`Emulator.style_at` gave, with the library's names."""
-    return ffi.from_buffer("GhosttyStyle*", data)
-
-
-class Width(Enum):
-    """How a cell shares a character with its neighbour."""
-
-    NARROW = lib.GHOSTTY_CELL_WIDE_NARROW
-    WIDE = lib.GHOSTTY_CELL_WIDE_WIDE
-    TAIL = lib.GHOSTTY_CELL_WIDE_SPACER_TAIL
-    """The second half of a wide one."""
-
-    HEAD = lib.GHOSTTY_CELL_WIDE_SPACER_HEAD
-    """Left free at a line's end by a wide one that did not fit."""
-
-
-class CellStyle(NamedTuple):
-    """
-    What neighbours may have in common.
-
-    :param background: of a cell that is nothing but that: parameters of SGR.
-    :param style: number; the same one means the same in one line.
-    :param simple: whether it is one letter that all terminals give one place.
-    """
-
-    background: bytes
-    style: int
-    linked: bool
-    protected: bool
-    simple: bool
-
-
-class Cell(NamedTuple):
-    """
-    One place on the screen.
-
-    :param letter: empty: nothing is written there.
-    :param shown: the letter, or a space.
-    :param combined: whether more belong to the letter, see :meth:`Emulator.letters`.
-    """
-
-    letter: str
-    shown: str
-    combined: bool
-    width: Width
-    look: CellStyle
-
-    @property
-    def empty(self) -> bool:
-        """Whether it looks like one that was never written to."""
-        look = self.look
-        return not (self.letter or look.background or look.style) and self.width is Width.NARROW
-
-
-class Row(NamedTuple):
-    """
-    One line.
-
-    :param wraps: whether the next one goes on with it.
-    """
-
-    cells: list[Cell]
-    wraps: bool
-
-
-def _row(iterator: Any) -> Row:
-    view = _get(lib.ghostty_render_state_row_get, iterator, "CELLS_RAW", "GhosttyCellsView*")
-    packed = _get(lib.ghostty_render_state_row_get, iterator, "RAW", "GhosttyRow*")
-    wraps: bool = _get(lib.ghostty_row_get, packed, "WRAP", "bool*")
-    return Row([_cell(cell) for cell in ffi.unpack(view.ptr, view.len)], wraps)
-
-
-@lru_cache(32768)
-def _cell(packed: int) -> Cell:
-    check(lib.ghostty_cell_get_multi(packed, len(_CELL_FIELDS), _CELL_KEYS, _CELL_TARGETS, ffi.NULL), "cell")
-    tag, number, wide, style, linked, protected = [field[0] for field in _CELL_FIELDS]
-    background = b""
-    if tag == lib.GHOSTTY_CELL_CONTENT_BG_COLOR_PALETTE:
-        background = b"48;5;%d" % _get(lib.ghostty_cell_get, packed, "COLOR_PALETTE", "uint8_t*")
-    elif tag == lib.GHOSTTY_CELL_CONTENT_BG_COLOR_RGB:
-        colour = _get(lib.ghostty_cell_get, packed, "COLOR_RGB", "GhosttyColorRgb*")
-        background = b"48;2;%d;%d;%d" % (colour.r, colour.g, colour.b)
-    combined, width = tag == lib.GHOSTTY_CELL_CONTENT_CODEPOINT_GRAPHEME, _WIDTHS[wide]
-    simple = number < 0x80 and not combined and width is Width.NARROW
-    look = CellStyle(background, style, linked, protected, simple)
-    return Cell(chr(number) if number else "", chr(number or 0x20), combined, width, look)
-
-
-_WIDTHS = {width.value: width for width in Width}
-_CELL_KEYS = ffi.new(
-    "GhosttyCellData[]",
-    [
-        getattr(lib, f"GHOSTTY_CELL_DATA_{key}")
-        for key in ("CONTENT_TAG", "CODEPOINT", "WIDE", "STYLE_ID", "HAS_HYPERLINK", "PROTECTED")
-    ],
-)
-_CELL_FIELDS = [
-    ffi.new(kind) for kind in ("GhosttyCellContentTag*", "uint32_t*", "GhosttyCellWide*", "uint16_t*", "bool*", "bool*")
-]
-_CELL_TARGETS = ffi.new("void*[]", _CELL_FIELDS)
-"""What is read of each cell, all at once, and where to."""
-
-
-def _get(function: Any, source: Any, key: str, kind: str) -> Any:
-    target = ffi.new(kind)
-    check(function(source, getattr(lib, _KEYS[function] + key), target), key)
-    return target[0]
-
-
-_KEYS = {
-    lib.ghostty_render_state_get: "GHOSTTY_RENDER_STATE_DATA_",
-    lib.ghostty_render_state_row_get: "GHOSTTY_RENDER_STATE_ROW_DATA_",
-    lib.ghostty_row_get: "GHOSTTY_ROW_DATA_",
-    lib.ghostty_cell_get: "GHOSTTY_CELL_DATA_",
-}
 
 _BLOCK, _UNDERLINE, _BAR = (
     getattr(lib, f"GHOSTTY_TERMINAL_CURSOR_STYLE_{name}") for name in ("BLOCK", "UNDERLINE", "BAR")

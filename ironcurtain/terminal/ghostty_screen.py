@@ -10,7 +10,8 @@ from operator import attrgetter
 from pyghostty import GhosttyError  # type: ignore[import-untyped, unused-ignore]
 from pyghostty.core import lib  # type: ignore[import-untyped, unused-ignore]
 
-from ironcurtain.terminal.ghostty import Cell, DrawnPart, Emulator, Row, Width, style_record
+from ironcurtain.terminal.ghostty import DrawnPart, Emulator
+from ironcurtain.terminal.ghostty_cells import Cell, Row, Width, style_record
 from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.sequences import CLEAR, PLAIN, RESTORE, partial_character
 
@@ -185,7 +186,7 @@ class GhosttyScreen:
 
     def text(self) -> str:
         """:returns: lines that scrolled off, the screen, and the alternate screen where that is shown."""
-        shown = str(self._emulator.contents())
+        shown = self._emulator.contents()
         if not self._emulator.alternate:
             return shown
         try:
@@ -235,8 +236,7 @@ def _history(shown: Emulator, wanted: bool) -> bytes:
     """:returns: what draws the lines that have scrolled off, and scrolls them off again."""
     if not wanted or not shown.history_rows:
         return b""
-    rows: int = shown.size[1]
-    return shown.draw(DrawnPart.HISTORY, modes=False) + PLAIN + b"\r\n" * rows + CLEAR
+    return shown.draw(DrawnPart.HISTORY, modes=False) + PLAIN + b"\r\n" * shown.size[1] + CLEAR
 
 
 def _saved_cursor(other: Emulator) -> bytes:

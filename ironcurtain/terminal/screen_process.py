@@ -6,6 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from twisted.internet.interfaces import IDelayedCall
@@ -57,13 +58,25 @@ class _Waiting:
     life: int
 
 
+class ProcessState(Enum):
+    """What has become of the process."""
+
+    STARTING = "starting"
+    READY = "ready"
+    """Requests are answered soon."""
+
+    FINISHED = "finished"
+    """Nobody needs it any more."""
+
+    LOST = "lost"
+    """It was needed."""
+
+
 class ScreenProcess:
     """
     One process for any number of screens; it ends with the last one of them.
 
     :raises OSError: it cannot be started.
-    :ivar ready: whether requests are answered soon.
-    :ivar gone: whether it ended; there can be another one.
     """
 
     log = Logger()
@@ -75,10 +88,19 @@ class ScreenProcess:
         self._numbers = itertools.count(1)
         self._batch: IDelayedCall | None = None
         self._life = 0
-        self._blocked = self._expected = False
-        self._why = ""
-        self.ready = self.gone = False
+        self._blocked, self._why = False, ""
+        self._state = ProcessState.STARTING
         self._worker = Worker(reactor, command, reply_reader(), self)
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are answered soon."""
+        return self._state is ProcessState.READY
+
+    @property
+    def gone(self) -> bool:
+        """Whether it ended; there can be another one."""
+        return self._state in (ProcessState.FINISHED, ProcessState.LOST)
 
     @property
     def pid(self) -> int | None:
@@ -103,8 +125,7 @@ class ScreenProcess:
         if self._clients:
             self._worker.write(packed(CloseScreen(screen)))
         else:
-            self._expected = True
-            self._give_up()
+            self._give_up(ProcessState.FINISHED)
             self._worker.forget()
 
     def fed(self, client: ScreenClient) -> None:
@@ -142,7 +163,7 @@ class ScreenProcess:
         """For the worker."""
         self._life += 1
         if isinstance(reply, ScreensReady):
-            self.ready = True
+            self._state = ProcessState.READY if self._state is ProcessState.STARTING else self._state
             self.flush()
         elif isinstance(reply, ScreenAnswer):
             self._answered(reply.request, reply.data)
@@ -159,7 +180,7 @@ class ScreenProcess:
     def lost(self, why: str = "") -> None:
         """For the worker: it is of no use any more."""
         self._why = self._why or why
-        self._give_up()
+        self._give_up(ProcessState.LOST)
 
     def _refused(self, refusal: ScreenRefusal) -> None:
         if refusal.request in self._requests:
@@ -178,10 +199,10 @@ class ScreenProcess:
         else:
             self.refuse(request)
 
-    def _give_up(self) -> None:
+    def _give_up(self, state: ProcessState) -> None:
         if self.gone:
             return
-        self.gone, self.ready = True, False
+        self._state = state
         self._stop_batch()
         self._worker.kill()
         clients, self._clients = self._clients, {}
@@ -192,14 +213,14 @@ class ScreenProcess:
 
     def ended(self, how: str, words: str) -> None:
         """For the worker: its process ended."""
-        if not self._expected:
+        if self._state is not ProcessState.FINISHED:
             self.log.warn(
                 "the process of the screen models {why}; terminals that are open show their last output instead of "
                 "exact redraws: {words}",
                 why=self._why or how,
                 words=words,
             )
-        self._give_up()
+        self._give_up(ProcessState.LOST)
 
     def _stop_batch(self) -> None:
         batch, self._batch = self._batch, None

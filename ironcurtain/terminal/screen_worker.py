@@ -34,7 +34,7 @@ NICE = 5
 """How far it steps back for what people wait for: those who come wait for this, those who are there do not."""
 
 
-class Screens:
+class ScreenWorker:
     """Carries out orders."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ def try_it() -> None:
 
 def serve(owner: socket.socket) -> None:
     """Carry out what comes, until nothing more does."""
-    screens = Screens()
+    screens = ScreenWorker()
     owner.sendall(packed(ScreensReady()))
 
     def handle(order: ScreenOrder) -> Iterator[ScreenReply]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import unstyled
 from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import argument_lines
@@ -26,6 +27,22 @@ WIDE = 1_000_000
 
 NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
 """Most characters of a name, of a value, and of the reason, where an escalation is not shown whole."""
+
+
+def tool_name(server: str, tool: str, limit: int | None = NAME_LIMIT) -> str:
+    """
+    :param limit: most characters of each part.
+    :returns: both, escaped.
+    """
+    return f"{one_line(server, limit)}.{one_line(tool, limit)}"
+
+
+def why(asked: EscalationView | EscalationRaised, reason: int | None = None, rule: int | None = None) -> str:
+    """
+    :param reason: most characters of the reason, as ``rule`` is of the rule's name.
+    :returns: why people are asked.
+    """
+    return f"why: {one_line(asked.reason, reason)} (rule {one_line(asked.rule, rule)})"
 
 
 class Listing(NamedTuple):
@@ -71,7 +88,7 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
     """
     lines = [_heading(view, now, None)]
     lines += [f"   {unstyled(line)}" for line in argument_lines(view.arguments, WIDE, None)]
-    return lines + _why(view, one_line(view.reason), one_line(view.rule))
+    return lines + _why(view, why(view))
 
 
 def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:
@@ -87,7 +104,7 @@ def _part_lines(view: EscalationView, now: float) -> list[str]:
         lines.append(f"   {one_line(name, NAME_LIMIT)} = {text}")
     if (more := len(names) - LIST_ROWS // 10) > 0:
         lines.append(f"   and {more} more arguments")
-    lines += _why(view, one_line(view.reason, REASON_LIMIT), one_line(view.rule, NAME_LIMIT), REASON_LIMIT)
+    lines += _why(view, why(view, REASON_LIMIT, NAME_LIMIT), REASON_LIMIT)
     return [*lines, _missing(view)]
 
 
@@ -100,11 +117,11 @@ def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -
     if view.outcome:
         state = f"{view.outcome}{f' by {one_line(view.by, NAME_LIMIT)}' if view.by else ''}"
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
-    return f"{view.number}  {one_line(view.server, limit)}.{one_line(view.tool, limit)}  ({state}{calls})"
+    return f"{view.number}  {tool_name(view.server, view.tool, limit)}  ({state}{calls})"
 
 
-def _why(view: EscalationView, reason: str, rule: str, most: int | None = None) -> list[str]:
-    lines = [f"   why: {reason} [{rule}]"]
+def _why(view: EscalationView, words: str, most: int | None = None) -> list[str]:
+    lines = [f"   {words}"]
     if view.scope and not view.outcome:
         lines.append(f"   an approval can be kept for: {one_line(view.scope, most)}")
     return [*lines, f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"]
@@ -125,7 +142,7 @@ def decided(view: EscalationView) -> str:
     """:returns: what a decision did."""
     kept = f" From now on nobody is asked about: {scope_words(view.scope)}." if view.kept else ""
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
-    return f"{view.outcome.capitalize()}: {_tool(view)} in session {view.session}{calls}.{kept}"
+    return f"{view.outcome.capitalize()}: {tool_name(view.server, view.tool)} in session {view.session}{calls}.{kept}"
 
 
 def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
@@ -147,7 +164,3 @@ def revoked(view: PermissionView) -> str:
 def scope_words(scope: str) -> str:
     """:returns: for which calls an approval stands, escaped; all of it, since a part would say something else."""
     return one_line(scope)
-
-
-def _tool(view: EscalationView) -> str:
-    return f"{one_line(view.server, NAME_LIMIT)}.{one_line(view.tool, NAME_LIMIT)}"

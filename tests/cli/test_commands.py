@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -198,6 +200,10 @@ class ConfigTests(CommandCase):
         error = self.run_command("sessions").exception
         self.assertIsInstance(error, UsageError)
         self.assertIn(f"{self.home} is no directory", str(error))
+        self.environ["IRONCURTAIN_HOME"] = f"{self.home}/below"
+        error = self.run_command("sessions").exception
+        self.assertIsInstance(error, UsageError)
+        self.assertIn(f"{self.home}/below cannot be made: {self.home} is no directory", str(error))
 
 
 class DoctorTests(CommandCase):
@@ -254,6 +260,15 @@ class DoctorTests(CommandCase):
         self.assertEqual(states["MCP server a"][0], "wrong")
         self.assertEqual(self.doctor().returncode, 1)
 
+    def test_a_home_to_which_nothing_can_be_written(self) -> None:
+        self.home.mkdir(mode=0o700)
+        full = ["prlimit", "--fsize=0", str(Path(sys.executable).parent / "ironcurtain")]
+        for words, status in (("doctor", 1), ("init", 64)):
+            environ = {**os.environ, **self.environ}
+            done = subprocess.run([*full, words], env=environ, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(f"nothing can be written to the home {self.home}: File too large", done.stdout + done.stderr)
+
     def test_servers_behind_http_are_named_without_their_keys(self) -> None:
         self.home.mkdir(mode=0o700)
         far = {"url": "https://tickets.example.org:8443/mcp?key=hidden", "headers": {"X-Key": "hidden"}}
@@ -275,6 +290,13 @@ class DoctorTests(CommandCase):
 
 
 class PolicyTests(CommandCase):
+    def test_the_examples_of_the_help_are_calls_of_these_tools(self) -> None:
+        shown = re.findall(r"ironcurtain (policy explain .*)", self.run_command("policy", "explain", "--help").output)
+        self.assertEqual(len(shown), 2)
+        for line in shown:
+            found = self.json(*shlex.split(line))
+            self.assertNotEqual((found["rule"], found["decision"]), ("invalid-arguments", "deny"), line)
+
     def test_a_verdict_is_explained(self) -> None:
         answer = self.json("policy", "explain", "filesystem.read_text_file", "path=~/notes.txt")
         self.assertEqual((answer["decision"], answer["rule"]), ("escalate", "read-home"))
@@ -329,7 +351,7 @@ class NothingThereTests(CommandCase):
             (["escalations"], 0, "Nothing waits"),
             (["approve", "7"], 69, "there is no escalation 7"),
             (["stop", "7"], 69, "there is no session 7"),
-            (["logs"], 69, "there is no session last"),
+            (["logs"], 69, "there is no session yet"),
         ):
             environ = {**os.environ, **self.environ}
             done = subprocess.run([ironcurtain, *words], env=environ, capture_output=True, text=True, check=False)

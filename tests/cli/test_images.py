@@ -20,6 +20,12 @@ class WithoutEngineTests(SynchronousTestCase):
             self.assertEqual((done.returncode, done.stdout), (69, ""), words)
             self.assertIn("ironcurtain doctor", done.stderr)
 
+    def test_a_home_that_cannot_be_one_ends_it(self) -> None:
+        self.product.environ["IRONCURTAIN_HOME"] = "/dev/null"
+        for words in (("list",), ("prune",)):
+            done = self.product.run("images", *words)
+            self.assertEqual((done.returncode, "is no directory" in done.stderr), (64, True), done.stderr)
+
     def test_an_agent_that_there_is_not_is_refused_first(self) -> None:
         for words in (("build", "codex", "nosuch"), ("update", "nosuch")):
             done = self.product.run("images", *words)

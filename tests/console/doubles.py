@@ -10,11 +10,11 @@ import pyte
 from twisted.internet.task import Clock
 
 from ironcurtain.console.console import Console
-from ironcurtain.errors import NotFound, StaleDecision
+from ironcurtain.errors import NotFound, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import SessionInfo, SessionRequest
 
 NOW = 1_700_000_000.0
 """When the tests happen, in seconds since the epoch."""
@@ -75,6 +75,7 @@ class GivenSource:
         self.found: list[SessionInfo] = [session()]
         self.waiting: dict[int, EscalationView] = {}
         self.decided: list[tuple[int, Outcome, str | None]] = []
+        self.started: list[SessionRequest] = []
         self.kept: dict[int, PermissionView] = {}
         self.listeners: list[Callable[[], None]] = []
         self.readers: dict[int, OnEvent] = {}
@@ -97,6 +98,13 @@ class GivenSource:
         (ended,) = [info for info in self.found if info.number == name]
         self.found.remove(ended)
         return ended
+
+    async def start(self, request: SessionRequest) -> SessionInfo:
+        if request.kind == "nobody":
+            raise UsageError("there is no agent 'nobody'")
+        self.started.append(request)
+        self.found.append(session(9, state="ready"))
+        return self.found[-1]
 
     async def decide(
         self,

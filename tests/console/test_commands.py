@@ -10,12 +10,13 @@ from ironcurtain.console.commands import (
     Decide,
     DecideAll,
     Filter,
+    GoTo,
     Help,
     Permissions,
     Quit,
     Revoke,
     Section,
-    Show,
+    Start,
     Wrong,
     parse,
 )
@@ -34,11 +35,15 @@ class ParseTests(SynchronousTestCase):
             "/revoke 7": Revoke(7),
             "/approve all": DecideAll(Outcome.APPROVED),
             "/deny all": DecideAll(Outcome.DENIED),
-            "/sessions": Show(Section.SESSIONS),
-            "/escalations": Show(Section.WAITING),
-            "/history": Show(Section.HISTORY),
+            "/sessions": GoTo(Section.SESSIONS),
+            "/escalations": GoTo(Section.WAITING),
+            "/history": GoTo(Section.HISTORY),
             "/filter two words": Filter("two words"),
             "/filter": Filter(""),
+            "/start": Start(),
+            "/start don't stop  here": Start("don't stop  here"),
+            "/start --workspace ~/x --agent codex go on": Start("go on", "codex", "~/x"),
+            "/start --workspace ~": Start(workspace="~"),
             "/help": Help(),
             "/quit": Quit(),
         }
@@ -51,6 +56,13 @@ class ParseTests(SynchronousTestCase):
             self.assertIsInstance(parse(line), Wrong, line)
         for line in ("/revoke", "/revoke x", "/revoke 1 2"):
             self.assertEqual(parse(line), Wrong("which one? /permissions lists the numbers"), line)
+        self.assertEqual(parse("/start --agent"), Wrong("--agent needs a value"))
+        self.assertEqual(
+            parse("/start --pty go on"),
+            Wrong("/start has no option --pty: there are --agent and --workspace, before TASK"),
+        )
+        for line in ("/start --workspace x", "/start --workspace ~ada/x", "/start --workspace ."):
+            self.assertRegex(str(parse(line)), "begin the workspace with / or ~/")
         self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
         self.assertEqual(parse("/aprove 1"), Wrong("no such command: /help lists them"))
 

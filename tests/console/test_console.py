@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
+from ironcurtain.session.model import SessionRequest
 from tests.console.doubles import NOW, GivenSource, Setup, escalation, permission, session
 
 TIME = f"{datetime.fromtimestamp(NOW):%H:%M:%S}"
@@ -254,7 +256,7 @@ class NewsTests(SynchronousTestCase):
         setup = Setup(80, 24)
         setup.type("/sessions\r")
         reader = setup.source.readers[1]
-        call = events.ToolCall(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
+        call = events.ToolCallRaised(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
         refused = events.RequestRefused(host="h\x1b[2J", method="POST", path="/x", reason="no such endpoint")
         for event in (events.AgentText(text="I lo"), events.AgentText(text="ok\x1b]0;x\x07"), call, refused):
             reader(events.Stamped(1, NOW, event))
@@ -265,6 +267,16 @@ class NewsTests(SynchronousTestCase):
         self.assertIn(f"{TIME} request refused: POST h\\x1b[2J/x:", text)
         setup.type("\t")
         self.assertEqual(setup.source.readers, {})
+
+    def test_a_session_is_started_and_followed(self) -> None:
+        setup = Setup(80, 24)
+        text = setup.type("/start --agent codex --workspace /srv/src look around\r")
+        self.assertEqual(setup.source.started, [SessionRequest("codex", "look around", Path("/srv/src"))])
+        self.assertIn("session 9 has started: ironcurtain attach 9 joins it", text)
+        self.assertIn("ACTIVITY of session 9", text)
+        self.assertIn("there is no agent 'nobody'", setup.type("/start --agent nobody\r"))
+        setup.type("/start\r")
+        self.assertEqual(setup.source.started[1:], [SessionRequest("")])
 
     def test_a_source_that_fails_is_told_and_asked_again(self) -> None:
         setup = Setup(80, 24)

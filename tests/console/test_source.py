@@ -18,12 +18,12 @@ from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, REMEMBERED, Hom
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.events import EscalationRaised, Stamped, StateChanged
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest
 from tests.console.doubles import NOW, escalation, permission, session
 
 
@@ -40,6 +40,8 @@ class Owner:
         self.past: list[EscalationView] = []
         self.gone: set[int] = set()
         self.readers: list[OnEvent] = []
+        self.started: list[SessionRequest] = []
+        self.messages: list[tuple[int | str, str]] = []
 
     async def answer(self) -> None:
         if self.dead:
@@ -64,6 +66,14 @@ class Owner:
         await self.answer()
         past = [view for view in self.past if closed and view.closing > after]
         return [*past, *(view for view in [escalation(self.number * 10)] if view.number not in self.gone)]
+
+    async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
+        self.started.append(request)
+        return session(self.number)
+
+    async def send(self, name: int | str, message: str) -> Reply:
+        self.messages.append((name, message))
+        raise RemoteError("SESSION", "no model answers", 1)
 
     async def permissions(self) -> list[PermissionView]:
         await self.answer()
@@ -110,7 +120,7 @@ class Home:
 
     def __init__(self, clock: Any, *owners: Owner) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
-        self.registry = Registry(self.directory)
+        self.registry = SessionRegistry(self.directory)
         self.owners = {f"/run/{owner.number}.sock": owner for owner in owners}
         connect: Any = self.owners.__getitem__
         self.daemon = self.directory / "daemon.sock"
@@ -123,7 +133,7 @@ class Home:
         path = path or f"/run/{owner.number}.sock"
         self.owners[path] = owner
         self.registry.add(
-            Entry(
+            SessionEntry(
                 session_id=f"{owner.number:04x}", escalation_dir="", label="", started_at="", pid=os.getpid(),
                 pid_start_time=us.start_time, boot_id=us.boot_id, number=owner.number,
                 control_socket=path,
@@ -176,6 +186,17 @@ class AskingTests(SynchronousTestCase):
     def test_a_session_is_ended_where_it_is(self) -> None:
         self.assertEqual(self.ask(self.home.source.stop(2)).number, 2)
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.stop(9)), NotFound)
+
+    def test_a_session_starts_in_the_daemon_and_gets_its_task(self) -> None:
+        wanted = SessionRequest("", "look around")
+        error = self.failureResultOf(Deferred.fromCoroutine(self.home.source.start(wanted)), Unavailable)
+        self.assertIn("twistd ironcurtain", str(error.value))
+        self.home.daemon.touch()
+        self.home.owners[str(self.home.daemon)] = self.also_good
+        self.assertEqual(self.ask(self.home.source.start(wanted)).number, self.also_good.number)
+        self.ask(self.home.source.start(SessionRequest("codex")))
+        self.assertEqual(self.also_good.started, [wanted, SessionRequest("codex")])
+        self.assertEqual(self.also_good.messages, [(f"{self.also_good.number:04x}", "look around")])
 
     def test_what_nobody_has_cannot_be_decided(self) -> None:
         self.failureResultOf(Deferred.fromCoroutine(self.home.source.decide(99, Outcome.DENIED, "")), NotFound)

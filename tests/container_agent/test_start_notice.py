@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pyghostty import Terminal  # type: ignore[import-untyped, unused-ignore]
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container_agent.screen import BLANK_SECONDS, StartNotice
-from ironcurtain.terminal.ghostty import Emulator
 from ironcurtain.terminal.model import Mode
 from tests.terminal.doubles import Eye, Stage
 
@@ -21,7 +21,7 @@ class NoticeTests(SynchronousTestCase):
 
     def shown(self) -> tuple[str, tuple[int, int]]:
         """:returns: what a person sees, and where the cursor is."""
-        emulator = Emulator(80, 24)
+        emulator = Terminal(80, 24)
         emulator.feed(self.eye.seen)
         return str(emulator.text()), emulator.cursor
 

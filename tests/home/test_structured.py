@@ -45,11 +45,49 @@ def members(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
         yield from members(inner, (*place, key))
 
 
+class Typed(msgspec.Struct):
+    text: str | None = None
+    whole: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 1
+    number: Annotated[float, msgspec.Meta(gt=0, lt=1e9)] | None = None
+    truth: bool = False
+    many: list[str] = []
+    inner: Inner = Inner()
+    either: Literal["none"] | Inner = "none"
+
+
 class MessageTests(SynchronousTestCase):
     def refuse(self, text: str) -> ConfigurationError:
         parsed = parse_toml("f.toml", text)
         error: ConfigurationError = self.assertRaises(ConfigurationError, convert, "f.toml", parsed, Outer, text)
         return error
+
+    def test_what_a_value_must_be_is_said_in_words(self) -> None:
+        for value, words in (
+            ({"text": 5}, "text: must be text, not a whole number"),
+            ({"whole": "x"}, "whole: must be a whole number, not text"),
+            ({"whole": 0}, "whole: must be at least 1"),
+            ({"whole": 65536}, "whole: must be at most 65535"),
+            ({"number": []}, "number: must be a number, not a list"),
+            ({"number": 0}, "number: must be more than 0"),
+            ({"number": 1e9}, "number: must be less than 1000000000"),
+            ({"truth": 1}, "truth: must be true or false, not a whole number"),
+            ({"many": "x"}, "many: must be a list, not text"),
+            ({"many": [None]}, "many[0]: must be text, not null"),
+            ({"inner": 0.5}, "inner: must be a table of named values, not a number"),
+            ({"inner": True}, "inner: must be a table of named values, not true or false"),
+            ({"either": "x"}, 'either: must be one of "none", a table of named values'),
+            ({"either": 1}, "either: must be text or a table of named values, not a whole number"),
+        ):
+            error = self.assertRaises(ConfigurationError, convert, "f", value, Typed)
+            self.assertEqual(str(error), f"f: {words}")
+        self.assertEqual(
+            str(self.assertRaises(ConfigurationError, convert, "f", [], Typed)),
+            "f: must be a table of named values, not a list",
+        )
+
+    def test_the_end_of_a_file_has_a_line(self) -> None:
+        error = self.assertRaises(ConfigurationError, parse_toml, "f", "a = 1\na = 2")
+        self.assertEqual(str(error), "f:2: not TOML: Cannot overwrite a value")
 
     def test_file_line_and_field(self) -> None:
         for text, line, field in (

@@ -149,7 +149,7 @@ class FormatTests(SynchronousTestCase):
             ("version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1", "turns[2]: needs text, code or commands"),
             ("version = 1\n[[turns]]\ntext = 'a'\ndelay = -1", "delay must be"),
             ("version = 1\n[[turns]]\ntext = 'a'\ndelay = nan", "delay must be"),
-            ("version = 1\n[[turns]]\ntext = 3", "Expected `str`"),
+            ("version = 1\n[[turns]]\ntext = 3", "text: must be text, not a whole number"),
         ):
             self.assertIn(named, self.wrong(text))
 

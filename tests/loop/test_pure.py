@@ -257,7 +257,7 @@ class ConfigTests(SynchronousTestCase):
         for text, message in (
             ("cli:\n  pty_mod: true", "ralph.yml:2: cli.pty_mod: there is no such setting: is cli.pty_mode meant?"),
             ("event_lop: {}", "ralph.yml:1: event_lop: there is no such setting: is event_loop meant?"),
-            ("cli:\n  pty_mode: 1", "ralph.yml:2: cli.pty_mode: Expected `bool`, got `int`"),
+            ("cli:\n  pty_mode: 1", "ralph.yml:2: cli.pty_mode: must be true or false, not a whole number"),
             ("cli:\n  idle_timeout_secs: -1", "ralph.yml:2: cli.idle_timeout_secs: must be at least 0"),
             ("event_loop:\n  completion_promise: ''", "ralph.yml:2: event_loop.completion_promise: must not be empty"),
             ("event_loop:\n  max_iterations: 0", "ralph.yml:2: event_loop.max_iterations: must be at least 1"),

@@ -7,18 +7,21 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ProtocolViolation
-from ironcurtain.mitm_proxy.connection import CONNECT_LIMIT, ConnectReader, ConnectRequest, OtherMethod
+from ironcurtain.http.head import HeadReader
+from ironcurtain.mitm_proxy.connection import CONNECT_LIMIT, ConnectRequest, OtherMethod, read_connect
 from tests.mitm_proxy.refusing import refuses
 
 HEAD = b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\nProxy-Connection: close\r\n\r\n"
 
 
-def read(data: bytes) -> ConnectRequest | None:
+def read(data: bytes) -> ConnectRequest:
     """:returns: the request in these bytes."""
-    return ConnectReader().feed(data)
+    found = HeadReader(CONNECT_LIMIT).feed(data)
+    assert found is not None
+    return read_connect(found[0])
 
 
-def connect(authority: bytes, *headers: bytes) -> ConnectRequest | None:
+def connect(authority: bytes, *headers: bytes) -> ConnectRequest:
     """:returns: the request for this authority."""
     return read(b"\r\n".join([b"CONNECT %b HTTP/1.1" % authority, *headers, b"", b""]))
 
@@ -30,35 +33,32 @@ class ReadTests(SynchronousTestCase):
     def test_any_slicing_gives_the_same_request(self, size: int, rest: bytes) -> None:
         stream = HEAD + rest
         slices = [stream[start : start + size] for start in range(0, len(stream), size)]
-        reader, got = ConnectReader(), None
-        while got is None:
-            got = reader.feed(slices.pop(0))
+        reader, found = HeadReader(CONNECT_LIMIT), None
+        while found is None:
+            found = reader.feed(slices.pop(0))
+        got = read_connect(found[0])
         self.assertEqual((got.host, got.port, got.consistent), ("api.example.com", 443, True))
-        self.assertEqual(got.rest + b"".join(slices), rest)
+        self.assertEqual(found[1] + b"".join(slices), rest)
 
     def test_a_name_is_compared_without_case(self) -> None:
         got = connect(b"API.Example.com:443", b"host: api.EXAMPLE.com")
-        assert got is not None
         self.assertEqual((got.host, got.consistent), ("api.example.com", True))
 
     def test_no_host_header_is_needed(self) -> None:
         got = read(b"CONNECT a.example:8443 HTTP/1.0\r\n\r\n")
-        assert got is not None
         self.assertEqual((got.host, got.port, got.consistent), ("a.example", 8443, True))
 
     def test_another_host_header_is_seen(self) -> None:
         for other in (b"evil.example:443", b"a.example:80", b"a.example.", b" "):
             got = connect(b"a.example:443", b"Host: " + other + b"x")
-            assert got is not None
             self.assertFalse(got.consistent, other)
 
     @given(st.binary(max_size=200))
     def test_anything_else_is_refused_or_waited_for(self, data: bytes) -> None:
         try:
-            got = read(data + b"\r\n\r\n")
+            read(data + b"\r\n\r\n")
         except ProtocolViolation:
             return
-        assert got is not None
         self.assertTrue(data.startswith(b"CONNECT "))
 
 
@@ -80,7 +80,6 @@ class RefuseTests(SynchronousTestCase):
     def test_addresses_are_read_but_are_no_names(self) -> None:
         for address in (b"127.0.0.1", b"[::1]", b"2130706433", b"0x7f.1", b"[::ffff:127.0.0.1]", b"[fe80::1%eth0]"):
             got = connect(address + b":443")
-            assert got is not None
             self.assertEqual(got.host, address.decode().lower())
 
     def test_other_methods(self) -> None:

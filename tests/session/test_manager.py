@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -41,6 +43,13 @@ class TableTests(ManagerTestCase):
     def test_an_unknown_kind_is_named_with_those_there_are(self) -> None:
         created = Deferred.fromCoroutine(self.manager.create(SessionRequest("other")))
         self.assertIn("choose one of plain", str(self.failureResultOf(created, UsageError).value))
+
+    def test_without_a_kind_it_is_the_one_of_the_settings(self) -> None:
+        for default, wanted in (("", "'builtin'"), ("codex", "'codex'")):
+            settings = msgspec.structs.replace(self.world.services.settings, default_agent=default)
+            manager = SessionManager({}, replace(self.world.services, settings=settings), lambda request: Path("/"))
+            created = Deferred.fromCoroutine(manager.create(SessionRequest("")))
+            self.assertIn(f"there is no agent {wanted}", str(self.failureResultOf(created, UsageError).value))
 
     def test_the_workspace_is_checked_before_anything_is_made(self) -> None:
         def refuse(request: SessionRequest) -> Path:

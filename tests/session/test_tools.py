@@ -24,7 +24,7 @@ class TellerTests(SynchronousTestCase):
 
     def test_no_part_of_an_event_has_a_secret(self) -> None:
         told: list[events.SessionEvent] = []
-        tell = teller(told.append, Redactor([Secret("a-key-of-ours")]), PathMap("/x/work"))
+        tell = teller(told.append, Redactor([Secret("a-key-of-ours")]), PathMap("/x/work").to_agent_text)
         path, rule = "/a-key-of-ours", "default-deny"
         tell(CallRaised("1", "filesystem", "read_file", {"path": path}, "deny", rule, f"no rule allows {path}"))
         self.assertEqual(len(told), 2)
@@ -33,16 +33,16 @@ class TellerTests(SynchronousTestCase):
     def test_what_would_deceive_reaches_the_screens_that_show_it_escaped(self) -> None:
         activity = Activity()
         told: list[events.SessionEvent] = []
-        tell = teller(told.append, Redactor(()), PathMap("/x/work"))
+        tell = teller(told.append, Redactor(()), PathMap("/x/work").to_agent_text)
         tell(CallRaised("1", "filesystem", "read_file", {"path": "/evil\u202etxt.\x1b[31m.sh"}, "deny", "r", ""))
         activity.add(events.Stamped(1, 0.0, told[0]))
         self.assertIn(r"path=/evil\u202etxt.\x1b[31m.sh", unstyled(activity.lines[0]))
 
     def test_long_arguments_are_cut(self) -> None:
         told: list[events.SessionEvent] = []
-        tell = teller(told.append, Redactor(()), PathMap("/x/work"))
+        tell = teller(told.append, Redactor(()), PathMap("/x/work").to_agent_text)
         tell(CallRaised("1", "filesystem", "edit", {"a": "x" * 150, "b": "y" * 150}, "deny", "r", ""))
-        assert isinstance(told[0], events.ToolCall)
+        assert isinstance(told[0], events.ToolCallRaised)
         self.assertEqual(told[0].arguments, f"a={'x' * 150} b={'y' * 44}…")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -43,7 +44,7 @@ class TerminalCase(SynchronousTestCase):
     def finish(self) -> None:
         self.assertEqual([line for line in self.product.close() if "tmux" not in line], [])
 
-    def begin(self, *turns: dict[str, object], options: str = "") -> None:
+    def begin(self, *turns: dict[str, Any], options: str = "") -> None:
         """Start the shell with a scripted model."""
         script = self.product.script(*turns)
         command = " ".join(self.product.command("shell"))

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import resource
+from typing import Any
 
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from pyghostty import Terminal  # type: ignore[import-untyped, unused-ignore]
 from pyghostty.core import check, ffi, lib  # type: ignore[import-untyped, unused-ignore]
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.ghostty import Emulator, _cell
+from ironcurtain.terminal.ghostty import Emulator
+from ironcurtain.terminal.ghostty_cells import _cell, style_record
 from ironcurtain.terminal.ghostty_screen import GhosttyScreen
 from tests.terminal.corpus import LINE_DRAWING, PIECES, WIDE
 from tests.terminal.test_ring import QUERIES
 
 MODES = (1, 5, 6, 7, 9, 25, 45, 66, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048)
 
-PLAIN_STYLE = Emulator(2, 1).style(0, 0)
+ATTRIBUTES = (
+    "bold",
+    "faint",
+    "italic",
+    "blink",
+    "inverse",
+    "invisible",
+    "strikethrough",
+    "overline",
+    "underline",
+)
 
 pieces = st.lists(st.sampled_from(PIECES), max_size=40)
 outputs = st.one_of(
@@ -27,6 +40,24 @@ outputs = st.one_of(
 )
 
 
+def style_of(terminal: Emulator, column: int, row: int) -> dict[str, object]:
+    """:returns: attributes and colours of a cell."""
+    record = style_record(terminal.style_at(column, row))
+    colours = {name: colour(getattr(record, name)) for name in ("fg_color", "bg_color", "underline_color")}
+    return {name: getattr(record, name) for name in ATTRIBUTES} | colours
+
+
+def colour(found: Any) -> object:
+    """:returns: number or parts; ``None`` for the terminal's own."""
+    if found.tag == lib.GHOSTTY_STYLE_COLOR_PALETTE:
+        return "palette", found.value.palette
+    rgb = found.value.rgb
+    return ("rgb", (rgb.r, rgb.g, rgb.b)) if found.tag == lib.GHOSTTY_STYLE_COLOR_RGB else None
+
+
+PLAIN_STYLE = style_of(Emulator(2, 1), 0, 0)
+
+
 def cells(terminal: Emulator) -> list[tuple[str, object]]:
     """:returns: for each cell its character, its style, and, where it has no text, its background."""
     columns, rows = terminal.size
@@ -35,31 +66,30 @@ def cells(terminal: Emulator) -> list[tuple[str, object]]:
 
 def cell(terminal: Emulator, column: int, row: int) -> tuple[str, object]:
     """:returns: the same of one cell."""
-    place = terminal.ref(column, row)
+    style, place = style_of(terminal, column, row), terminal.place(column, row)
     packed, letters, used = ffi.new("GhosttyCell*"), ffi.new("uint32_t[16]"), ffi.new("size_t*")
     check(lib.ghostty_grid_ref_cell(place, packed), "cell")
-    style = terminal.style(column, row)
     if lib.ghostty_grid_ref_graphemes(place, letters, 16, used) or not used[0]:
         return " ", background(packed[0]) or {**style, "underline_color": None}
     text = "".join(chr(letter) for letter in letters[0 : used[0]])
-    if text == " " and style == {**PLAIN_STYLE, "bg": style["bg"]}:
-        return " ", style["bg"] or PLAIN_STYLE
+    if text == " " and style == {**PLAIN_STYLE, "bg_color": style["bg_color"]}:
+        return " ", style["bg_color"] or PLAIN_STYLE
     return text, style
 
 
 def background(packed: int) -> object:
     """:returns: the colour of a cell that is nothing but that."""
-    colour = _cell(packed).look.background
-    if colour.startswith(b"48;5;"):
-        return "palette", int(colour[5:])
-    return ("rgb", tuple(map(int, colour[5:].split(b";")))) if colour else None
+    parameters = _cell(packed).look.background
+    if parameters.startswith(b"48;5;"):
+        return "palette", int(parameters[5:])
+    return ("rgb", tuple(map(int, parameters[5:].split(b";")))) if parameters else None
 
 
 def look(terminal: Emulator) -> dict[str, object]:
     """:returns: all that can be seen of a terminal, or felt."""
     return {
         "cells": cells(terminal),
-        "text": terminal.text(),
+        "text": terminal.history_and_screen()[1],
         "cursor": terminal.cursor,
         "at the margin": terminal.get("cursor_pending_wrap", "bool"),
         "shape": terminal.cursor_shape(),
@@ -170,7 +200,7 @@ class RedrawTests(SynchronousTestCase):
     def test_under_an_alternate_screen_too(self) -> None:
         self.screen.feed(b"".join(b"line %d\r\n" % i for i in range(30)) + b"$ vi\r\n\x1b[?1049h\x1b[Hfile")
         viewer = self.redrawn(history=True)
-        self.assertEqual(viewer.text(), "file")
+        self.assertEqual(viewer.contents(), "file")
         viewer.feed(b"\x1b[?1049l")
         self.assertIn("line 3\nline 4\n", viewer.contents())
         self.assertTrue(viewer.contents().endswith("$ vi"))
@@ -178,19 +208,21 @@ class RedrawTests(SynchronousTestCase):
     def test_a_larger_terminal_has_it_in_its_corner(self) -> None:
         self.screen.feed(b"".join(b"line %d\r\n" % i for i in range(30)) + b"end")
         viewer = self.redrawn(size=(40, 20), history=True)
-        self.assertEqual((viewer.text(), viewer.cursor), (self.the_emulator().text(), self.the_emulator().cursor))
+        _, expected = self.the_emulator().history_and_screen()
+        self.assertEqual((viewer.history_and_screen(), viewer.cursor), (("", expected), self.the_emulator().cursor))
 
     def test_a_smaller_one_has_lines_wrapped(self) -> None:
         self.screen.feed(b"0123456789abcdef\r\nx")
         viewer = self.redrawn(size=(10, 4))
-        self.assertEqual(viewer.text(), "0123456789\nabcdef\nx")
+        rows = ["".join(cell.shown for cell in row.cells).rstrip() for row in viewer.rows()]
+        self.assertEqual(rows, ["0123456789", "abcdef", "x", ""])
         self.assertEqual(self.the_emulator().size, (20, 8))
 
     def test_nothing_is_asked_again(self) -> None:
         answers: list[bytes] = []
         for query in QUERIES:
             self.screen.feed(b"a" + query + b"\x1b[?1049h" + query + b"b")
-        viewer = Emulator(20, 8)
+        viewer = Terminal(20, 8)
         viewer.on_reply(answers.append)
         viewer.feed(self.screen.redraw(20, 8, True))
         self.assertEqual(answers, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyte
 from hypothesis import given
 from hypothesis import strategies as st
+from pyghostty import Terminal  # type: ignore[import-untyped, unused-ignore]
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.terminal.ghostty import DrawnPart, Emulator
@@ -49,23 +50,23 @@ class RestoreTests(SynchronousTestCase):
     def test_text_and_cursor_stay(self) -> None:
         terminal = Emulator(20, 8)
         terminal.feed(b"one\r\n\x1b[31mtwo\x1b[3;5r\x1b[2;3H\x1b[?1000h\x1b[?25l")
-        before = terminal.text(), terminal.cursor
+        before = terminal.contents(), terminal.cursor
         terminal.feed(RESTORE)
-        self.assertEqual((terminal.text(), terminal.cursor), before)
+        self.assertEqual((terminal.contents(), terminal.cursor), before)
 
     def test_the_screen_below_the_alternate_one_comes_back(self) -> None:
         for mode in (47, 1047, 1049):
             terminal = Emulator(20, 8)
             terminal.feed(b"shell$ agent\r\n\x1b[?%dh\x1b[2J\x1b[Hfull screen\x1b[>1u\x1b[?1003h" % mode)
             terminal.feed(RESTORE)
-            self.assertEqual(terminal.text(), "shell$ agent", mode)
+            self.assertEqual(terminal.contents(), "shell$ agent", mode)
             self.assertEqual(terminal.cursor[1] == 1, mode == 1049, mode)
 
     def test_a_sequence_under_way_is_ended(self) -> None:
         for begun in (b"\x1b[3", b"\x1b]0;title", b"\x1bPq#0", b"\x1b_G", b"\x1b", b"\xe4\xb8"):
             terminal = Emulator(20, 8)
             terminal.feed(b"a" + begun + RESTORE + b"b")
-            self.assertEqual(terminal.text().replace("�", ""), "ab", begun)
+            self.assertEqual(terminal.contents().replace("�", ""), "ab", begun)
 
     def test_another_emulator_agrees(self) -> None:
         """It knows fewer sequences, and must show none of the others as text."""
@@ -79,7 +80,7 @@ class RestoreTests(SynchronousTestCase):
 
     def test_nothing_in_it_is_a_question(self) -> None:
         answers: list[bytes] = []
-        terminal = Emulator(20, 8)
+        terminal = Terminal(20, 8)
         terminal.on_reply(answers.append)
         terminal.feed(RESTORE + CLEAR)
         self.assertEqual(answers, [])

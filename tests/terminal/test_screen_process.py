@@ -116,7 +116,7 @@ class WorkingTests(ProcessTests):
         self.assertTrue(eye.seen.endswith(second))
         always.feed(first + second)
         late.feed(eye.seen)
-        self.assertEqual((late.text(), late.cursor), (always.text(), always.cursor))
+        self.assertEqual((late.contents(), late.cursor), (always.contents(), always.cursor))
 
     async def test_two_hubs_share_one_process_that_ends_with_the_last(self) -> None:
         one, other = self.make_hub(), self.make_hub()

@@ -54,7 +54,7 @@ class WordsTests(SynchronousTestCase):
                 "   remote = origin\\n\\x1b[2J",
                 "   force = true",
                 '   refs = ["main"]',
-                "   why: it leaves this machine [push]",
+                "   why: it leaves this machine (rule push)",
                 "   session 3, claude-code: mend it\\x1b[2J; digest 0123456789abcdef",
             ],
         )

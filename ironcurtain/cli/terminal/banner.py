@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from ironcurtain.cli.terminal.glyphs import Glyphs
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, cells, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
+from ironcurtain.view.escalations import tool_name, why
 
 LINES = 14
 """Most lines for the arguments of one call: with the rest of the banner about 20, so it fits 80x24."""
@@ -22,54 +19,7 @@ SCOPE_LINES = 4
 """Most lines that say for which calls an approval could be kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """
-    An escalation that waits.
-
-    :param digest: of the arguments; a decision is for exactly these.
-    :param expires_at: seconds since the epoch.
-    :param scope: the calls for which an approval can be kept; empty if it cannot.
-    :param omitted: how many bytes the arguments have, where they are too long to be told of.
-    :param calls: how many equal calls wait for the decision.
-    """
-
-    number: int
-    server: str
-    tool: str
-    arguments: Mapping[str, Any]
-    digest: str
-    rule: str
-    reason: str
-    expires_at: float
-    scope: str = ""
-    omitted: int = 0
-    calls: int = 1
-
-    @classmethod
-    def of(cls, raised: EscalationRaised) -> Pending:
-        """:returns: what an event says of an escalation."""
-        return cls(
-            raised.number,
-            raised.server,
-            raised.tool,
-            raised.arguments,
-            raised.digest,
-            raised.rule,
-            raised.reason,
-            raised.expires_at,
-            raised.scope,
-            raised.omitted,
-            raised.calls,
-        )
-
-    @property
-    def name(self) -> str:
-        """Server and tool, escaped."""
-        return f"{one_line(self.server, 64)}.{one_line(self.tool, 64)}"
-
-
-def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Line]:
+def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> list[Line]:
     """
     :param now: seconds since the epoch.
     :param width: columns of the terminal.
@@ -77,37 +27,39 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     """
     room = max(width - 3, 20)
     side = Span(glyphs.side, "warn")
-    heading = cut(f" asks: {pending.name}", max(room - len(f"Escalation {pending.number}"), 10), glyphs.rest)
-    lines: list[Line] = [(Span(f"{glyphs.top}Escalation {pending.number}", "warn"), Span(heading, "bold"))]
-    if pending.omitted:
-        lines.append((side, Span(f"arguments of {pending.omitted:,} bytes, which have no room here", "warn")))
+    heading = cut(
+        f" asks: {tool_name(asked.server, asked.tool)}", max(room - len(f"Escalation {asked.number}"), 10), glyphs.rest
+    )
+    lines: list[Line] = [(Span(f"{glyphs.top}Escalation {asked.number}", "warn"), Span(heading, "bold"))]
+    if asked.omitted:
+        lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, which have no room here", "warn")))
     else:
-        shown = argument_lines(pending.arguments, room)
+        shown = argument_lines(asked.arguments, room)
         more = len(shown) - LINES + 1 if len(shown) > LINES else 0
         lines += [(side, *line) for line in shown[: len(shown) - more]]
         if more:
             lines.append((side, Span(f"and {more:,} more lines", "warn")))
-    if pending.calls > 1:
-        lines.append((side, Span(f"{pending.calls} equal calls", "warn")))
+    if asked.calls > 1:
+        lines.append((side, Span(f"{asked.calls} equal calls", "warn")))
     lines.append((side,))
-    lines += [(side, Span(text, "dim")) for text in _reason(pending, room, glyphs)]
-    if pending.scope:
-        lines += [(side, Span(text, "dim")) for text in _keeping(pending, room)]
-    look = () if is_shown(pending, width) else (Span(f"/show {pending.number}", "key"), Span(", then ", "warn"))
+    lines += [(side, Span(text, "dim")) for text in _reason(asked, room, glyphs)]
+    if asked.scope:
+        lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
+    look = () if is_shown(asked, width) else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
     lines.append(
         (
             Span(f"{glyphs.bottom}Type ", "warn"),
             *look,
-            Span(f"/approve {pending.number}", "key"),
+            Span(f"/approve {asked.number}", "key"),
             Span(" or ", "warn"),
-            Span(f"/deny {pending.number}", "key"),
-            Span(f" within {left(pending.expires_at - now)}", "warn"),
+            Span(f"/deny {asked.number}", "key"),
+            Span(f" within {left(asked.expires_at - now)}", "warn"),
         )
     )
     return lines
 
 
-def is_shown(pending: Pending, width: int, keep: bool = False) -> bool:
+def is_shown(asked: EscalationRaised, width: int, keep: bool = False) -> bool:
     """
     Whether :func:`banner` shows all that is decided.
 
@@ -115,38 +67,34 @@ def is_shown(pending: Pending, width: int, keep: bool = False) -> bool:
     """
     room = max(width - 3, 20)
     return (
-        pending.name == f"{one_line(pending.server)}.{one_line(pending.tool)}"
-        and cells(f"Escalation {pending.number} asks: {pending.name}") <= room
-        and not pending.omitted
-        and is_complete(pending.arguments)
-        and len(argument_lines(pending.arguments, room)) <= LINES
-        and len(list(wrap(_why(pending), room))) <= REASON_LINES
-        and (not keep or len(_kept_for(pending, room)) <= SCOPE_LINES)
+        tool_name(asked.server, asked.tool) == (whole_name := tool_name(asked.server, asked.tool, None))
+        and cells(f"Escalation {asked.number} asks: {whole_name}") <= room
+        and not asked.omitted
+        and is_complete(asked.arguments)
+        and len(argument_lines(asked.arguments, room)) <= LINES
+        and len(list(wrap(why(asked), room))) <= REASON_LINES
+        and (not keep or len(_kept_for(asked, room)) <= SCOPE_LINES)
     )
 
 
-def _why(pending: Pending) -> str:
-    return f"why: {one_line(pending.reason)} (rule {one_line(pending.rule)})"
+def _kept_for(asked: EscalationRaised, room: int) -> list[str]:
+    return list(wrap(f"/approve {asked.number} keep: ask no more about {one_line(asked.scope)}", room))
 
 
-def _kept_for(pending: Pending, room: int) -> list[str]:
-    return list(wrap(f"/approve {pending.number} keep: ask no more about {one_line(pending.scope)}", room))
-
-
-def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
-    lines = list(wrap(_why(pending), room))
+def _reason(asked: EscalationRaised, room: int, glyphs: Glyphs) -> list[str]:
+    lines = list(wrap(why(asked), room))
     if len(lines) > REASON_LINES:
         last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs.rest)
         lines = [*lines[: REASON_LINES - 1], last]
     return lines
 
 
-def _keeping(pending: Pending, room: int) -> list[str]:
+def _keeping(asked: EscalationRaised, room: int) -> list[str]:
     """:returns: for which calls the approval could be kept: all of it, or where to read it."""
-    lines = _kept_for(pending, room)
+    lines = _kept_for(asked, room)
     if len(lines) <= SCOPE_LINES:
         return lines
-    return list(wrap(f"/approve {pending.number} keep: /show {pending.number} says for what", room))
+    return list(wrap(f"/approve {asked.number} keep: /show {asked.number} says for what", room))
 
 
 def took(milliseconds: float) -> str:

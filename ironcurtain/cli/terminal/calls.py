@@ -11,6 +11,7 @@ from ironcurtain.session.words import unasked
 from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line
 from ironcurtain.view.arguments import brief_json
+from ironcurtain.view.escalations import tool_name
 
 LEAST_ARGUMENTS = 8
 """Columns below which arguments are left out."""
@@ -36,7 +37,7 @@ class _Call:
 
 
 @dataclass(slots=True)
-class Calls:
+class RunningCalls:
     """The calls that run now, oldest first."""
 
     glyphs: Glyphs
@@ -45,7 +46,7 @@ class Calls:
     def __len__(self) -> int:
         return len(self._running)
 
-    def raised(self, event: events.ToolCall, at: float) -> None:
+    def raised(self, event: events.ToolCallRaised, at: float) -> None:
         """:param at: seconds since the epoch."""
         self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief_json(event.arguments), at)
 
@@ -84,11 +85,6 @@ class Calls:
         line = (mark, Span(call.name), *_fitting(call, room, self.glyphs), Span(tail, "dim"))
         lines = [line, (Span(f"  {call.refusal}", "bad"),)] if call.refusal else [line]
         return [*lines, (Span(f"  {call.unasked}", "dim"),)] if call.unasked else lines
-
-
-def tool_name(server: str, tool: str) -> str:
-    """:returns: server and tool, escaped."""
-    return f"{one_line(server, 64)}.{one_line(tool, 64)}"
 
 
 def _fitting(call: _Call, room: int, glyphs: Glyphs) -> Line:

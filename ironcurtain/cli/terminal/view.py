@@ -8,18 +8,20 @@ for a decision) is the *live* part, drawn anew whenever it changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
-from ironcurtain.cli.terminal.banner import Pending, elapsed, ending
-from ironcurtain.cli.terminal.calls import Calls, tool_name
+from msgspec.structs import replace
+
+from ironcurtain.cli.terminal.banner import elapsed, ending
+from ironcurtain.cli.terminal.calls import RunningCalls
 from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
 from ironcurtain.session import events
 from ironcurtain.session.words import describe
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import left, one_line, paragraphs
+from ironcurtain.view.escalations import tool_name
 
 REMEMBERED = 200
 """How many outcomes of escalations are remembered for late answers."""
@@ -49,7 +51,7 @@ class Say(NamedTuple):
     line: Line
 
 
-class Answer(NamedTuple):
+class WholeAnswer(NamedTuple):
     """Print a whole answer; its text is escaped."""
 
     text: str
@@ -58,10 +60,10 @@ class Answer(NamedTuple):
 class Ask(NamedTuple):
     """Put an escalation before the person."""
 
-    pending: Pending
+    pending: events.EscalationRaised
 
 
-Item = Say | Answer | Ask
+Item = Say | WholeAnswer | Ask
 
 
 class Live(NamedTuple):
@@ -83,12 +85,12 @@ class View:
         """Columns; may be changed at any time."""
         self.state = "initializing"
         self.reason = ""
-        self.pending: dict[int, Pending] = {}
+        self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
         """What became of escalations, in words, the newest last."""
         self._answers, self._airy, self._glyphs = answers, airy, glyphs
         self._speech = Speech(answers is Answers.FLOWING)
-        self._calls = Calls(glyphs)
+        self._calls = RunningCalls(glyphs)
         self._activity: tuple[str, float] = ("", 0.0)
         self._kind = ""
 
@@ -146,7 +148,7 @@ class View:
                 if self._speech.silent:
                     self._activity = ("answering", at)
                 yield from self._text(self._speech.feed(event.text))
-            case events.ToolCall() | events.ToolDecision() | events.ToolFinished():
+            case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
                 yield from self._tool(event, at)
             case events.CodeStarted() | events.CodeFinished() | events.StepFinished():
                 yield from self._step(event, at)
@@ -192,7 +194,7 @@ class View:
             return
         self._speech.forget()
         if self._answers is Answers.WHOLE:
-            yield Answer(paragraphs(text))
+            yield WholeAnswer(paragraphs(text))
 
     def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float) -> Iterator[Item]:
         self._activity = ("running code" if isinstance(event, events.CodeStarted) else "thinking", at)
@@ -204,9 +206,11 @@ class View:
             case events.StepFinished():
                 self._speech.end_step()
 
-    def _tool(self, event: events.ToolCall | events.ToolDecision | events.ToolFinished, at: float) -> Iterator[Item]:
+    def _tool(
+        self, event: events.ToolCallRaised | events.ToolDecision | events.ToolFinished, at: float
+    ) -> Iterator[Item]:
         match event:
-            case events.ToolCall():
+            case events.ToolCallRaised():
                 yield from self._text(self._speech.finish())
                 self._calls.raised(event, at)
             case events.ToolDecision():
@@ -215,10 +219,9 @@ class View:
                 yield from self._lines("tool", self._calls.over(event, self.width))
 
     def _ask(self, raised: events.EscalationRaised) -> Iterator[Item]:
-        pending = Pending.of(raised)
-        self.pending[raised.number] = pending
+        self.pending[raised.number] = raised
         yield from self._gap("ask")
-        yield Ask(pending)
+        yield Ask(raised)
 
     def _closed(self, event: events.EscalationClosed) -> Iterator[Item]:
         self.pending.pop(event.number, None)

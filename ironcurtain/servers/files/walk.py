@@ -25,7 +25,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class OpenRoot:
     """
     An allowed directory, open since the start.
 
@@ -45,7 +45,7 @@ class Root:
 class Place:
     """Somewhere below a root: ``parts`` are plain names, never empty, ``.`` or ``..``."""
 
-    root: Root
+    root: OpenRoot
     parts: tuple[str, ...]
 
     @property
@@ -105,7 +105,7 @@ class Roots:
         return place
 
 
-def _open_root(path: str, hidden: Sequence[str]) -> Root:
+def _open_root(path: str, hidden: Sequence[str]) -> OpenRoot:
     given = "/" + "/".join(_normal(os.path.join(os.getcwd(), path)))
     real = os.path.realpath(path)
     try:
@@ -114,7 +114,7 @@ def _open_root(path: str, hidden: Sequence[str]) -> Root:
         raise Unavailable(f"{path}: {e.strerror}; give an existing directory") from e
     top = _normal(real)
     inside = frozenset(parts[len(top) :] for parts in map(_normal, hidden) if parts[: len(top)] == top != parts)
-    return Root(real, tuple(dict.fromkeys((real, given))), descriptor, inside)
+    return OpenRoot(real, tuple(dict.fromkeys((real, given))), descriptor, inside)
 
 
 def _normal(path: str) -> tuple[str, ...]:

@@ -6,17 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.terminal.banner import LINES, SCOPE_LINES, Pending, banner, elapsed, ending, is_shown, took
+from ironcurtain.cli.terminal.banner import LINES, SCOPE_LINES, banner, elapsed, ending, is_shown, took
 from ironcurtain.cli.terminal.glyphs import ASCII, UNICODE
+from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import cells, unstyled
 from ironcurtain.text.display import one_line, paragraphs
 from tests.cli.terminal.strategies import arguments, harmful, nasty
 
 
-def pending(**changes: Any) -> Pending:
+def pending(**changes: Any) -> EscalationRaised:
     """:returns: an escalation with some fields of its own."""
     fields: dict[str, Any] = {
         "number": 3,
+        "call_id": "call",
+        "raised_at": 1000.0,
         "server": "filesystem",
         "tool": "write_file",
         "arguments": {"path": "/etc/motd"},
@@ -25,7 +28,7 @@ def pending(**changes: Any) -> Pending:
         "reason": "outside the workspace",
         "expires_at": 1300.0,
     }
-    return Pending(**{**fields, **changes})
+    return EscalationRaised(**{**fields, **changes})
 
 
 LOOK_FIRST = "+ Type /show 3, then /approve 3 or /deny 3 within 4:59"
