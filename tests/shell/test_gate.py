@@ -212,6 +212,7 @@ class DenialTests(SynchronousTestCase):
             "cd && cat .ssh/x",
             "cd ..; cd .ssh; ls",
             "(cd ~; cat .ssh/x)",
+            "cd /; cd home; cat ann/.ssh/x",
             "tar -C ~ -cf - .ssh",
             "git -C .. add .ssh",
             "tar --directory=$HOME -c .ssh",
