@@ -66,13 +66,12 @@ def _in_cluster(letter: str, text: str) -> bool:
 
 def _subcommand(name: str, words: Words) -> Use:
     table, other = SUBCOMMANDS[name]
-    operands = parts(name, words[1:]).operands
-    if not operands:
+    given = parts(name, words[1:]).operands
+    if not given:
         return Use.TEXT if len(words) == 1 or words[1].text in ("--help", "--version", "-h") else other
-    found = next((use for use, names in table.items() if operands[0].plain in names.split()), other)
-    if found is Use.TEXT and name in ("docker", "podman") and "prune" in {word.text for word in operands}:
+    if name in ("docker", "podman") and "prune" in {word.text for word in given}:
         return Use.DESTRUCTIVE
-    return found
+    return next((use for use, names in table.items() if given[0].plain in names.split()), other)
 
 
 def _by_use(use: Use, name: str, words: Words) -> Effects:

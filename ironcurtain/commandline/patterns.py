@@ -117,11 +117,13 @@ def _match(wanted: Words, words: Words, places: Places, pipe: bool) -> Match:
     name = basename(words[0]).lower()
     asked, given = parts(basename(wanted[0]), wanted[1:]), parts(name, words[1:])
     operands = [word for word in asked.operands if word != ANY]
+    found = Match.YES
     if name in GLOBAL_OPTIONS and operands and given.operands:
-        if _operand(operands[0], given.operands[0], places) is Match.NO:
-            return Match.NO
+        found = _operand(operands[0], given.operands[0], places)
+        if found is Match.NO:
+            return found
         operands = operands[1:]
-    found = min((_best(each, given.operands, places) for each in operands), default=Match.YES)
+    found = min((found, *(_best(each, given.operands, places) for each in operands)))
     if not all(_has_flag(name, flag, given.flags) for flag in asked.flags):
         found = Match.NO
     if given.unknown:
@@ -186,6 +188,8 @@ def _names(wanted: Names, given: Names) -> Match:
 
 def _same_words(wanted: Words, words: Words) -> bool:
     """:returns: whether the words of a command match those of an allow pattern, one by one."""
+    if wanted == (ANY,):
+        return True
     first = words[0]
     name = program(first) if "/" not in wanted[0].pattern else first.text
     if name is None or not first.known or not overlap(wanted[0].pattern, quoted(name), exact=True):

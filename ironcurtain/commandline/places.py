@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ironcurtain.commandline.globs import is_vague, names_overlap
 from ironcurtain.commandline.model import Match, Word, quoted
 
 Names = tuple[str, ...]
 """An absolute path as the patterns of its names: those of ``/etc/*.conf`` are ``etc`` and ``*.conf``."""
+
+_SEPARATORS = re.compile(r"\\?[=@:,]")
 
 EVERYTHING = frozenset(("*", ".*", "?*", "[^.]*", "[!.]*"))
 """Globs that stand for everything in a directory, or nearly so."""
@@ -38,6 +41,17 @@ class Places:
             paths = self._absolute(word.pattern)
             self._forms[word] = frozenset((*map(normal, paths), *map(self._followed, paths)))
         return self._forms[word]
+
+    def mentioned(self, word: Word) -> Iterator[Names]:
+        """:returns: the paths that a word or a part of it can mean, as in ``--file=x``, ``-Ix`` and ``host:x``."""
+        if not word.known:
+            return
+        parts = [word.pattern, *_SEPARATORS.split(word.pattern)]
+        if word.pattern.startswith("-"):
+            parts.append(word.pattern[2:])
+        for part in dict.fromkeys(parts):
+            if part:
+                yield from self.forms(Word(part))
 
     def _absolute(self, pattern: str) -> Sequence[str]:
         if pattern == "~" or pattern.startswith("~/"):

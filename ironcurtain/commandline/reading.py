@@ -17,6 +17,9 @@ from ironcurtain.commandline.wrappers import WRAPPERS, Inner, Unwrapper
 SIZE_LIMIT = 32 * 1024
 """Most bytes of a command line (UTF-8)."""
 
+SIGN_LIMIT = 4000
+"""Most operators, brackets and the like in a text: with more, parsing what is wrong can take seconds."""
+
 WRAPPER_LIMIT = 12
 """Most commands around a command."""
 
@@ -26,6 +29,7 @@ _EVALUATING = names(
 )
 """Builtins of bash that evaluate substitutions in the subscripts of the names that they get."""
 
+_SIGNS = re.compile(r"[^\w\s./,:-]")
 _GLUED = re.compile(r"\S\\\n(?=\S)|(?:^|\n)\\\n")
 
 
@@ -97,6 +101,9 @@ class _Reader:
             return None
         if len(source) > SIZE_LIMIT:
             self._findings.doubt(f"it is longer than {SIZE_LIMIT} bytes")
+            return None
+        if len(_SIGNS.findall(text)) > SIGN_LIMIT:
+            self._findings.doubt(f"it has more than {SIGN_LIMIT} operators and brackets")
             return None
         return source
 

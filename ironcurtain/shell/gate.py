@@ -21,7 +21,7 @@ from ironcurtain.commandline.directories import directories_of, moves_unknown
 from ironcurtain.commandline.effect import Effects
 from ironcurtain.commandline.effects import effects
 from ironcurtain.commandline.globs import paths_overlap
-from ironcurtain.commandline.places import Names, Roots, shown
+from ironcurtain.commandline.places import Roots, shown
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from ironcurtain.policy.verdict import Decision, Resource, Verdict
 from ironcurtain.shell.approval import Approval
@@ -34,8 +34,6 @@ from ironcurtain.shell.permissions import (
     glob_names,
     most_severe,
 )
-
-_SEPARATORS = re.compile(r"\\?[=@:,]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class _Case:
         """:returns: everything in it that can be a path."""
         for command in self.line.commands:
             for words in command.levels:
-                yield from words
+                yield from words if "/" in words[0].text else words[1:]
         yield from self.line.reads
         yield from self.line.writes
 
@@ -139,7 +137,7 @@ class CommandGate:
     def _protected_path(self, case: _Case, least: Match) -> str | None:
         """:returns: a protected path that the command uses, or that is in what it deletes or moves."""
         for word in case.words():
-            for form in _forms(word, case.places):
+            for form in case.places.mentioned(word):
                 if case.protected.reached(form) >= least:
                     return shown(form)
         for each in (each for _, found in case.effects for each in found):
@@ -156,7 +154,7 @@ class CommandGate:
     def _denied_path(self, case: _Case) -> str | None:
         globs = [glob_names(glob, self._home, case.directory) for glob in self._approval.tables.filesystem.deny]
         for word in case.words() if globs else ():
-            for form in _forms(word, case.places):
+            for form in case.places.mentioned(word):
                 if any(paths_overlap(glob, form) for glob in globs):
                     return shown(form)
         return None
@@ -195,18 +193,18 @@ class CommandGate:
     def _about(self, found: Effects, command: SimpleCommand | None, files: FilePermissions) -> Iterator[Opinion]:
         if found.risk is Risk.UNKNOWN and command is not None:
             yield Opinion(Decision.ESCALATE, "structural-unknown", f"what {command.name} does is not known")
+        for word in found.writes:
+            if is_network_file(word):
+                yield self._network.judge(Word.literal(word.text.split("/")[3]))
+            elif not is_harmless(word):
+                if word.text.startswith("/dev/"):
+                    yield Opinion(Decision.ESCALATE, "structural-device", f"{word.text} is a device")
+                yield files.judge(word, writes=True)
         for word in found.reads:
             if is_network_file(word):
                 yield self._network.judge(Word.literal(word.text.split("/")[3]))
             elif not is_harmless(word):
                 yield files.judge(word, writes=False)
-        for word in found.writes:
-            if is_network_file(word):
-                yield self._network.judge(Word.literal(word.text.split("/")[3]))
-            elif not is_harmless(word):
-                yield files.judge(word, writes=True)
-                if word.text.startswith("/dev/"):
-                    yield Opinion(Decision.ESCALATE, "structural-device", f"{word.text} is a device")
         if found.risk is Risk.NETWORK or found.addresses:
             for word in found.addresses or (Word("\0"),):
                 yield self._network.judge(word)
@@ -234,18 +232,6 @@ def _no_command(command: str) -> str | None:
     if len(command.encode()) > SIZE_LIMIT:
         return f"it is longer than {SIZE_LIMIT} bytes"
     return None
-
-
-def _forms(word: Word, places: Places) -> Iterator[Names]:
-    """:returns: the paths that a word or a part of it can mean, as in ``--file=x``, ``-Ix`` and ``host:x``."""
-    if not word.known:
-        return
-    parts = [word.pattern, *_SEPARATORS.split(word.pattern)[1:]]
-    if word.pattern.startswith("-"):
-        parts.append(word.pattern[2:])
-    for part in dict.fromkeys(parts):
-        if part:
-            yield from places.forms(Word(part))
 
 
 def _verdict(

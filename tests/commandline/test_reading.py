@@ -78,6 +78,10 @@ class ReaderTests(SynchronousTestCase):
         self.assertEqual(run("rm > out -rf / 2>&1 x"), [("rm", "-rf", "/", "x")])
         self.assertEqual(run("> out rm -rf / < in x"), [("rm", "-rf", "/", "x")])
 
+    def test_words_that_the_grammar_divides(self) -> None:
+        self.assertEqual(run("a 'b'\\$ c<(d) e"), [("d",), ("a", "b$", "c${}", "e")])
+        self.assertEqual(run("a > 'b'\\$ 'c'\\$"), [("a", "c$")])
+
     def test_pipelines(self) -> None:
         def flows(text: str) -> list[list[list[str]]]:
             found = read_command(text).pipelines

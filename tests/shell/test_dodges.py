@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.policy.verdict import Decision
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.gate import CommandGate
-from tests.shell import dodges
+from tests.shell.dodges import COMMANDS, disguises, examples
 
 DIRECTORY = "/home/ann/project"
 
@@ -21,63 +21,30 @@ class DodgeTests(SynchronousTestCase):
     """Everything else is allowed: nothing but the deny patterns and doubts can stop a command."""
 
     def setUp(self) -> None:
-        tables = {"default": "allow", "shell": {"deny_patterns": list(dodges.DENY_PATTERNS)}}
+        tables = {"default": "allow", "shell": {"deny_patterns": list(COMMANDS)}}
         self.gate = CommandGate(read_approval(tables, "policy.toml", "/home/ann"), (), "/home/ann", realpath)
 
-    def decision(self, command: str) -> Decision:
-        return self.gate.judged(command, DIRECTORY).decision
+    def others(self, commands: list[str], *expected: Decision) -> list[str]:
+        """:returns: the commands about which something else is decided, with the reason."""
+        verdicts = ((command, self.gate.judged(command, DIRECTORY)) for command in commands)
+        return [f"{command}: {found.reason}" for command, found in verdicts if found.decision not in expected]
 
-    def test_there_are_enough(self) -> None:
-        self.assertEqual(set(dodges.COMMANDS), set(dodges.DENY_PATTERNS))
-        self.assertGreater(len(dodges.DENIED) + len(dodges.ASKED), 80)
-        self.assertGreater(len(dodges.INNOCENT), 60)
+    def test_there_are_enough_examples(self) -> None:
+        self.assertGreater(len(examples("denied")) + len(examples("asked")), 170)
+        self.assertGreater(len(examples("spellings-denied")) + len(examples("spellings-asked")), 150)
+        self.assertGreater(len(examples("innocent")), 75)
 
     def test_disguises_are_denied(self) -> None:
-        missed = [
-            (self.decision(text).value, text)
-            for command in dodges.COMMANDS.values()
-            for template in dodges.DENIED
-            if self.decision(text := dodges.filled(template, command)) is not Decision.DENY
-        ]
-        self.assertEqual(missed, [])
+        self.assertEqual(self.others(disguises("denied"), Decision.DENY), [])
 
     def test_what_the_text_does_not_show_is_asked(self) -> None:
-        missed = [
-            text
-            for command in dodges.COMMANDS.values()
-            for template in dodges.ASKED
-            if self.decision(text := dodges.filled(template, command)) is Decision.ALLOW
-        ]
-        self.assertEqual(missed, [])
+        self.assertEqual(self.others(disguises("asked"), Decision.ESCALATE, Decision.DENY), [])
 
-    def test_spellings_of_each_command_are_denied(self) -> None:
-        missed = [
-            (self.decision(text).value, text)
-            for block in dodges.SPECIAL_DENIED.values()
-            for text in dodges.lines(block)
-            if self.decision(text) is not Decision.DENY
-        ]
-        self.assertEqual(missed, [])
+    def test_other_spellings_are_denied(self) -> None:
+        self.assertEqual(self.others(examples("spellings-denied"), Decision.DENY), [])
 
     def test_unclear_spellings_are_asked(self) -> None:
-        missed = [
-            text
-            for block in dodges.SPECIAL_ASKED.values()
-            for text in dodges.lines(block)
-            if self.decision(text) is Decision.ALLOW
-        ]
-        self.assertEqual(missed, [])
+        self.assertEqual(self.others(examples("spellings-asked"), Decision.ESCALATE), [])
 
-    def test_look_alikes_are_not_denied(self) -> None:
-        wrong = [
-            (text, self.gate.judged(text, DIRECTORY).reason)
-            for line in dodges.INNOCENT
-            if self.decision(text := line.replace("{n}", "\n")) is Decision.DENY
-        ]
-        self.assertEqual(wrong, [])
-
-    def test_most_look_alikes_are_not_even_asked(self) -> None:
-        asked = [
-            text for line in dodges.INNOCENT if self.decision(text := line.replace("{n}", "\n")) is not Decision.ALLOW
-        ]
-        self.assertEqual(asked, [])
+    def test_look_alikes_are_allowed(self) -> None:
+        self.assertEqual(self.others(examples("innocent"), Decision.ALLOW), [])
