@@ -193,7 +193,7 @@ class ShellAgent:
 
     def write(self, data: bytes) -> None:
         """For the hub: keys."""
-        if self._mode is ShellMode.AGENT and self.agent_mode is not None and not self._runner.running:
+        if self._mode is ShellMode.AGENT and self.agent_mode is not None:
             self.agent_mode.typed(data)
         else:
             self.type(data)
@@ -317,6 +317,7 @@ class ShellAgent:
         self._mode = ShellMode.AGENT
         if self._wrapped.typed_ahead:
             self._wrapped.pty.write(KILL_LINE)
+            self._runner.prompt_ended()
         if self.agent_mode is not None:
             self.agent_mode.begin()
         self._working = Deferred.fromCoroutine(self._work(instruction)).addErrback(

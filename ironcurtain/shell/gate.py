@@ -217,7 +217,7 @@ class CommandGate:
         return (
             *file_resources(reads, "read-path", case.places),
             *file_resources(writes, "write-path", case.places),
-            *(Resource("fetch-url", "command", address) for address in addresses),
+            *(Resource("fetch-url", "", address) for address in addresses),
         )
 
 

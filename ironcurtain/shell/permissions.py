@@ -135,4 +135,4 @@ def hosts_of(word: Word) -> tuple[Host, ...]:
 def file_resources(words: Iterable[Word], role: str, places: Places) -> tuple[Resource, ...]:
     """:returns: files for display."""
     found = (shown(min(places.forms(word))) if word.known else word.text for word in words)
-    return tuple(Resource(role, "command", value) for value in dict.fromkeys(found))
+    return tuple(Resource(role, "", value) for value in dict.fromkeys(found))

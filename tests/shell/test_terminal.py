@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.shell_screen.question import SETTLE_SECONDS
 from tests.product import Product
 from tests.tmux import Tmux
 
@@ -36,7 +38,7 @@ class TerminalCase(SynchronousTestCase):
         (self.product.home / "policy.toml").write_text(POLICY)
         (self.product.person / ".zshrc").write_text("PS1='%# '\n")
         (self.product.person / ".bashrc").write_text("PS1='\\$ '\n")
-        self.terminal = Tmux(self.product, columns=100, rows=40)
+        self.terminal = Tmux(self.product, columns=100, rows=40, patience=60.0)
         self.addCleanup(self.terminal.close)
         self.terminal.type("stty -g >before; echo rea''dy")
         self.terminal.wait("ready")
@@ -55,6 +57,13 @@ class TerminalCase(SynchronousTestCase):
         self.terminal.until(lambda: bool(list(self.product.home.glob("pty-registry/*.json"))))
         self.terminal.type("echo sh''ell")
         self.terminal.wait("^shell")
+
+    def answer(self, key: str, asked: str = "a allow") -> None:
+        """Press a key once the question can have been read."""
+        self.terminal.wait(asked)
+        readable = time.monotonic() + SETTLE_SECONDS
+        self.terminal.until(lambda: time.monotonic() > readable)
+        self.terminal.keys(key)
 
     def leave(self, status: int = 0) -> str:
         """Leave it; the terminal is as it was."""
@@ -103,8 +112,7 @@ class PlanTests(TerminalCase):
     def test_denied_nothing_runs(self) -> None:
         self.begin(PLAN)
         self.terminal.type("# make two files")
-        self.terminal.wait("a allow all")
-        self.terminal.keys("d")
+        self.answer("d")
         self.terminal.type("ls | wc -l; echo do''ne")
         self.terminal.wait("^done")
         self.assertFalse((self.product.project / "one").exists())
@@ -113,8 +121,7 @@ class PlanTests(TerminalCase):
     def test_what_the_policy_denies_does_not_run(self) -> None:
         self.begin({"commands": [{"command": "sudo touch x", "purpose": "as root"}]}, {"text": "So be it."})
         self.terminal.type("# do it as root")
-        self.terminal.wait("a allow all")
-        self.terminal.keys("a")
+        self.answer("a")
         self.terminal.wait("So be it")
         denied = [r["rule"] for r in self.records() if r["kind"] == "call" and r["decision"] == "deny"]
         self.assertEqual(denied, ["approval.shell.deny_patterns"])
@@ -123,16 +130,14 @@ class PlanTests(TerminalCase):
     def test_an_approval_comes_from_another_terminal(self) -> None:
         self.begin(PLAN, THANKS)
         self.terminal.type("# make two files")
-        self.terminal.wait("a allow all")
-        self.terminal.keys("s")
+        self.answer("s")
         self.terminal.wait("x skip")
         (waiting,) = self.product.json("escalations")
         done = self.product.run("approve", str(waiting["number"]), "--digest", waiting["digest"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.terminal.until((self.product.project / "one").exists)
-        self.terminal.wait("step 2 of 2")
-        self.terminal.wait("x skip")
-        self.terminal.keys("x")
+        self.terminal.wait("Step 2 of 2")
+        self.answer("x", "x skip")
         self.terminal.wait("Both are there")
         self.assertFalse((self.product.project / "two").exists())
         self.leave()
@@ -140,8 +145,7 @@ class PlanTests(TerminalCase):
     def test_a_command_that_runs_is_interrupted_and_the_shell_goes_on(self) -> None:
         self.begin({"commands": [{"command": "sleep 1000", "purpose": "wait"}]})
         self.terminal.type("# wait")
-        self.terminal.wait("a allow all")
-        self.terminal.keys("a")
+        self.answer("a")
         self.terminal.wait("^\\$ sleep 1000")
         self.terminal.keys("C-c")
         self.terminal.wait("interrupted")
@@ -157,8 +161,7 @@ class PlanTests(TerminalCase):
         self.terminal.type("echo mean''while")
         self.terminal.wait("^meanwhile")
         self.terminal.type("#")
-        self.terminal.wait("a allow all")
-        self.terminal.keys("a")
+        self.answer("a")
         self.terminal.wait("Both are there")
         self.leave()
 
