@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
+from types import MappingProxyType
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -33,7 +34,9 @@ class ShellCase(SynchronousTestCase):
         for shell in self.shells:
             shell.end()
 
-    def start(self, *argv: str, wrapped: bool = True, **environ: str) -> InteractiveShell:
+    def start(
+        self, *argv: str, wrapped: bool = True, environ: Mapping[str, str] = MappingProxyType({})
+    ) -> InteractiveShell:
         home = Path(tempfile.mkdtemp(prefix="shell-"))
         self.addCleanup(lambda: os.system(f"rm -rf {home} 2>/dev/null"))
         for name, content in self.files.items():
@@ -62,7 +65,7 @@ class ShellCase(SynchronousTestCase):
 
         :param instructions: that the one with marks has caught.
         """
-        wrapped, plain = self.start(*argv, **environ), self.start(*argv, wrapped=False, **environ)
+        wrapped, plain = self.start(*argv, environ=environ), self.start(*argv, wrapped=False, environ=environ)
         for shell in (wrapped, plain):
             self.run_in(shell, steps)
         self.look_the_same(wrapped, plain)
@@ -346,7 +349,17 @@ class BashFilesTests(ShellCase):
         self.lines(f"PS1='changed {PROMPT}'; shopt -u promptvars")
 
     def test_debug_trap(self) -> None:
-        self.lines("trap 'case $BASH_COMMAND in *__ironcurtain*) ;; *) echo \"[$BASH_COMMAND]\" ;; esac' DEBUG")
+        self.lines("trap 'echo \"[$? $_ $BASH_COMMAND]\"' DEBUG", "clear", "false", "f() { true; }; f")
+        self.lines("", "trap 'echo \"$BASH_COMMAND\" # ' DEBUG", "clear", "false", "trap DEBUG", "echo x")
+        self.lines(
+            "began() { [[ -n $waits ]] || return; waits=; echo began; }; trap began DEBUG; PROMPT_COMMAND='waits=1'",
+            "clear",
+            "echo x",
+            "# no command",
+            "",
+            "echo y",
+            caught=["no command"],
+        )
         self.lines("trap 'echo failed' ERR; set -E", "false")
 
     def test_line_editor(self) -> None:
@@ -369,7 +382,7 @@ class BashFilesTests(ShellCase):
         self.lines("set +o history", "# one", caught=["one"])
 
     def test_other_aliases_and_functions(self) -> None:
-        self.lines("alias local=false set=false case=false; printf() { echo mine; }; bind() { echo mine; }")
+        self.lines("alias local=false set=false; printf() { echo mine; }; bind() { echo mine; }")
 
     def test_login(self) -> None:
         self.others = {".bash_profile": f"PS1='{PROMPT}'\necho profile\n", ".profile": "echo wrong\n"}
@@ -705,15 +718,15 @@ class FishTests(ShellCase):
         self.compare(
             ["fish"],
             (
-                f"free{ESC}",
+                ("echo v''i", "echo", ESC, "[N]", "\r", "vi"),
                 "# caught",
-                f"x# {ESC}0xA",
+                ("x# in normal mode", "mode", ESC, "[N]", "0x\r", "\n"),
                 "fish_default_key_bindings",
                 "# again",
-                "bind | grep -c execute",
+                "bind --preset | grep -c 'execute$'",
             ),
             "caught",
-            "",
+            "in normal mode",
             "again",
         )
 
