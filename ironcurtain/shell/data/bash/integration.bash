@@ -112,6 +112,8 @@ __ironcurtain_hide() {
 $code
 ;; esac"
     __ironcurtain_trap="trap -- $code DEBUG"
+    # bash-preexec took our first command for the user's.
+    ! declare -F __bp_interactive_mode >/dev/null || __ironcurtain_trap+="; __bp_interactive_mode"
 }
 
 # Adds a private mark, unless it gets too long to be read.
