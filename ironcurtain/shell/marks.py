@@ -68,7 +68,7 @@ _SIMPLE: dict[bytes, Mark] = {b"A": PromptBegan(), b"B": PromptEnded(), b"C": Co
 _BEGINNING = re.compile(rb"\x1b\](?:1(?:3(?:3(?:;[ -~]*\x1b?)?)?)?|6(?:9(?:7(?:3(?:;[ -~]*\x1b?)?)?)?)?)?")
 """What may be the first part of a mark."""
 
-_CLEARED = re.compile(rb"\r(?:[\r\n]|\x1b(?:\[[AK]|M))*(?:\x1b\[?)?\Z")
+_CLEARED = re.compile(rb"\r(?:\r|\x1b(?:\[[AK]|M))*(?:\x1b\[?)?\Z")
 """How a line editor clears the rows of a line, or the first part of that."""
 
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
