@@ -195,9 +195,9 @@ class RedrawingTests(SynchronousTestCase):
         return joined([piece for at in range(0, len(data), size) for piece in reader.feed(data[at : at + size])])
 
     def test_it_is_left_out(self) -> None:
-        drawn = b"\r$ " + of_133("B") + b"ls\r\n-l\r\n"
+        drawn = b"\r$ " + of_133("B") + b"ls\r\n-l\r\n\r\x1b[A\r\n"
         data = self.BEFORE + self.CLEARED + self.ENTERED + drawn + self.AFTER
-        expected = [b"unended\x1b[?2004h$ ", PromptEnded(), b"ls\r\n" + self.AFTER]
+        expected = [b"unended\x1b[?2004h$ ", PromptEnded(), b"ls\x1b[A\r\n" + self.AFTER]
         for size in (1, 2, 3, 7, len(data)):
             self.assertEqual(self.seen(data, size), expected)
 
