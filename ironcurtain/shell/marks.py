@@ -71,8 +71,11 @@ _BEGINNING = re.compile(rb"\x1b\](?:1(?:3(?:3(?:;[ -~]*\x1b?)?)?)?|6(?:9(?:7(?:3
 _CLEARED = re.compile(rb"\r(?:\r|\x1b(?:\[[AK]|M))*(?:\x1b\[?)?\Z")
 """How a line editor clears the rows of a line, or the first part of that."""
 
-_ENDED = re.compile(rb"(?:\x1b(?:\[A|M))*\r?\n\Z")
-"""How a line editor goes to the next line when it is done; up, if the last row of what was edited is empty."""
+_ENDED = re.compile(rb"(?:\x1b(?:\[A|M))*(?:(?:\x1b\[C)+\x1b\[K[^\x1b\r\n]*)?\r?\n\Z")
+"""
+How a line editor goes to the next line when it is done: up first, if the last row of what was edited is empty, and to
+its last character, if that fills a row.
+"""
 
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 

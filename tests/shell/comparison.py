@@ -12,7 +12,7 @@ from types import MappingProxyType
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.marks import CommandBegan, CommandEnded, DirectoryChanged, PromptEnded
-from tests.shell.shells import InteractiveShell, pasted
+from tests.shell.shells import PROMPT, InteractiveShell, pasted
 
 UP, HOME, LEFT, ESC = "\x1b[A", "\x01", "\x1b[D", "\x1b"
 CONTROL_C, CONTROL_D, CONTROL_R, CONTROL_U = "\x03", "\x04", "\x12", "\x15"
@@ -202,3 +202,12 @@ CAUGHT_EDITED = (
     "blank line\n\nand indented",
     "one",
 )
+
+_LENGTHS = range(88 - len(PROMPT), 104 - len(PROMPT))
+WRAPPED: Sequence[Step] = (
+    *(f": {'x' * length}" for length in _LENGTHS),
+    *(f": {'日' * 45}{'x' * length}{HOME}" for length in range(5)),
+    *(f"# {'x' * length}{LEFT * 9}" for length in _LENGTHS),
+    *(f"# {'x' * length}{HOME}" for length in range(180, 204)),
+)
+CAUGHT_WRAPPED = (*("x" * length for length in _LENGTHS), *("x" * length for length in range(180, 204)))

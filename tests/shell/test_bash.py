@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from tests.shell.comparison import (
     CAUGHT_EDITED,
     CAUGHT_EVERYWHERE,
+    CAUGHT_WRAPPED,
     CONTROL_C,
     EDITED,
     ENVIRONMENT,
     ESC,
     EVERYWHERE,
     PROGRAMS,
+    WRAPPED,
     ShellCase,
     Step,
 )
@@ -28,6 +30,9 @@ class BashTests(ShellCase):
 
     def test_typed_ahead(self) -> None:
         self.typed_ahead("bash")
+
+    def test_lines_that_wrap(self) -> None:
+        self.compare(["bash"], WRAPPED, *CAUGHT_WRAPPED)
 
     def test_programs_with_the_screen(self) -> None:
         self.programs("bash")

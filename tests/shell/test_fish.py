@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from tests.shell.comparison import (
     CAUGHT_EDITED,
     CAUGHT_EVERYWHERE,
+    CAUGHT_WRAPPED,
     CONTROL_C,
     EDITED,
     ENVIRONMENT,
     ESC,
     EVERYWHERE,
     PROGRAMS,
+    WRAPPED,
     ShellCase,
 )
 from tests.shell.shells import PROMPT, pasted
@@ -30,6 +32,9 @@ class FishTests(ShellCase):
 
     def test_typed_ahead(self) -> None:
         self.typed_ahead("fish")
+
+    def test_lines_that_wrap(self) -> None:
+        self.compare(["fish"], WRAPPED, *CAUGHT_WRAPPED)
 
     def test_programs_with_the_screen(self) -> None:
         self.programs("fish")
