@@ -48,7 +48,7 @@ class FishTests(ShellCase):
             (
                 ("for x in 1\r", "for", "# loop\r", "loop", "echo =$x; end\r", "=1"),
                 ("echo 'a\r", "a", "# quoted\r", "quoted", "c'\r", "c"),
-                ("begin\r", "begin", "# block\r", "block", CONTROL_C, ""),
+                ("begin\r", "begin", "# block\r", "block\n", CONTROL_C, ""),
                 "# after a continued line",
                 pasted("begin\n# comment\nend"),
             ),
