@@ -68,8 +68,14 @@ _SIMPLE: dict[bytes, Mark] = {b"A": PromptBegan(), b"B": PromptEnded(), b"C": Co
 _BEGINNING = re.compile(rb"\x1b\](?:1(?:3(?:3(?:;[ -~]*\x1b?)?)?)?|6(?:9(?:7(?:3(?:;[ -~]*\x1b?)?)?)?)?)?")
 """What may be the first part of a mark."""
 
-_CLEARED = re.compile(rb"\r(?:[\r\n]|\x1b(?:\[[AK]|M))*(?:\x1b\[?)?\Z")
+_CLEARED = re.compile(rb"\r(?:\r|\x1b(?:\[[AK]|M))*(?:\x1b\[?)?\Z")
 """How a line editor clears the rows of a line, or the first part of that."""
+
+_ENDED = re.compile(rb"(?:\x1b(?:\[A|M))*(?:(?:\x1b\[C)+\x1b\[K[^\x1b\r\n]*)?\r?\n\Z")
+"""
+How a line editor goes to the next line when it is done: up first, if the last row of what was edited is empty, and to
+its last character, if that fills a row.
+"""
 
 _PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
 
@@ -146,8 +152,8 @@ class MarkReader:
             self._held = data
             return b""
         self._redrawing = False
-        if end >= 0:
-            self._pass(b"\r\n")
+        if ended := _ENDED.search(data, 0, end) if end >= 0 else None:
+            self._pass(ended[0])
         return data[max(end, 0) :]
 
     def _pass(self, data: bytes) -> None:

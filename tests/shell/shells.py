@@ -21,7 +21,7 @@ from ironcurtain.shell.marks import InstructionTyped, Mark, MarkReader
 NONCE = "5e8f77"
 PROMPT = "READY> "
 COLUMNS, ROWS = 100, 1500
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Seconds that a shell has for an answer."""
 
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()].|[=>78])")

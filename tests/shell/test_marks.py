@@ -87,6 +87,8 @@ TRICKY = st.sampled_from(
         b"\x1b]6973;5e8f;other;IyB4\x07",
         b"\x1b[?2004h",
         b"\x1b[?2004l",
+        b"\x1b]6973;5e8f;entered\x07",
+        b"\r\x1b[K",
         b"ls\r\n",
     )
 )
@@ -178,6 +180,42 @@ class BracketedPasteTests(SynchronousTestCase):
             self.assertFalse(reader.bracketed_paste)
             reader.feed(bytes((byte,)))
         self.assertTrue(reader.bracketed_paste)
+
+
+class RedrawingTests(SynchronousTestCase):
+    """What bash writes at Enter, when it clears the line, calls the hook, draws it again, and ends it."""
+
+    CLEARED = b"\r\x1b[K\x1b[A\x1b[K\r"
+    ENTERED = b"\x1b]6973;5e8f;entered\x07"
+    BEFORE = b"unended\x1b[?2004h$ " + of_133("B") + b"ls"
+    AFTER = b"\x1b[?2004l\rfile\r\n$"
+
+    def seen(self, data: bytes, size: int) -> list[bytes | Mark]:
+        reader = MarkReader(NONCE)
+        return joined([piece for at in range(0, len(data), size) for piece in reader.feed(data[at : at + size])])
+
+    def test_it_is_left_out(self) -> None:
+        drawn = b"\r$ " + of_133("B") + b"ls\r\n-l\r\n\r\x1b[A\r\n"
+        data = self.BEFORE + self.CLEARED + self.ENTERED + drawn + self.AFTER
+        expected = [b"unended\x1b[?2004h$ ", PromptEnded(), b"ls\x1b[A\r\n" + self.AFTER]
+        for size in (1, 2, 3, 7, len(data)):
+            self.assertEqual(self.seen(data, size), expected)
+
+    def test_what_is_drawn_without_end_is_output(self) -> None:
+        data = self.BEFORE + self.CLEARED + self.ENTERED + b"x" * CAP
+        for size in (1000, len(data)):
+            self.assertEqual(self.seen(data, size)[-1], b"ls" + b"x" * CAP)
+
+    def test_nothing_is_left_out_where_pastes_have_no_brackets(self) -> None:
+        data = b"$ " + of_133("B") + b"ls" + self.CLEARED + self.ENTERED + b"$ ls\r\n."
+        self.assertEqual(self.seen(data, 5), [b"$ ", PromptEnded(), b"ls" + self.CLEARED + b"$ ls\r\n."])
+
+    def test_what_clears_a_line_is_output_elsewhere(self) -> None:
+        reader = MarkReader(NONCE)
+        self.assertEqual(reader.feed(b"50%\r\x1b[K"), [b"50%\r\x1b[K"])
+        reader.feed(of_133("B"))
+        self.assertEqual(reader.feed(b"ls\r\x1b[K"), [b"ls"])
+        self.assertEqual(reader.feed(b"x"), [b"\r\x1b[Kx"])
 
 
 class TextTests(SynchronousTestCase):

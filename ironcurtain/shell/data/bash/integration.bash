@@ -27,6 +27,8 @@ __ironcurtain_uncommented=
 __ironcurtain_directory= __ironcurtain_encoded=
 # Whether "set -x" is to go on.
 __ironcurtain_traced=()
+# Whether to look for a trap, and then the command that sets it.
+__ironcurtain_trap=(1)
 # Empty; its expansion in PS0 sets variables.
 __ironcurtain_none=
 # The user's PS1 while ours is used.
@@ -93,6 +95,25 @@ __ironcurtain_untrace() {
     case $- in
         *x*) set +x && __ironcurtain_traced=1 ;;
     esac
+}
+
+# Hides our own commands from the user's DEBUG trap, such as one that times commands. Only a command outside of all
+# functions can see and set that trap.
+__ironcurtain_hide() {
+    local - code=${__ironcurtain_trap#trap -- }
+    set +aeux
+    code=${code% DEBUG}
+    if [[ -z $code || $code == *__ironcurtain* ]]; then
+        __ironcurtain_trap=
+        return 0
+    fi
+    eval "code=$code"
+    builtin printf -v code %q "case \"\${FUNCNAME-} \$BASH_COMMAND\" in *__ironcurtain*) ;; *)
+$code
+;; esac"
+    __ironcurtain_trap="trap -- $code DEBUG"
+    # bash-preexec took our first command for the user's.
+    ! declare -F __bp_interactive_mode >/dev/null || __ironcurtain_trap+="; __bp_interactive_mode"
 }
 
 # Adds a private mark, unless it gets too long to be read.
@@ -170,7 +191,7 @@ __ironcurtain_look() {
                 __ironcurtain_comment
             fi
             ;;
-        *bind* | *inputrc* | *source* | *'. '*) __ironcurtain_bound=1 ;;
+        *bind* | *inputrc* | *trap* | *source* | *'. '*) __ironcurtain_bound=1 __ironcurtain_trap=1 ;;
     esac
     if [[ $READLINE_LINE != '#'* ]] && ! builtin shopt -q promptvars; then
         __ironcurtain_ran=1
@@ -195,7 +216,8 @@ __ironcurtain_comment() {
 __ironcurtain_hook() {
     local - version=$((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1])) index
     set +aeux
-    local ours='{ __ironcurtain_prompt; __ironcurtain_untrace; } 2>/dev/null'
+    local ours='{ __ironcurtain_prompt; case $__ironcurtain_trap in 1) __ironcurtain_trap=$(trap -p DEBUG); '
+    ours+='__ironcurtain_hide; eval "$__ironcurtain_trap" ;; esac; __ironcurtain_untrace; } 2>/dev/null'
     if ((version < 404)); then
         return 0
     elif ((version < 501)) || [[ ${PROMPT_COMMAND@a} == *x* ]]; then

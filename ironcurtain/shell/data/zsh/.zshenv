@@ -18,6 +18,8 @@ fi
 typeset -g __ironcurtain_typed= __ironcurtain_directory= __ironcurtain_encoded= __ironcurtain_ps1=
 # Whether a command ran since the last prompt; whether Enter came here; whether it once did not.
 typeset -g __ironcurtain_ran= __ironcurtain_entered= __ironcurtain_missed=
+# Whether comments are off but for the line that was accepted.
+typeset -g __ironcurtain_uncommented=
 # How often the accept-line widget is called within itself, and which widget is next to be called.
 typeset -gi __ironcurtain_depth=0
 typeset -g __ironcurtain_next=
@@ -133,7 +135,13 @@ __ironcurtain_enter() {
         zle __ironcurtain_accept
         return
     fi
+    if [[ -n $__ironcurtain_uncommented ]]; then
+        unsetopt interactive_comments
+    fi
     __ironcurtain_line
+    if [[ -n $__ironcurtain_uncommented ]]; then
+        setopt interactive_comments
+    fi
     zle $__ironcurtain_next
     __ironcurtain_leave
 }
@@ -149,6 +157,7 @@ __ironcurtain_line() {
     emulate -L zsh -o extended_glob
     trap - DEBUG ZERR
     __ironcurtain_depth=1
+    __ironcurtain_uncommented=
     if [[ $CONTEXT != start ]]; then
         return 0
     fi
@@ -165,9 +174,7 @@ __ironcurtain_line() {
         return 0
     fi
     if [[ $comments != on ]]; then
-        print -sr -- $BUFFER
-        POSTDISPLAY=$BUFFER
-        BUFFER=
+        __ironcurtain_uncommented=1
     fi
     return 0
 }
