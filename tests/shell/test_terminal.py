@@ -98,7 +98,7 @@ class PlanTests(TerminalCase):
         self.terminal.type("# make two files")
         self.terminal.wait("a allow all")
         self.assertFalse((self.product.project / "one").exists())
-        self.terminal.keys("a")
+        self.answer("a")
         self.terminal.wait("Both are there")
         self.assertTrue((self.product.project / "two").exists())
         self.terminal.type("echo $?-aft''er")
