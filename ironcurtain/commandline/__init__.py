@@ -7,23 +7,7 @@ has to look at it. Aliases, functions and programs that the user's shell already
 no reading of the text shows these.
 """
 
-from ironcurtain.commandline.classification import risk_of
 from ironcurtain.commandline.model import CommandLine, Match, SimpleCommand, Word
-from ironcurtain.commandline.patterns import Pattern, PatternError, parse_pattern
-from ironcurtain.commandline.places import Places
 from ironcurtain.commandline.reading import read_command
-from ironcurtain.commandline.risk import Risk
 
-__all__ = [
-    "CommandLine",
-    "Match",
-    "Pattern",
-    "PatternError",
-    "Places",
-    "Risk",
-    "SimpleCommand",
-    "Word",
-    "parse_pattern",
-    "read_command",
-    "risk_of",
-]
+__all__ = ["CommandLine", "Match", "SimpleCommand", "Word", "read_command"]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from ironcurtain.commandline import Pattern, PatternError, parse_pattern
+from ironcurtain.command_rules import Pattern, PatternError, parse_pattern
 from ironcurtain.home.lines import Place
 from ironcurtain.home.structured import convert, wrong
 from ironcurtain.policy.lists import pattern_problem

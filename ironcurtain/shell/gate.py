@@ -15,13 +15,14 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ironcurtain.commandline import CommandLine, Match, Places, Risk, SimpleCommand, Word, read_command, risk_of
-from ironcurtain.commandline.classification import is_harmless, is_network_file
-from ironcurtain.commandline.directories import directories_of, moves_unknown
-from ironcurtain.commandline.effect import Effects
-from ironcurtain.commandline.effects import effects
-from ironcurtain.commandline.globs import paths_overlap
-from ironcurtain.commandline.places import Roots, shown
+from ironcurtain.command_rules import Places, Risk, risk_of
+from ironcurtain.command_rules.classification import is_harmless, is_network_file
+from ironcurtain.command_rules.directories import directories_of, moves_unknown
+from ironcurtain.command_rules.effect import Effects
+from ironcurtain.command_rules.effects import effects
+from ironcurtain.command_rules.globs import paths_overlap
+from ironcurtain.command_rules.places import Roots, shown
+from ironcurtain.commandline import CommandLine, Match, SimpleCommand, Word, read_command
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from ironcurtain.policy.verdict import Decision, Resource, Verdict
 from ironcurtain.shell.approval import Approval

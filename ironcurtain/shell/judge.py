@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from ironcurtain.commandline.risk import Risk
+from ironcurtain.command_rules.risk import Risk
 
 
 class StepOutcome(StrEnum):

@@ -10,7 +10,7 @@ from typing import Protocol
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ironcurtain.commandline import Places, Word
-from ironcurtain.commandline.globs import paths_cover
-from ironcurtain.commandline.places import Names, normal, shown
+from ironcurtain.command_rules import Places
+from ironcurtain.command_rules.globs import paths_cover
+from ironcurtain.command_rules.places import Names, normal, shown
+from ironcurtain.commandline import Word
 from ironcurtain.policy.hosts import Host, parse_host
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.targets import HostileRemote, git_target, web_target

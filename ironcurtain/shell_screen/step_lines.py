@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
 from ironcurtain.shell_screen.layout import command_rows, indented, rows, shortened
 from ironcurtain.shell_screen.look import Look

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.commandline import Match, Places, parse_pattern, read_command
+from ironcurtain.command_rules import Places, parse_pattern
+from ironcurtain.commandline import Match, read_command
 from ironcurtain.commandline.reading import SIZE_LIMIT
 from tests.commandline.strategies import COMPLETE, argvs, lines, wrappers
 

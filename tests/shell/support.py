@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.escalation import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition

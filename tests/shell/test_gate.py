@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.policy.verdict import Decision, Resource
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.gate import CommandGate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyte
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.shell.messages import Action, Message, ProposedStep
 from ironcurtain.shell_screen.keyboard import Keyboard, Local
 from ironcurtain.shell_screen.look import Look

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,

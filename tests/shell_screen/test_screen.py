@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.commandline import Risk
+from ironcurtain.command_rules import Risk
 from ironcurtain.shell.messages import (
     ApprovalRequested,
     InstructionAccepted,

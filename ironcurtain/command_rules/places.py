@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ironcurtain.commandline.globs import is_vague, names_overlap
+from ironcurtain.command_rules.globs import is_vague, names_overlap
 from ironcurtain.commandline.model import Match, Word, quoted
 
 Names = tuple[str, ...]

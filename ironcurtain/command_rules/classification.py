@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ironcurtain.commandline.effects import effects
+from ironcurtain.command_rules.effects import effects
+from ironcurtain.command_rules.places import Names, Places, reaches
+from ironcurtain.command_rules.risk import SEVERITY, Risk
 from ironcurtain.commandline.model import CommandLine, Match, Word
-from ironcurtain.commandline.places import Names, Places, reaches
-from ironcurtain.commandline.risk import SEVERITY, Risk
 
 HARMLESS_FILES = frozenset(
     ("/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom")

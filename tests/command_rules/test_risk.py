@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.commandline import Places, Risk, read_command, risk_of
-from ironcurtain.commandline.effects import effects
+from ironcurtain.command_rules import Places, Risk, risk_of
+from ironcurtain.command_rules.effects import effects
+from ironcurtain.commandline import read_command
 
 PLACES = Places("/home/ann", ["/home/ann/project"], lambda path: path)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ironcurtain.commandline.effect import HERE, UNKNOWN_EFFECTS, Effects
-from ironcurtain.commandline.flags import Parts, parts
+from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects
+from ironcurtain.command_rules.flags import Parts, parts
+from ironcurtain.command_rules.risk import Risk
 from ironcurtain.commandline.model import UNKNOWN, Word, Words
 from ironcurtain.commandline.names import names
-from ironcurtain.commandline.risk import Risk
 
 _READS = names(
     "status log diff show blame rev-parse ls-files describe shortlog cat-file ls-tree rev-list merge-base "

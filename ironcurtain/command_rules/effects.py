@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from ironcurtain.commandline.effect import HERE, UNKNOWN_EFFECTS, Effects, operands
-from ironcurtain.commandline.flags import parts
-from ironcurtain.commandline.git import git
+from ironcurtain.command_rules.effect import HERE, UNKNOWN_EFFECTS, Effects, operands
+from ironcurtain.command_rules.flags import parts
+from ironcurtain.command_rules.git import git
+from ironcurtain.command_rules.risk import Risk
+from ironcurtain.command_rules.transfers import TRANSFERS
 from ironcurtain.commandline.model import SimpleCommand, Word, Words
 from ironcurtain.commandline.names import names
 from ironcurtain.commandline.programs import PROGRAMS, SUBCOMMANDS, UNSAFE_OPTIONS, Use, program
-from ironcurtain.commandline.risk import Risk
-from ironcurtain.commandline.transfers import TRANSFERS
 
 
 def effects(command: SimpleCommand, functions: frozenset[str] = frozenset()) -> tuple[Effects, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ironcurtain.commandline.effect import HERE, Effects, operands
+from ironcurtain.command_rules.effect import HERE, Effects, operands
+from ironcurtain.command_rules.risk import Risk
 from ironcurtain.commandline.model import Word, Words
 from ironcurtain.commandline.options import Options, Parsed, parse_options
-from ironcurtain.commandline.risk import Risk
 
 _CURL = Options.of(
     "0123469aBfgGhiIjJklLMnNOpqRsSvVZ#A:b:c:C:d:D:e:E:F:H:K:m:o:P:Q:r:t:T:u:U:w:x:X:y:Y:z: url: request: data: "

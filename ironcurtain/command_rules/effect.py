@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironcurtain.command_rules.risk import Risk
 from ironcurtain.commandline.model import Word, Words
-from ironcurtain.commandline.risk import Risk
 
 HERE = Word(".")
 

@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ironcurtain.commandline.flags import GLOBAL_OPTIONS, letter, parts
-from ironcurtain.commandline.globs import names_overlap, overlap
+from ironcurtain.command_rules.flags import GLOBAL_OPTIONS, letter, parts
+from ironcurtain.command_rules.globs import names_overlap, overlap
+from ironcurtain.command_rules.places import EVERYTHING, Names, Places
 from ironcurtain.commandline.model import CommandLine, Match, SimpleCommand, Stage, Word, Words, basename, quoted
 from ironcurtain.commandline.names import SHELLS, names
-from ironcurtain.commandline.places import EVERYTHING, Names, Places
 from ironcurtain.commandline.programs import program
 from ironcurtain.commandline.reading import read_without_unwrapping
 

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.commandline import Match, Places, Word
-from ironcurtain.commandline.globs import overlap, paths_cover, paths_overlap
+from ironcurtain.command_rules import Places
+from ironcurtain.command_rules.globs import overlap, paths_cover, paths_overlap
+from ironcurtain.command_rules.places import Roots, normal, reaches, shown
+from ironcurtain.commandline import Match, Word
 from ironcurtain.commandline.model import UNKNOWN, quoted
-from ironcurtain.commandline.places import Roots, normal, reaches, shown
 from ironcurtain.commandline.quoting import ansi_c, braces
 
 globs = st.text("ab*?", max_size=6)
