@@ -98,7 +98,7 @@ class PipeFrontEnd:
             self._agent = agent
             agent.watch(self._show)
             if self._trace:
-                click.echo(f"trace {session.id}", err=True)
+                click.echo(f"trace {agent.trace_id}", err=True)
             if instructions is None:
                 self._input = _Lines(self._acted)
                 StandardIO(self._input)

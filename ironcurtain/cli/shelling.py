@@ -16,6 +16,7 @@ from ironcurtain.cli.run import run
 from ironcurtain.home.layout import Home
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
+from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.kind import NAME
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
@@ -61,10 +62,10 @@ class ShellTerminal:
         try:
             request = SessionRequest(NAME, "", None, self._options, terminal=terminal.size())
             session = await application.manager.create(request)
-            hub = session.terminal
-            assert hub is not None  # it was asked for one
+            agent, hub = session.agent, session.terminal
+            assert isinstance(agent, ShellAgent) and hub is not None  # that is what this kind makes
             if self._trace:
-                click.echo(f"trace {session.id}", err=True)
+                click.echo(f"trace {agent.trace_id}", err=True)
             guard.begin(0)
             terminal.begin(self)
             self._attach(hub)

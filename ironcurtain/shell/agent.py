@@ -88,6 +88,8 @@ class ShellAgent:
     :param wrapped: the shell and its marks.
     :param runner: types commands into it.
     :ivar assistant: works on instructions; set before the start.
+    :ivar trace_id: of the trace that it belongs to.
+    :ivar ending: called when the shell has ended.
     :ivar terminal: ``None``: the session takes messages.
     :ivar agent_mode: draws what the agent does in that terminal.
     """
@@ -108,6 +110,8 @@ class ShellAgent:
         self._history = History(core.paths.history)
         self._stopping = False
         self._watchers: list[Callable[[Message], None]] = []
+        self.trace_id = ""
+        self.ending: Callable[[], None] = lambda: None
         self.terminal: Hub | None = None
         self.agent_mode: AgentMode | None = None
 
@@ -214,7 +218,7 @@ class ShellAgent:
 
     def resize(self, columns: int, rows: int) -> None:
         """For the hub."""
-        self._wrapped.pty.resize(columns, rows)
+        self._wrapped.resize(columns, rows)
         if self.agent_mode is not None:
             self.agent_mode.resized(columns, rows)
 
@@ -241,6 +245,7 @@ class ShellAgent:
         """For the terminal: the shell ended."""
         self._cancel_timer()
         self._runner.lost()
+        self.ending()
         if self._mode is not ShellMode.SHELL:
             self._leave()
         if self._prompted is not None and not self._prompted.called:

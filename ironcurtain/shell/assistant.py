@@ -44,8 +44,8 @@ from ironcurtain.shell.model import PlanEnding, PlanParts
 from ironcurtain.shell.plan import PlanRun
 from ironcurtain.shell.window import ContextWindow
 
-CANCELLED = "cancelled"
-"""The error of an instruction that the user has cancelled."""
+CANCELLED, REFUSED = "cancelled", "you denied it"
+"""The errors of instructions that the user has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Assistant:
     :param describe: makes the message for the model from an instruction.
     :param window: keeps what was said.
     :param shown: makes what the model is told of a step, with a remark.
+    :param traceparent: the session's place in a trace, if its provider is to know it.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class Assistant:
         describe: Callable[[str], Prompt],
         window: ContextWindow,
         shown: Callable[[StepCompleted, str], str],
+        traceparent: str,
         accounting: Accounting,
         limits: AssistantLimits,
         parts: PlanParts,
     ) -> None:
         self._choose, self._describe, self._window, self._shown = choose, describe, window, shown
+        self._traceparent = traceparent
         self._accounting, self._limits, self._parts = accounting, limits, parts
         self._asking: Deferred[ModelReply] | None = None
         self._plan: PlanRun | None = None
@@ -163,7 +166,7 @@ class Assistant:
         self._model = chosen.model
         self._plans += 1
         messages = self._window.messages()
-        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens)
+        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens, self._traceparent)
         self._asking = Deferred.fromCoroutine(chosen.provider.converse(request, self._model_event))
         try:
             reply = await self._asking
@@ -210,7 +213,7 @@ class Assistant:
         self._window.results([self._result(use, step) for use, step in zip(uses, completed, strict=True)])
         if plan.ending is PlanEnding.STEERED:
             self._window.say(f"The user says: {plan.note}\nRevise what has not run yet.")
-        over = {PlanEnding.REFUSED: "you denied it", PlanEnding.CANCELLED: CANCELLED}
+        over = {PlanEnding.REFUSED: REFUSED, PlanEnding.CANCELLED: CANCELLED}
         return over.get(plan.ending)
 
     def _reject(self, uses: Sequence[ToolUse], why: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +27,8 @@ GRACE_SECONDS = 5.0
 """How long a command has after SIGINT, and again after SIGTERM, before it is ended by force."""
 
 ENTER, CANCEL = b"\r", b"\x03"
+
+_LAST_WORD, _FIRST_WORD = re.compile(rb"\S*\Z"), re.compile(rb"\A\S*")
 
 
 class ShellPty(Protocol):
@@ -77,11 +80,16 @@ class Capture:
             del self._tail[: len(self._tail) - self._half]
 
     def result(self) -> tuple[bytes, int]:
-        """:returns: what was kept, and how many bytes are missing in its middle."""
-        tail = self._tail[max(0, len(self._tail) - self._half) :]
-        left_out = self._seen - len(self._head) - len(tail)
-        gap = b"\n[... %d bytes left out ...]\n" % left_out if left_out else b""
-        return bytes(self._head) + gap + bytes(tail), left_out
+        """
+        :returns: what was kept, and how many bytes are missing in its middle. Words are not cut: half of a secret
+            would not be recognised as one.
+        """
+        head, tail = bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._half) :])
+        if self._seen == len(head) + len(tail):
+            return head + tail, 0
+        head, tail = _LAST_WORD.sub(b"", head), _FIRST_WORD.sub(b"", tail)
+        left_out = self._seen - len(head) - len(tail)
+        return head + b"\n[... %d bytes left out ...]\n" % left_out + tail, left_out
 
 
 class _Stage(Enum):

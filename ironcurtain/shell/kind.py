@@ -43,6 +43,9 @@ from ironcurtain.shell.messages import StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.scrubbing import Scrubber, environment
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
+from ironcurtain.shell.trace import join_trace, with_sink
+from ironcurtain.shell.trace_sinks import FileSink, make_sink
+from ironcurtain.shell.tracer import Tracer
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.terminal.hub import Hub
@@ -129,6 +132,8 @@ class _Making:
         self._scrubber = Scrubber(core.services.redactor, environ, self._settings.context.scrub)
         self._instruction = ""
         self._chosen: Chosen | None = None
+        context = join_trace(environ, secrets.token_hex)
+        self._trace = with_sink(context, self._settings.telemetry, str(core.services.home.traces))
 
     def agent(
         self,
@@ -136,12 +141,17 @@ class _Making:
         agent_mode: Callable[[ShellAgent, Hub, IReactorTime], AgentMode],
     ) -> ShellAgent:
         core, own = self._core, self._settings.shell
-        nonce, lines = secrets.token_hex(16), TerminalLines(self._settings.context.max_terminal_lines)
+        nonce = secrets.token_hex(16)
+        lines = TerminalLines(self._settings.context.max_terminal_lines, self._size[0])
         prepared = self._prepared(nonce)
         wrapped = WrappedShell(self._reactor, prepared, nonce, self._options.directory, self._size, lines)
         runner = CommandRunner(wrapped.pty, self._reactor, own.output_bytes)
         agent = ShellAgent(core, wrapped, runner)
         agent.assistant = self._assistant(agent, wrapped, runner)
+        agent.trace_id = self._trace.trace_id
+        if (tracer := self._tracer()) is not None:
+            agent.watch(tracer.receive)
+            agent.ending = tracer.close
         if core.request.terminal is not None:
             agent.terminal = Hub(agent, self._reactor, screen(*self._size), self._size)
             agent.agent_mode = agent_mode(agent, agent.terminal, self._reactor)
@@ -151,6 +161,7 @@ class _Making:
         own, options = self._settings.shell, self._options
         words = [options.program] if options.program else shlex.split(own.command) or [_login_shell(self._environ)]
         environ = {name: value for name, value in self._environ.items() if name not in ("COLUMNS", "LINES")}
+        environ |= self._trace.environment() if self._trace.sink is not None else {}
         args = (*words[1:], *options.args)
         if not own.integration:
             return Prepared((words[0], *args), environ, False, "shell.integration is false")
@@ -181,9 +192,27 @@ class _Making:
             lambda instruction: self._prompt(instruction, wrapped),
             ContextWindow(lambda text: count_tokens(text, self._model)),
             self._shown,
+            self._trace.traceparent if self._settings.telemetry.share_with_backend else "",
             Accounting(self._budget(), self._cost, core.emit, self._reactor.seconds),
             AssistantLimits(ROUNDS, own.max_plan_steps, self._settings.model.max_tokens),
             parts,
+        )
+
+    def _tracer(self) -> Tracer | None:
+        services, telemetry = self._core.services, self._settings.telemetry
+        if self._trace.sink is None:
+            return None
+        sink = make_sink(self._trace.sink, lambda line: print(line.decode(), end="", flush=True))
+        if isinstance(sink, FileSink):
+            sink.prune(services.now(), telemetry.retain_days)
+        return Tracer(
+            self._trace,
+            sink,
+            services.now,
+            secrets.token_hex,
+            lambda: self._chosen.provider.name if self._chosen is not None else "",
+            self._scrubber.text,
+            anonymize=telemetry.anonymize,
         )
 
     def _policy(self) -> Policy:

@@ -113,6 +113,11 @@ class WrappedShell:
             self.pty.write(data)
         return instructions
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Its terminal has another size."""
+        self.pty.resize(columns, rows)
+        self.lines.resize(columns)
+
     def give_up_marks(self) -> None:
         """It has none."""
         self.integrated = False

@@ -30,9 +30,20 @@ class CaptureTests(SynchronousTestCase):
         for piece in pieces:
             capture.add(piece)
         kept, left_out = capture.result()
-        self.assertTrue(kept.startswith(whole[:half]))
-        self.assertTrue(kept.endswith(whole[max(half, len(whole) - half) :]))
-        self.assertEqual(left_out, max(0, len(whole) - 2 * half))
+        if len(whole) <= 2 * half:
+            self.assertEqual((kept, left_out), (whole, 0))
+            return
+        head, gap, tail = kept.partition(b"\n[... %d bytes left out ...]\n" % left_out)
+        self.assertEqual((bool(gap), left_out), (True, len(whole) - len(head) - len(tail)))
+        self.assertTrue(whole[:half].startswith(head) and whole[-half:].endswith(tail))
+        self.assertEqual(whole[:half][len(head) :].split(), whole[:half].split()[-1:] if head != whole[:half] else [])
+
+    def test_no_word_is_cut(self) -> None:
+        capture = Capture(40)
+        capture.add(b"a first word, KEY=canary-4f7d2b90ac1-0123456789 and the end")
+        kept, _ = capture.result()
+        self.assertNotIn(b"canary", kept)
+        self.assertTrue(kept.startswith(b"a first word, \n[...") and kept.endswith(b" and the end"))
 
 
 class RunTests(ShellTestCase):

@@ -1,0 +1,133 @@
+"""Follow what an agent says to its front ends, and write a span for each instruction and one for the session."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from twisted.logger import Logger
+
+from ironcurtain.errors import Unavailable
+from ironcurtain.shell.assistant import CANCELLED, REFUSED
+from ironcurtain.shell.messages import (
+    InstructionAccepted,
+    InstructionDone,
+    Message,
+    StepCompleted,
+    StepDecided,
+    StepOutcome,
+    StepStarted,
+)
+from ironcurtain.shell.trace import SPAN_BYTES, Span, TraceContext, TracedAction, moment, written
+from ironcurtain.shell.trace_sinks import TraceSink
+
+
+@dataclass(slots=True)
+class _Current:
+    """What is known of the instruction that is worked on."""
+
+    instruction: str
+    began: float
+    command: str = ""
+    actions: list[TracedAction] = field(default_factory=list)
+    deciders: set[str] = field(default_factory=set)
+    outcomes: set[StepOutcome] = field(default_factory=set)
+
+
+class Tracer:
+    """
+    :param context: the session's place in its trace.
+    :param now: gives seconds since 1970.
+    :param new_id: gives random bytes in hexadecimal.
+    :param backend: gives the name of the provider that answers.
+    :param scrub: takes secrets out of a text.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        context: TraceContext,
+        sink: TraceSink,
+        now: Callable[[], float],
+        new_id: Callable[[int], str],
+        backend: Callable[[], str],
+        scrub: Callable[[str], str],
+        *,
+        anonymize: bool,
+    ) -> None:
+        self._context, self._sink, self._now, self._new_id = context, sink, now, new_id
+        self._backend, self._scrub, self._anonymize = backend, scrub, anonymize
+        self._began, self._tokens = now(), (0, 0)
+        self._current: _Current | None = None
+        self._model = ""
+
+    def receive(self, message: Message) -> None:
+        """Take a message of the agent's."""
+        match message, self._current:
+            case InstructionAccepted(text=text), _:
+                self._current = _Current(text, self._now())
+            case StepDecided(allowed=True, by=by), _Current() as current:
+                current.deciders.add("policy" if by.startswith("policy") else "human")
+            case StepStarted(command=command), _Current() as current:
+                current.command = command
+            case StepCompleted(), _Current() as current:
+                current.outcomes.add(message.outcome)
+                if current.command:
+                    action = TracedAction(
+                        command=current.command, exit=message.exit_code, duration_ms=message.duration_ms
+                    )
+                    current.actions.append(action)
+                    current.command = ""
+            case InstructionDone(), _Current() as current:
+                self._current = None
+                self._finish(current, message)
+
+    def close(self) -> None:
+        """Write the span of the session itself."""
+        context = self._context
+        self._write(
+            self._span(_Current("", self._began), context.span_id, context.parent_span, self._tokens, "success")
+        )
+
+    def _finish(self, current: _Current, done: InstructionDone) -> None:
+        self._model = done.model
+        tokens = (done.tokens_in, done.tokens_out)
+        self._tokens = (self._tokens[0] + tokens[0], self._tokens[1] + tokens[1])
+        span_id = self._new_id(SPAN_BYTES)
+        self._write(self._span(current, span_id, self._context.span_id, tokens, _result(current, done)))
+
+    def _span(self, current: _Current, span_id: str, parent: str, tokens: tuple[int, int], result: str) -> Span:
+        return Span(
+            trace_id=self._context.trace_id,
+            span_id=span_id,
+            parent_span=parent,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            start=moment(current.began),
+            end=moment(self._now()),
+            instruction=current.instruction,
+            backend=self._backend(),
+            model=self._model,
+            actions=tuple(current.actions),
+            tokens_in=tokens[0],
+            tokens_out=tokens[1],
+            approval=",".join(sorted(current.deciders)),
+            result=result,
+        )
+
+    def _write(self, span: Span) -> None:
+        try:
+            self._sink.write(written(span, self._scrub, anonymize=self._anonymize))
+        except Unavailable as e:
+            self.log.error("a trace is missing: {error}", error=e)
+
+
+def _result(current: _Current, done: InstructionDone) -> str:
+    if not done.error and not current.outcomes & {StepOutcome.FAILED, StepOutcome.TIMED_OUT}:
+        return "success"
+    if StepOutcome.DENIED in current.outcomes or done.error == REFUSED:
+        return "denied"
+    return "interrupted" if done.error == CANCELLED else "failure"
