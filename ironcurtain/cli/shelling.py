@@ -16,6 +16,7 @@ from ironcurtain.cli.run import run
 from ironcurtain.home.layout import Home
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.session import Session
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.kind import NAME
 from ironcurtain.terminal.attachment import Attachment
@@ -37,6 +38,7 @@ class ShellTerminal:
         self._home, self._options, self._config_file, self._trace = home, options, config_file, trace
         self._terminal: LocalTerminal | None = None
         self._attachment: Attachment | None = None
+        self._session: Session | None = None
         self._over: Deferred[int | None] = Deferred()
         self._begun = False
         self._signal = 0
@@ -49,9 +51,10 @@ class ShellTerminal:
         if number == signal.SIGINT:  # from elsewhere: the terminal itself is raw
             return self._attachment is not None
         self._signal = number
-        if self._attachment is None or self._over.called:
+        if self._session is None or self._over.called:
             return False
-        self._over.callback(128 + number)
+        # Its terminal says when it has ended, and is as it was by then.
+        Deferred.fromCoroutine(self._session.close(f"ended by {signal.Signals(number).name}"))
         return True
 
     async def _main(self, reactor: Any) -> int:
@@ -61,7 +64,7 @@ class ShellTerminal:
         await application.start()
         try:
             request = SessionRequest(NAME, "", None, self._options, terminal=terminal.size())
-            session = await application.manager.create(request)
+            session = self._session = await application.manager.create(request)
             agent, hub = session.agent, session.terminal
             assert isinstance(agent, ShellAgent) and hub is not None  # that is what this kind makes
             if self._trace:

@@ -159,6 +159,8 @@ class CommandRunner:
                 self._pty.write(CANCEL)
                 await self._past(_Stage.TYPED, PROMPT_SECONDS)
             await self._past(_Stage.ENDED, PROMPT_SECONDS)
+            if self._stopped is not None:
+                return CommandResult(self._stopped, None, b"")
             return _not_run("the shell did not run it: is the command complete?")
         self._timers.append(self._clock.callLater(seconds, self._time_out))
         await self._past(_Stage.RUNNING, None)
@@ -180,7 +182,7 @@ class CommandRunner:
 
     def interrupt(self) -> None:
         """As Ctrl-C in the shell."""
-        if self.running:
+        if self._stage in (_Stage.TYPED, _Stage.RUNNING):
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
             self._pty.write(CANCEL)
 

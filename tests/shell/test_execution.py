@@ -141,6 +141,14 @@ class RunTests(ShellTestCase):
         self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
         self.assertEqual(self.waiting(), [])
 
+    def test_an_interrupt_counts_before_the_command_has_begun(self) -> None:
+        self.shell.deaf = True
+        running = self.run_command()
+        self.runner.interrupt()
+        self.assertTrue(self.shell.written.endswith(b"\x03"))
+        self.shell.prompt()
+        self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
+
     def test_the_end_of_the_shell_is_an_error(self) -> None:
         self.shell.deaf = True
         for begun in (False, True):

@@ -29,7 +29,7 @@ deny_patterns = ["sudo *"]
 class TerminalCase(SynchronousTestCase):
     """Each test has a home and a terminal of its own."""
 
-    shell = "bash"
+    shell, status = "bash", "$?"
 
     def setUp(self) -> None:
         self.product = Product()
@@ -69,10 +69,14 @@ class TerminalCase(SynchronousTestCase):
         """Leave it; the terminal is as it was."""
         self.terminal.type(f"exit {status}")
         text = self.terminal.wait(rf"^status {status}$")
-        self.terminal.until(lambda: (self.product.project / "after").exists())
-        before, after = ((self.product.project / name).read_text() for name in ("before", "after"))
-        self.assertEqual(before, after)
+        self.as_before()
         return text
+
+    def as_before(self) -> None:
+        """The terminal is as it was."""
+        before, after = (self.product.project / name for name in ("before", "after"))
+        self.terminal.until(lambda: after.exists() and after.read_bytes().endswith(b"\n"))
+        self.assertEqual(before.read_text(), after.read_text())
 
     def records(self) -> list[dict[str, object]]:
         """:returns: the audit log of the only session."""
@@ -101,7 +105,7 @@ class PlanTests(TerminalCase):
         self.answer("a")
         self.terminal.wait("Both are there")
         self.assertTrue((self.product.project / "two").exists())
-        self.terminal.type("echo $?-aft''er")
+        self.terminal.type(f"echo {self.status}-aft''er")
         self.terminal.wait("^0-after")
         self.leave(3)
         calls = [r["arguments"] for r in self.records() if r["kind"] == "call"]
@@ -113,6 +117,7 @@ class PlanTests(TerminalCase):
         self.begin(PLAN)
         self.terminal.type("# make two files")
         self.answer("d")
+        self.terminal.wait("^╰ [a-z]")
         self.terminal.type("ls | wc -l; echo do''ne")
         self.terminal.wait("^done")
         self.assertFalse((self.product.project / "one").exists())
@@ -158,6 +163,7 @@ class PlanTests(TerminalCase):
         self.terminal.type("# make two files")
         self.terminal.wait("a allow all")
         self.terminal.keys("C-z")
+        self.terminal.until(lambda: "a allow" not in self.terminal.text)
         self.terminal.type("echo mean''while")
         self.terminal.wait("^meanwhile")
         self.terminal.type("#")
@@ -193,7 +199,7 @@ class ZshTests(PlanTests):
 class FishTests(PlanTests):
     """The same in fish."""
 
-    shell = "fish"
+    shell, status = "fish", "$status"
 
     test_what_is_no_instruction_reaches_the_shell = None  # type: ignore[assignment]  # fish has no here-documents
 
@@ -207,7 +213,7 @@ class EndTests(TerminalCase):
         self.terminal.wait("a allow all")
         os.kill(self.pid, signal.SIGTERM)
         self.terminal.wait("^status 143$")
-        self.terminal.until(lambda: (self.product.project / "after").exists())
+        self.as_before()
 
     @property
     def pid(self) -> int:
