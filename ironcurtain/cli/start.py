@@ -17,6 +17,7 @@ WITH_SCREEN = "claude-code"
 """The agent that runs with ``--pty`` unless another one is asked for."""
 
 _OTHERS = {
+    "shell": "was a shell: start another one with 'ironcurtain shell'",
     "loop": "is a loop: go on with 'ironcurtain loop --resume {}'",
     "mcp-proxy": "served MCP clients, and had no agent of ours that could go on",
 }

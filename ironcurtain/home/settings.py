@@ -228,13 +228,11 @@ class Context(_Section, frozen=True):
 
     :param max_terminal_lines: most lines of the terminal.
     :param include_env: variables of the environment; never those whose names say that they are secret.
-    :param requery_env: variables that the shell is asked for before each instruction.
     :param scrub: regular expressions of text that is to be replaced before it leaves this machine.
     """
 
     max_terminal_lines: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 200
     include_env: tuple[str, ...] = ("PATH", "HOME", "USER", "SHELL", "TERM", "LANG")
-    requery_env: tuple[str, ...] = ()
     scrub: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

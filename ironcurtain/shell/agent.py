@@ -43,6 +43,9 @@ MARKS_SECONDS = 2.0
 FIRST_PROMPT_SECONDS = 30.0
 """How long a shell without a person at it has for its first prompt."""
 
+HELD_LIMIT = 256 * 1024
+"""Most bytes of what jobs in the background write while the agent has the terminal; of more, the last ones are shown."""
+
 KILL_LINE = b"\x15"
 """Ctrl-U: what was typed ahead goes to the shell's kill ring."""
 
@@ -265,6 +268,7 @@ class ShellAgent:
             self.agent_mode.output(data)
         else:
             self._held += data
+            del self._held[:-HELD_LIMIT]
 
     def _show(self, data: bytes) -> None:
         self._wrapped.lines.feed(data)
