@@ -193,7 +193,7 @@ class CommandGate:
 
     def _about(self, found: Effects, command: SimpleCommand | None, files: FilePermissions) -> Iterator[Opinion]:
         if found.risk is Risk.UNKNOWN and command is not None:
-            yield Opinion(Decision.ESCALATE, "structural-unknown", f"what {command.name} does is not known")
+            yield Opinion(Decision.ESCALATE, "unknown-command", f"what {command.name} does is not known")
         for word in found.writes:
             if is_network_file(word):
                 yield self._network.judge(Word.literal(word.text.split("/")[3]))

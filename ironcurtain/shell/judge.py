@@ -19,14 +19,14 @@ from ironcurtain.shell.model import SERVER, TOOL, JudgedStep
 HOOK_RULE = "hook"
 """The rule by which a hook decides; its name follows."""
 
-# A kept approval covers the same command in the same directory: neither argument has a bound of its own.
 _FIXED = {"type": "string", "enum": []}
-_TOOL = ToolDefinition(
+RUN_TOOL = ToolDefinition(
     SERVER,
     TOOL,
     f"{SERVER}.{TOOL}",
     {"inputSchema": {"type": "object", "properties": {"command": _FIXED, "directory": _FIXED}}},
 )
+"""A kept approval covers the same command in the same directory: neither argument has a bound of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class HookedJudge:
 
     def tool(self, judged: JudgedStep) -> ToolDefinition:
         """:returns: the definition under which an approval of such a command can be kept."""
-        return _TOOL
+        return RUN_TOOL
 
     def _action(self, step: ProposedStep, directory: str, risk: Risk) -> HookAction:
         return HookAction(

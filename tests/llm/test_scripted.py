@@ -143,7 +143,7 @@ class FormatTests(SynchronousTestCase):
             ("version = 1", "turns"),
             ("version = 1\n[[turns]]\ncommands = []", "needs text, code or commands"),
             ("version = 1\n[[turns]]\ncommands = [{ command = ' ' }]", "must not be empty"),
-            ("version = 1\n[[turns]]\ncommands = ['ls']", "Expected `object`"),
+            ("version = 1\n[[turns]]\ncommands = ['ls']", "must be a table"),
             ("version = 1\n[[turns]]\ntxt = 'a'", "txt"),
             ("version = 1\n[[turns]]\ntext = 'a'\nexpect = { last_reslt = 'b' }", "last_reslt"),
             ("version = 1\n[[turns]]\ntext = 'a'\n[[turns]]\ndelay = 1", "turns[2]: needs text, code or commands"),

@@ -74,9 +74,9 @@ class TableTests(SynchronousTestCase):
         )
         self.check(Decision.ALLOW, rule, "make 2>/dev/null", "make > log")
         self.check(
-            Decision.ESCALATE, "structural-unknown", "./make", "/tmp/make", "find . -exec make {} +", "xargs make"
+            Decision.ESCALATE, "unknown-command", "./make", "/tmp/make", "find . -exec make {} +", "xargs make"
         )
-        self.check(Decision.ESCALATE, "structural-unknown", "make; unknown", "env -u X make")
+        self.check(Decision.ESCALATE, "unknown-command", "make; unknown", "env -u X make")
         self.check(Decision.ESCALATE, "structural-doubt", "make | sh", "PATH=x make", "make `$x`")
         self.check(Decision.ESCALATE, "approval.filesystem.write", "make > /etc/x")
         self.check(Decision.ESCALATE, "approval.filesystem.read", "cat /etc/ssl/../../x", "cat /ETC/hosts")
@@ -144,16 +144,16 @@ class TableTests(SynchronousTestCase):
         self.check(Decision.ESCALATE, "approval.network.allow_hosts", "curl https://x.example", "git pull")
 
     def test_what_is_unknown_is_asked(self) -> None:
-        self.check(Decision.ESCALATE, "structural-unknown", "unknown", "python3 x.py", "./x", "docker run x", "git x")
+        self.check(Decision.ESCALATE, "unknown-command", "unknown", "python3 x.py", "./x", "docker run x", "git x")
         self.check(Decision.ESCALATE, "structural-doubt", "$x", "ls )", "cd $x; ls", "cd -; ls", "ln -s / x; cat x/y")
 
     def test_the_verdict(self) -> None:
         verdict = self.gate.judged("cat /usr/x > y; unknown", HERE)
         self.assertEqual(verdict.arguments, {"command": "cat /usr/x > y; unknown", "directory": HERE})
-        self.assertEqual(verdict.asking, ("approval.filesystem.read", "structural-unknown"))
+        self.assertEqual(verdict.asking, ("approval.filesystem.read", "unknown-command"))
         self.assertEqual(
             verdict.resources,
-            (Resource("read-path", "command", "/usr/x"), Resource("write-path", "command", f"{HERE}/y")),
+            (Resource("read-path", "", "/usr/x"), Resource("write-path", "", f"{HERE}/y")),
         )
         self.assertEqual(verdict.reason, "[approval.filesystem] does not list /usr/x: reading")
         self.assertIn("'sudo *'", self.gate.judged("sudo ls", HERE).reason)
