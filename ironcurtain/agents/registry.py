@@ -51,7 +51,7 @@ class Registry:
     All agents by id. What another package brings is imported only when it is wanted.
 
     :param entry_points: of the group :data:`GROUP`.
-    :raises ConfigurationError: an id is there twice: nobody may put another program in the place of one that is known.
+    :raises ConfigurationError: two adapters have the same id. A package must not replace an existing agent.
     """
 
     def __init__(self, entry_points: Iterable[metadata.EntryPoint] = ()) -> None:
@@ -61,7 +61,7 @@ class Registry:
             if entry.name in self._built_in or entry.name in self._brought:
                 first = self._brought.get(entry.name)
                 owner = _source(first) if first else "IronCurtain itself"
-                raise ConfigurationError(_source(entry), f"the agent {entry.name} is there already, from {owner}")
+                raise ConfigurationError(_source(entry), f"the agent {entry.name} already exists, from {owner}")
             self._brought[entry.name] = entry
 
     @property
@@ -130,4 +130,4 @@ def _problem(adapter: object, name: str) -> str:
         return f"is no adapter: wrong or missing: {', '.join(wrong)}"
     if getattr(adapter, "id", "") != name:
         return f"calls itself {getattr(adapter, 'id', '')!r}, not {name!r}"
-    return "" if _ID.fullmatch(name) else "its id must be small letters, digits and -, at most 40"
+    return "" if _ID.fullmatch(name) else "its id must be at most 40 lower-case letters, digits and hyphens"

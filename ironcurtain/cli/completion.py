@@ -1,4 +1,4 @@
-"""``ironcurtain completion``, and the names that shells complete: read from the home, without asking any process."""
+"""``ironcurtain completion``, and completions of names, read from the home without asking any process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 Completions = list[CompletionItem[str]]
 
 VARIABLE = "_IRONCURTAIN_COMPLETE"
-"""The environment variable by which a completion script asks; click forms its name from ours."""
+"""The environment variable that a completion script sets; click derives its name from the program's."""
 
 REQUEST_LIMIT = 4 * 1024 * 1024
-"""Most bytes of the file of an escalation that is read for its number."""
+"""Maximum number of bytes read from the file of an escalation to find its number."""
 
 
 @click.command()
@@ -27,7 +27,7 @@ REQUEST_LIMIT = 4 * 1024 * 1024
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """
-    Print a script by which SHELL completes commands, sessions, agents and escalations.
+    Print a script that makes SHELL complete commands, sessions, agents and escalations.
 
     \b
     In ~/.bashrc:                     eval "$(ironcurtain completion bash)"
@@ -40,17 +40,17 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 def running_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
-    """:returns: ``last``, and the sessions that run: by number, by id where a part of that stands there already."""
+    """:returns: ``last`` and the running sessions: by number, or by id if the typed text begins one."""
     return _sessions(incomplete, ended=False)
 
 
 def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
-    """:returns: ``last``, and all sessions, those that ended among them."""
+    """:returns: ``last`` and all sessions, running or ended."""
     return _sessions(incomplete, ended=True)
 
 
 def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
-    """:returns: the agents by their ids."""
+    """:returns: the ids of the agents."""
     from ironcurtain.agents.registry import installed
     from ironcurtain.errors import IronCurtainError
 
@@ -61,7 +61,7 @@ def agents(_: click.Context, __: click.Parameter, incomplete: str) -> Completion
 
 
 def waiting(_: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
-    """:returns: the numbers of the calls that wait for a decision."""
+    """:returns: the numbers of the pending escalations."""
     found = sorted(_waiting())
     return [CompletionItem(str(number), help=what) for number, what in found if str(number).startswith(incomplete)]
 
@@ -90,7 +90,7 @@ def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
 
 
 def _waiting() -> Iterator[tuple[int, str]]:
-    """:returns: number and tool of each escalation that waits."""
+    """:returns: number and tool of each pending escalation."""
     from pathlib import Path
 
     import msgspec

@@ -87,7 +87,7 @@ def _mounted(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]
     ordered = {(mount.source, mount.target, not mount.read_only) for mount in spec.mounts}
     found = {(m.get("Source"), m["Destination"], m["RW"]) for m in inspected["Mounts"] if m["Type"] != "tmpfs"}
     for source, target, _ in sorted(found - ordered, key=str):
-        yield f"{source} is mounted at {target}, which was not ordered (an image must declare no volumes)"
+        yield f"{source} is mounted at {target}, which is unexpected (an image must not declare volumes)"
 
 
 def _networks(inspected: Mapping[str, Any]) -> Iterator[str]:

@@ -130,7 +130,7 @@ class StreamTests(CommandCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         (directory,) = self.home.glob("sessions/*")
         texts = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
-        self.assertIn("the client has gone", texts["session.log"])
+        self.assertIn("the client disconnected", texts["session.log"])
         self.assertEqual([name for name, text in texts.items() if "jsonrpc" in text], [])
 
     def test_a_failure_keeps_its_status(self) -> None:

@@ -170,12 +170,12 @@ class ProbeTests(ContainerCase):
             ({"NetworkMode": "host"}, ("network interfaces", "NetworkMode", "shares the net namespace")),
             ({"PidMode": "host"}, ("PidMode", "shares the pid namespace")),
             ({"CapDrop": [], "SecurityOpt": []}, ("CapBnd", "no-new-privileges is off", "the kernel says")),
-            ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, ("seccomp is off", "make namespaces")),
+            ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, ("seccomp is off", "create namespaces")),
             ({"ReadonlyRootfs": False}, ("not mounted read-only", "writing to /var/tmp ended with: written")),
             ({"Memory": 0, "MemorySwap": 0, "PidsLimit": 0}, ("the limit of memory", "the limit of pids")),
-            ({"Privileged": True}, ("CapBnd", "it has devices: /dev/", "make namespaces")),
+            ({"Privileged": True}, ("CapBnd", "it has devices: /dev/", "create namespaces")),
             ({"Tmpfs": {"/data": ""}}, ("mounted at /data",)),
-            ({"Binds": [f"{self.directory}:/host"]}, ("/host", "was not ordered")),
+            ({"Binds": [f"{self.directory}:/host"]}, ("/host", "unexpected mount")),
         ):
             told = await self.problems(self.spec(), {"HostConfig": made})
             for text in says:

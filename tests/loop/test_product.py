@@ -315,7 +315,7 @@ class SessionTests(LoopCase):
     def test_only_loops_are(self) -> None:
         self.product.run("start", "--backend", self.product.script({"text": "hi"}), "hello")
         done = self.loop("--resume", "1", status=64)
-        self.assertIn("is no loop", done.stderr)
+        self.assertIn("is not a loop", done.stderr)
         self.assertIn("there is no session that could go on", self.loop("--resume", status=69).stderr)
 
     def test_it_keeps_its_workspace(self) -> None:
