@@ -138,8 +138,8 @@ def _lost_tools(event: dict[str, Any]) -> bool:
 
 def _reason(result: dict[str, Any] | None) -> str:
     errors = dig(result, "errors")
-    told = "; ".join(e for e in errors if isinstance(e, str)) if isinstance(errors, list) else ""
-    return text_at(result, "result") or told
+    reasons = "; ".join(e for e in errors if isinstance(e, str)) if isinstance(errors, list) else ""
+    return text_at(result, "result") or reasons
 
 
 def _usage(result: dict[str, Any]) -> TokenUsage:

@@ -65,14 +65,14 @@ def examine(where: Home) -> Iterator[Finding]:
     """Look at everything, in the order in which it is needed."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    told: set[str] = set()
+    reported: set[str] = set()
     for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _running):
         try:
             for finding in check(where):
-                told.add(finding.detail)
+                reported.add(finding.detail)
                 yield finding
         except Exception as e:
-            if str(e) not in told:  # the check of the files may have found it
+            if str(e) not in reported:  # the check of the files may have found it
                 yield Finding(check.__name__.strip("_"), WRONG, str(e), "Mend that and run this again.")
 
 
@@ -113,8 +113,8 @@ def _servers(where: Home) -> Iterator[Finding]:
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)
         elif server.sandbox is None:
             mend = 'Remove "sandbox": "none", unless it cannot do its work otherwise; "read" and "write" give it more.'
-            told = f"{server.command}, outside any sandbox: it may do all that its account may; each call is asked"
-            yield Finding(f"MCP server {server.name}", HINT, told, mend)
+            text = f"{server.command}, outside any sandbox: it may do all that its account may; each call is asked"
+            yield Finding(f"MCP server {server.name}", HINT, text, mend)
         elif not is_own(server) and programs.unavailable() is not None:
             mend = 'Make sandboxes possible, see "sandbox".'
             yield Finding(f"MCP server {server.name}", WRONG, "does not start: no sandbox can be made for it", mend)

@@ -81,7 +81,7 @@ class Play:
         return await self._alone(reactor)
 
     async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
-        let_go, goes_on = await daemon.hold(info.number), False
+        release, goes_on = await daemon.hold(info.number), False
         try:
             status = await self._talk(reactor, daemon, info)
             if self._detached:
@@ -90,7 +90,7 @@ class Play:
         finally:
             with suppress(IronCurtainError):  # it may have ended, or the daemon with it
                 goes_on = (await daemon.stop(info.number, held=True)).state != State.CLOSED
-            let_go()
+            release()
             if goes_on:
                 say_that_it_goes_on(info.number)
             else:

@@ -16,7 +16,7 @@ from ironcurtain.assembly import Application
 from ironcurtain.cli.progress import Progress, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.viewing import come_back, told, view, view_elsewhere
+from ironcurtain.cli.viewing import come_back, report_end, view, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
@@ -94,7 +94,7 @@ class Screen:
             if not have_terminal():
                 return 128 + signal.SIGHUP
             await come_back(reactor, session)
-        return told(session.number, ended)
+        return report_end(session.number, ended)
 
 
 async def review_if_over(home: Home, owner: ControlClient, info: SessionInfo) -> None:

@@ -99,7 +99,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     if left:
         say_that_it_goes_on(info.number)
         return 0
-    status = told(info.number, ended)
+    status = report_end(info.number, ended)
     if ended.status is None and (how := how_to_resume(info)):
         try:
             await owner.session(info.number)
@@ -108,7 +108,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     return status
 
 
-def told(number: int, ended: ProgramExit) -> int:
+def report_end(number: int, ended: ProgramExit) -> int:
     """
     Say why a program ended.
 

@@ -230,7 +230,7 @@ class Console:
         """Send decisions that were confirmed at once, and say what became of all of them."""
         deciding = [Deferred.fromCoroutine(self._decide(each)) for each in sent]
         results = [await each for each in deciding]
-        self._become(self._state.told(*outcome_of_all(sent, results)))
+        self._become(self._state.with_message(*outcome_of_all(sent, results)))
         self._refresh()
 
     async def _decide(self, send: Send) -> EscalationView | str:
@@ -245,18 +245,18 @@ class Console:
         try:
             await self._source.stop(session)
         except IronCurtainError as e:
-            self._become(self._state.told(str(e), "warn"))
+            self._become(self._state.with_message(str(e), "warn"))
         else:
-            self._become(self._state.told(f"session {session} has ended"))
+            self._become(self._state.with_message(f"session {session} has ended"))
         self._refresh()
 
     async def _take_back(self, number: int) -> None:
         try:
             revoked = await self._source.revoke(number)
         except IronCurtainError as e:
-            self._become(self._state.told(str(e), "warn"))
+            self._become(self._state.with_message(str(e), "warn"))
         else:
-            self._become(self._state.told(f"revoked: asked again about {revoked.scope}"))
+            self._become(self._state.with_message(f"revoked: asked again about {revoked.scope}"))
         self._refresh()
 
     def _tick(self) -> None:
@@ -301,4 +301,4 @@ class Console:
             return
         if failure.check(IronCurtainError) is None:
             self.log.failure("the console of {who} could not ask or answer", failure, who=self._who)
-        self._become(self._state.told(failure.getErrorMessage(), "warn"))
+        self._become(self._state.with_message(failure.getErrorMessage(), "warn"))

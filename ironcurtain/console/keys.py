@@ -48,7 +48,7 @@ def enter(state: State, line: str) -> Step:
         case commands.Revoke(number):
             return state, (TakeBack(number),)
         case commands.Stop(session):
-            return state.told(f"ending session {session} ..."), (End(session),)
+            return state.with_message(f"ending session {session} ..."), (End(session),)
         case commands.Show(section):
             return state.go(section), ()
         case commands.Filter(text):
@@ -58,7 +58,7 @@ def enter(state: State, line: str) -> Step:
         case commands.Quit():
             return state, (Leave(),)
         case commands.Wrong(why):
-            return state.told(why, "warn"), ()
+            return state.with_message(why, "warn"), ()
 
 
 def _typing(state: State, text: str, key: str) -> Step:
@@ -79,11 +79,11 @@ def _typing(state: State, text: str, key: str) -> Step:
 
 def _confirming(state: State, question: Question, key: str) -> Step:
     if key in ("n", "esc", "ctrl c", "q"):
-        return replace(state, question=None).told("nothing was decided"), ()
+        return replace(state, question=None).with_message("nothing was decided"), ()
     if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
         return state, ()
     if not _seen(state, question):
-        return replace(state, question=None).told(_unread(state, question.keys[0]), "warn"), ()
+        return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
     sent = tuple(Send(question.outcome, each, question.keep, state.read.get(each)) for each in question.keys)
     return replace(state, question=None, message=("", "")), sent
 
@@ -108,28 +108,28 @@ def _unread(state: State, key: Key) -> str:
 def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
-        return state.told("nothing waits for a decision")
+        return state.with_message("nothing waits for a decision")
     asked, key = state.go(Section.WAITING), key_of(chosen)
     if outcome is Outcome.APPROVED and state.shown.whole == key and key not in state.read:
-        return asked.told(_unread(state, key), "warn")
+        return asked.with_message(_unread(state, key), "warn")
     if keep and not chosen.scope:
-        return asked.told(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
+        return asked.with_message(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
     return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))
 
 
 def _ask_all(state: State, outcome: Outcome) -> State:
     keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
     if not keys:
-        return state.told("nothing waits for a decision")
+        return state.with_message("nothing waits for a decision")
     if outcome is Outcome.APPROVED and not (keys := tuple(key for key in keys if key in state.read)):
-        return state.told("none of them was on the screen to its end: look at each, then approve", "warn")
+        return state.with_message("none of them was on the screen to its end: look at each, then approve", "warn")
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 
 def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
     found = next((e for e in state.pending if e.number == number), None)
     if found is None:
-        return state.told(state.too_late(number), "warn"), ()
+        return state.with_message(state.too_late(number), "warn"), ()
     key = key_of(found)
     seen = state.shown.whole == key and key in state.read
     if not keep and (seen or (outcome is Outcome.DENIED and key in state.shown.rows)):

@@ -314,7 +314,7 @@ class _Watch:
         self._reactor, self._directory, self._entries = reactor, directory, entries
         self._follow, self._on_change = follow, on_change
         self._followed: dict[str, Callable[[], None]] = {}
-        self._telling: IDelayedCall | None = None
+        self._pending: IDelayedCall | None = None
         self._watcher: DirectoryWatcher | None = None
 
     def start(self) -> None:
@@ -328,8 +328,8 @@ class _Watch:
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.stop()
-        if self._telling is not None and self._telling.active():
-            self._telling.cancel()
+        if self._pending is not None and self._pending.active():
+            self._pending.cancel()
         followed, self._followed = self._followed, {}
         for stop in followed.values():
             stop()
@@ -343,7 +343,7 @@ class _Watch:
             stop = self._follow(entries[name], self._heard, partial(self._lost, name))
             if name in self._followed:
                 self._followed[name] = stop
-        self._tell()
+        self._schedule()
 
     def _lost(self, name: str) -> None:
         """Forget a session; the next look at the registry tries again."""
@@ -351,16 +351,16 @@ class _Watch:
 
     def _heard(self, stamped: Stamped) -> None:
         if isinstance(stamped.event, NEWS):
-            self._tell(at_once=isinstance(stamped.event, EscalationRaised))
+            self._schedule(at_once=isinstance(stamped.event, EscalationRaised))
 
-    def _tell(self, at_once: bool = False) -> None:
+    def _schedule(self, at_once: bool = False) -> None:
         if self._watcher is None:
             return
-        if self._telling is None:
-            self._telling = self._reactor.callLater(0 if at_once else GATHER_SECONDS, self._told)
+        if self._pending is None:
+            self._pending = self._reactor.callLater(0 if at_once else GATHER_SECONDS, self._notify)
         elif at_once:
-            self._telling.reset(0)
+            self._pending.reset(0)
 
-    def _told(self) -> None:
-        self._telling = None
+    def _notify(self) -> None:
+        self._pending = None
         self._on_change()

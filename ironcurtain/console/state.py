@@ -188,7 +188,7 @@ class State:
         """The session whose activity is shown; 0 if none is."""
         return self.number(Section.SESSIONS) if self.section is Section.SESSIONS else 0
 
-    def told(self, text: str, style: Style = "dim") -> State:
+    def with_message(self, text: str, style: Style = "dim") -> State:
         """:returns: the state with a remark; ``text`` may hold anything."""
         return replace(self, message=(one_line(text, 400), style))
 
@@ -280,7 +280,7 @@ class State:
             return self
         if keys:
             return replace(self, question=replace(self.question, keys=keys))
-        return replace(self, question=None).told(self.too_late(self.question.keys[0].number), "warn")
+        return replace(self, question=None).with_message(self.too_late(self.question.keys[0].number), "warn")
 
     def too_late(self, number: int) -> str:
         """:returns: why an escalation cannot be decided."""

@@ -118,7 +118,7 @@ class ContainerTerminal:
         self._early = bytearray()
         self._marked: Deferred[bool] = Deferred()
         self._phase, self._resizing = TerminalPhase.WAITING, False
-        self._told = (0, 0)
+        self._sent_size = (0, 0)
         self.size = sane_size(columns, rows)
 
     @property
@@ -215,8 +215,8 @@ class ContainerTerminal:
             self._resizing = False
 
     async def _tell_size(self) -> None:
-        while self._told != self.size:
-            self._told = columns, rows = self.size
+        while self._sent_size != self.size:
+            self._sent_size = columns, rows = self.size
             await self._engine.resize(self._container, rows, columns)
 
     def _lost(self, _: None) -> None:

@@ -232,8 +232,8 @@ class ContainerAgent:
 
     async def _make_room(self, container: Container) -> None:
         """Nothing more can start in the container: end all that earlier messages, or this one, left in it."""
-        told = f"{_limit(container)} is reached: all that the agent left running is ended"
-        self._core.emit(events.Notice(text=told))
+        text = f"{_limit(container)} is reached: all that the agent left running is ended"
+        self._core.emit(events.Notice(text=text))
         if not await container.end_programs():
             self._died(ContainerDied(f"the container was ended, since {_limit(container)} was reached"))
 

@@ -114,7 +114,7 @@ class ContainerKind:
         options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
         facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed)
         answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
-        place, orient = partial(self._place, core), partial(self._told, core, proxies)
+        place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
             spec = partial(self._spec, core, proxies)
             screening = ScreenMaking(self._engine(), spec, place, orient, self._screens.open)
@@ -231,7 +231,7 @@ class ContainerKind:
         top = paths.agent_home if place == "home" else paths.orientation
         return Placer(top, account.uid, account.gid, writable=place == "home")
 
-    async def _told(self, core: Core, proxies: Proxies) -> str:
+    async def _orientation(self, core: Core, proxies: Proxies) -> str:
         gate = proxies.mcp.gate
         await gate.settled(SERVERS_SECONDS)
         for server in gate.down():

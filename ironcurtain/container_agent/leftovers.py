@@ -78,8 +78,8 @@ async def removed(container: Container, core: Core) -> None:
     try:
         await container.stop()
     except EngineUnavailable as e:
-        told = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
-        core.emit(events.Notice(text=told))
+        text = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
+        core.emit(events.Notice(text=text))
 
 
 async def clear(engine: Engine, home: Home) -> list[str]:

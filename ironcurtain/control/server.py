@@ -78,7 +78,7 @@ class ControlResource(Resource):
         elif not gone:
             _finish(request, 200, msgspec.json.encode(answer))
         elif isinstance(answer, SessionInfo) and request.method == b"POST":
-            await _let_go(self._operations, who, answer.id)  # whoever started it is gone already
+            await _end_hold(self._operations, who, answer.id)  # whoever started it is gone already
 
     async def _route(self, who: Principal, request: Request) -> object:
         path = request.path.decode("ascii", "replace")
@@ -199,11 +199,13 @@ async def _events(operations: Operations, who: Principal, request: Request, name
     operations.session(who, name)
     if _number(request, b"hold"):
         operations.hold(who, name)
-        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_let_go(operations, who, name, held=True)))
+        request.notifyFinish().addErrback(
+            lambda _: Deferred.fromCoroutine(_end_hold(operations, who, name, held=True))
+        )
     return EventStream(operations, who, name, _number(request, b"after"))
 
 
-async def _let_go(operations: Operations, who: Principal, name: str, held: bool = False) -> None:
+async def _end_hold(operations: Operations, who: Principal, name: str, held: bool = False) -> None:
     with suppress(NotFound):
         await operations.stop(who, name, held)
 

@@ -282,10 +282,10 @@ class AnthropicReply:
         # Numbers in message_delta are totals, not additions, and only those that changed need be there.
         before = self.usage
         self.usage = TokenUsage(
-            _told(usage.input_tokens, before.input_tokens),
-            _told(usage.output_tokens, before.output_tokens),
-            _told(usage.cache_read_input_tokens, before.cache_read_tokens),
-            _told(usage.cache_creation_input_tokens, before.cache_write_tokens),
+            _updated(usage.input_tokens, before.input_tokens),
+            _updated(usage.output_tokens, before.output_tokens),
+            _updated(usage.cache_read_input_tokens, before.cache_read_tokens),
+            _updated(usage.cache_creation_input_tokens, before.cache_write_tokens),
         )
         return [UsageSeen(self.usage)]
 
@@ -351,7 +351,7 @@ class AnthropicReply:
         return ToolUse(id, name, input)
 
 
-def _told(now: int | None, before: int) -> int:
+def _updated(now: int | None, before: int) -> int:
     return before if now is None else now
 
 

@@ -53,15 +53,15 @@ def with_events(prompt: str, events: Sequence[LoopEvent]) -> str:
     """:returns: a prompt with the events of the iteration before at its end."""
     if not events:
         return prompt
-    told: list[str] = []
+    lines: list[str] = []
     size = 0
     for number, event in enumerate(events):
         size += len(event.topic) + len(event.payload)
         if size > TOLD_LIMIT:
-            told.append(f"(and {len(events) - number} more, which are too long to be repeated here)")
+            lines.append(f"(and {len(events) - number} more, which are too long to be repeated here)")
             break
-        told.append(f"- {event.topic}: {event.payload}")
-    return "\n".join([prompt.rstrip(), "", "Events of the iteration before:", "", *told, ""])
+        lines.append(f"- {event.topic}: {event.payload}")
+    return "\n".join([prompt.rstrip(), "", "Events of the iteration before:", "", *lines, ""])
 
 
 def _open(path: Path, workspace: Path) -> int:

@@ -84,7 +84,7 @@ class Troubles:
 
     def __init__(self, host: str, key: str) -> None:
         self._host, self._key = host, key
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     def after(self, status: int, fault: str) -> str:
         """
@@ -97,12 +97,12 @@ class Troubles:
         text = fault or self._words(status)
         if not text:
             if HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST:
-                self._told.clear()
+                self._reported.clear()
             return ""
         kind = 0 if fault else status
-        if kind in self._told:
+        if kind in self._reported:
             return ""
-        self._told.add(kind)
+        self._reported.add(kind)
         return text
 
     def _words(self, status: int) -> str:

@@ -70,7 +70,7 @@ class BudgetMeter:
 
     limits: BudgetLimits
     used: dict[Dimension, float] = field(default_factory=lambda: dict.fromkeys(Dimension, 0.0))
-    _told: set[tuple[Dimension, bool]] = field(default_factory=set)
+    _reported: set[tuple[Dimension, bool]] = field(default_factory=set)
 
     def spend(self, dimension: Dimension, amount: float) -> BudgetNotice | None:
         """
@@ -85,9 +85,9 @@ class BudgetMeter:
             return None
         used = self.used[dimension]
         exhausted = used >= limit
-        if used < limit * WARN_AT or (dimension, exhausted) in self._told:
+        if used < limit * WARN_AT or (dimension, exhausted) in self._reported:
             return None
-        self._told.add((dimension, exhausted))
+        self._reported.add((dimension, exhausted))
         return BudgetNotice(dimension, used, limit, exhausted)
 
     @property

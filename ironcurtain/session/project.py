@@ -124,8 +124,8 @@ class ProjectPart:
 
     def _tell(self, found: Findings) -> None:
         write_atomically(self._core.paths.findings, msgspec.json.encode(found) + b"\n")
-        told = [{"path": file.path, "what": file.what, "reason": file.reason} for file in found.files]
-        self._core.audit.append("review", complete=found.complete, files=told)
+        listed = [{"path": file.path, "what": file.what, "reason": file.reason} for file in found.files]
+        self._core.audit.append("review", complete=found.complete, files=listed)
         for file in found.files:
             self._core.emit(
                 events.FileToReview(path=file.path, what=file.what, reason=file.reason, building=file.building)

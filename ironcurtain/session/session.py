@@ -328,9 +328,9 @@ class Session:
         finally:
             self._message = None
             self.escalations.withdraw_all()
-            asked, told, failed = map(redactor.text, (message, text, error))
+            question, answer, failure = map(redactor.text, (message, text, error))
             used = agent.usage()
-            turn = Turn(number=number, message=asked, answer=told, usage=used, timestamp=began, error=failed)
+            turn = Turn(number=number, message=question, answer=answer, usage=used, timestamp=began, error=failure)
             self._finish(turn, text, code)
 
     def _finish(self, turn: Turn, answer: str, code: str) -> None:

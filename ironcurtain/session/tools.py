@@ -18,7 +18,7 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import GateLimits
-from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_root
+from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
@@ -176,7 +176,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     for server in servers:
         pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
     if os.geteuid() == 0:
-        said = told_to_root(core.switched, paths.host)
+        said = account_notice(core.switched, paths.host)
         unexpected = core.account.uid in FREE_UIDS and not is_for_root(paths.host, core.account)
         tell(said) if unexpected else core.log_line("session", said)
     around = McpSurroundings(

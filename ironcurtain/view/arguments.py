@@ -136,11 +136,11 @@ def _key_line(name: str, value: Any, width: int) -> Line:
         return (label, Span("nothing: an empty text", "warn"))
     if _fits(name, value, width):
         return (label, Span(_value(value, BRIEF)))
-    told = f" ({_length(value):,} characters, below)"
-    room = max(min(width, LINE) - cells(label.text) - len(told), 0)
+    suffix = f" ({_length(value):,} characters, below)"
+    room = max(min(width, LINE) - cells(label.text) - len(suffix), 0)
     edits = _edits(value)
     text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else _value(value, room)
-    return (label, Span(cut(text, room)), Span(told, "warn"))
+    return (label, Span(cut(text, room)), Span(suffix, "warn"))
 
 
 def _argument(name: str, value: Any, width: int, limit: int | None) -> Iterator[Line]:

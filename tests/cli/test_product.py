@@ -58,7 +58,7 @@ class SingleShotTests(ProductCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("a further one was asked for", done.stderr)
 
-    def test_a_server_that_does_not_start_is_told(self) -> None:
+    def test_a_server_that_does_not_start_is_reported(self) -> None:
         self.product.home.mkdir(mode=0o700)
         servers = {"mcpServers": {"absent": {"command": "no-such-program"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
@@ -81,7 +81,7 @@ class SingleShotTests(ProductCase):
         self.assertEqual(found["state"], "wrong")
         process.communicate()
 
-    def test_a_server_outside_any_sandbox_is_told(self) -> None:
+    def test_a_server_outside_any_sandbox_is_reported(self) -> None:
         self.product.home.mkdir(mode=0o700)
         servers = {"mcpServers": {"free": {"command": "cat", "sandbox": "none"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))

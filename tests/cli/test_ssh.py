@@ -68,7 +68,7 @@ class SshCommandTests(SynchronousTestCase):
         self.run_command("add-key", f"{ada.path}.pub", "--name", "a b", status=64)
         self.assertFalse(self.file.exists())
 
-    def test_a_wrong_line_is_told(self) -> None:
+    def test_a_wrong_line_is_reported(self) -> None:
         ada = make_holder(self.path, "ada")
         self.run_command("add-key", f"{ada.path}.pub")
         self.file.write_text(self.file.read_text() + "restrict ssh-ed25519 AAAA bob\n")

@@ -40,11 +40,11 @@ class ToolsTests(ProductCase):
         return {finding["what"]: finding for finding in self.product.json("doctor")}
 
     def test_a_changed_definition_is_shown_beside_the_old_one_and_accepted(self) -> None:
-        self.assertIn("2 tools are seen for the first time, and pinned as defined now", self.session("good"))
+        self.assertIn("2 tools are new and pinned with the current definition", self.session("good"))
         self.assertNotIn("pinned", self.session("good"))
         self.assertEqual(self.doctor()["tools"]["detail"], "2 definitions pinned")
         self.assertIn(
-            "MCP server fake: echo, where are withheld. Look with: ironcurtain tools show fake",
+            "MCP server fake: echo, where are withheld. View the changes with: ironcurtain tools show fake",
             self.session("bad \u202e text"),
         )
         self.assertIn("ironcurtain tools show fake", self.doctor()["tools of fake"]["mend"])

@@ -22,7 +22,7 @@ def words(error: Exception) -> str:
 class WordsTests(SynchronousTestCase):
     """No words of Twisted, OpenSSL or treq reach a person."""
 
-    def test_what_a_person_is_told(self) -> None:
+    def test_what_a_person_is_reported(self) -> None:
         broken_off = Exception("Chunked decoder in 'CHUNK_LENGTH' state, still expecting more data")
         for error, wanted in (
             (ResponseFailed([Failure(net.ConnectionDone()), Failure(broken_off)]), "before its answer was whole"),

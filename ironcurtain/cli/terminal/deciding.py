@@ -46,19 +46,19 @@ class Deciding:
         """
         match what:
             case Decide():
-                return self._told(self._decide(what, began))
+                return self._reported(self._decide(what, began))
             case Show():
-                return self._told(self._show(what, began))
+                return self._reported(self._show(what, began))
             case DenyAll():
-                return self._told(self._api.deny_all(self._number))
+                return self._reported(self._api.deny_all(self._number))
             case Revoke(number):
-                return self._told(self._revoke(number))
+                return self._reported(self._revoke(number))
             case Simple.STOP:
-                return self._told(self._api.stop(self._number))
+                return self._reported(self._api.stop(self._number))
             case _:
                 return None
 
-    async def _told(self, work: Awaitable[object]) -> None:
+    async def _reported(self, work: Awaitable[object]) -> None:
         self.busy += 1  # a line that follows, such as an approval, is about what is shown by then
         try:
             await work

@@ -38,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         return e.exit_status
     try:
         below = ", ".join(root.path for root in roots.all)
-        told = f"Works with files below {below}. Links are not followed."
-        serve(ToolServer("ironcurtain-files", told, DEFINITIONS, FileTools(roots).call))
+        instructions = f"Works with files below {below}. Links are not followed."
+        serve(ToolServer("ironcurtain-files", instructions, DEFINITIONS, FileTools(roots).call))
     except (BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         return 0
     finally:
