@@ -81,7 +81,7 @@ class ReadTests(SynchronousTestCase):
 
     def test_it_says_what_to_write(self) -> None:
         self.assertIn("as in api.example.com", self.refusal('[providers.openai]\nhost = "https://a.example"\n'))
-        self.assertIn("in base_url", self.refusal("[providers.openai]\nport = 8443\n"))
+        self.assertIn("into base_url", self.refusal("[providers.openai]\nport = 8443\n"))
 
     def test_files_are_named_in_full_whatever_the_current_directory_is(self) -> None:
         for field, text in (

@@ -192,7 +192,7 @@ def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resumi
 
 def check_screen(agent: str) -> None:
     """
-    :raises click.UsageError: the agent has no screen of its own.
+    :raises click.UsageError: the agent has no interactive interface.
     :raises NoTerminal: there is none to show it on.
     """
     from ironcurtain.agents.registry import installed
@@ -200,10 +200,10 @@ def check_screen(agent: str) -> None:
 
     if agent == BUILT_IN:
         raise click.UsageError(
-            "the built-in agent has no screen of its own: name another one with --agent, or leave --pty out"
+            "the built-in agent has no interactive interface: name another one with --agent, or omit --pty"
         )
     if not (adapter := installed().find(agent)).supports_pty:
-        raise click.UsageError(f"{adapter.display_name} has no screen of its own: leave --pty out")
+        raise click.UsageError(f"{adapter.display_name} has no interactive interface: omit --pty")
     if not have_terminal():
         raise NoTerminal
 

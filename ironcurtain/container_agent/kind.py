@@ -86,7 +86,7 @@ class ContainerKind:
     @property
     def no_terminal(self) -> str:
         """Why the agent cannot show a screen of its own; empty: it can."""
-        return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no screen of its own"
+        return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no interactive interface"
 
     async def check(self, request: SessionRequest) -> None:
         """

@@ -199,9 +199,7 @@ async def _events(operations: Operations, who: Principal, request: Request, name
     operations.session(who, name)
     if _number(request, b"hold"):
         operations.hold(who, name)
-        request.notifyFinish().addErrback(
-            lambda _: Deferred.fromCoroutine(_end_hold(operations, who, name, held=True))
-        )
+        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_end_hold(operations, who, name, held=True)))
     return EventStream(operations, who, name, _number(request, b"after"))
 
 

@@ -164,7 +164,7 @@ class _OnScreen(_InContainer):
         self._task.stream.begin(self, self)
         await super().start()
         if self._agent.terminal is None:
-            raise SessionError("SESSION_INIT_FAILED", "this agent has no screen of its own: use --no-pty")
+            raise SessionError("SESSION_INIT_FAILED", "this agent has no interactive interface: use --no-pty")
         self._attachment = self._agent.terminal.attach(self, ViewerMode.DRIVE, *self._task.size)
 
     def write(self, data: bytes) -> None:

@@ -149,7 +149,7 @@ class FailureTests(ScreenCase):
     async def test_an_agent_without_a_screen_is_refused(self) -> None:
         self.patch(ScriptAgent, "supports_pty", False)
         error = await self.fails(self.begin(self.another()))
-        self.assertEqual(str(error), "script cannot run in a terminal: script has no screen of its own")
+        self.assertEqual(str(error), "script cannot run in a terminal: script has no interactive interface")
         self.assertEqual((error.exit_status, self.containers()), (64, []))
 
     async def test_the_engine_is_gone(self) -> None:

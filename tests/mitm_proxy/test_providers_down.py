@@ -278,7 +278,7 @@ class TroubleTests(Base):
             client.send(bench.request())
             self.assertEqual((await client.response())[0], int(status[:3]))
         refused = "localhost refuses the API key (401): put a valid one into the settings, and start again"
-        fails = "localhost fails (HTTP 529): it is overloaded or out of order; the agent may try again"
+        fails = "localhost fails (HTTP 529): it is overloaded or broken; the agent may try again"
         self.assertEqual(self.told(bench), [refused, fails, refused])
 
     async def test_a_provider_out_of_reach_is_told_once(self) -> None:

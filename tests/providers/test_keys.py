@@ -53,14 +53,14 @@ class RealKeyTests(TestCase):
 
     async def test_what_is_no_key(self) -> None:
         for key, wanted in (
-            (Key(), "set ANTHROPIC_API_KEY, or say env, command or file here"),
+            (Key(), "set ANTHROPIC_API_KEY, or set env, command or file here"),
             (Key(env="MINE"), "set MINE"),
-            (Key(env="SPACES"), "what the environment variable SPACES gives is no key"),
+            (Key(env="SPACES"), "the value of the environment variable SPACES is not a key"),
             (Key(file="/no/such/file"), "cannot read"),
             (Key(command="false"), "ended with status 1"),
-            (Key(command="echo 'a b'"), "what the command \"echo 'a b'\" gives is no key"),
+            (Key(command="echo 'a b'"), "the value of the command \"echo 'a b'\" is not a key"),
             (Key(command="echo '"), "No closing quotation"),
-            (Key(command=" "), "is no command"),
+            (Key(command=" "), "is not a command"),
         ):
             message = await self.fails(key, SPACES="a b")
             self.assertIn(wanted, message)
