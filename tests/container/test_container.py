@@ -146,7 +146,7 @@ class DeathTests(ContainerCase):
         await container.start()
         test_engine.call("DELETE", f"/containers/{container.id}?force=1")
         await self.died
-        self.assertIn("removed by somebody else", self.deaths[0])
+        self.assertIn("another program removed", self.deaths[0])
         await container.stop()
 
 
