@@ -207,7 +207,7 @@ class ReloadTests(DaemonCase):
     def test_without_a_daemon(self) -> None:
         done = self.product.run("reload")
         self.assertEqual(done.returncode, 69)
-        self.assertIn("no daemon runs in ", done.stderr)
+        self.assertIn("no daemon is running in ", done.stderr)
 
 
 class StartTests(DaemonCase):

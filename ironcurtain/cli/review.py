@@ -1,4 +1,4 @@
-"""Tell a person which files to look at before going on in a workspace where an agent was."""
+"""Show which files to review before continuing in a workspace that an agent changed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from ironcurtain.project.planted import Finding
 
 SHOWN = 20
-"""Most files that are named; 'ironcurtain diff' shows all changes."""
+"""Maximum number of files named; 'ironcurtain diff' shows all changes."""
 
 PATH_LIMIT = 120
 
 
 def review(findings: Sequence[Finding]) -> None:
-    """Name them on standard error; files of builds are only counted."""
+    """Print the files on standard error; files that run in builds are summarised."""
     urgent = [finding for finding in findings if not finding.building]
     if urgent:
-        click.echo("Look at these before you go on in the workspace:", err=True)
+        click.echo("Review these files before you continue in the workspace:", err=True)
     for finding in urgent[:SHOWN]:
         click.echo(f"  {finding.what:<8} {one_line(finding.path, PATH_LIMIT)}", err=True)
         click.echo(f"           {one_line(finding.reason, 300)}", err=True)
@@ -35,7 +35,7 @@ def review(findings: Sequence[Finding]) -> None:
 
 
 def review_of(paths: SessionPaths) -> None:
-    """Name what was found when a session ended; nothing if it was not looked at."""
+    """Print the findings of a session that ended; nothing if its workspace was not checked."""
     import msgspec
 
     from ironcurtain.session.project import Findings
@@ -46,4 +46,4 @@ def review_of(paths: SessionPaths) -> None:
         return
     review(found.files)
     if not found.complete:
-        click.echo("Not everything in the workspace could be looked at: see 'ironcurtain diff'", err=True)
+        click.echo("Not all files in the workspace could be checked: see 'ironcurtain diff'", err=True)

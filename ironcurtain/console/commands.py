@@ -93,7 +93,7 @@ Command = Decide | DecideAll | Permissions | Revoke | Stop | Show | Filter | Hel
 
 HELP = (
     ("a  d", "approve or deny the chosen escalation; asks once more. To approve, read its text to the end"),
-    ("A", "approve it and ask no more about such calls; says which, and asks once more"),
+    ("A", "approve it and stop asking about such calls, after a confirmation"),
     ("up down", "choose; also j and k, or the mouse"),
     ("Tab", "go to the next list: waiting, sessions, history"),
     ("PgUp PgDn", "read on in the text, also with Space or the wheel"),

@@ -223,7 +223,7 @@ class DoctorTests(CommandCase):
         (self.person / "open key").chmod(0o644)
         for key, wanted in (
             ('env = "MY_KEY"', ("hint", "Set it: export MY_KEY=...")),
-            ('file = "~/k"', ("hint", f"Put it there, for you alone: (umask 077; cat > {self.person}/k)")),
+            ('file = "~/k"', ("hint", f"Write it there, readable by you only: (umask 077; cat > {self.person}/k)")),
             ('command = "no-such-program x"', ("hint", "Install it, or mend providers.anthropic.key in config.toml")),
             ('command = "pass \'x"', ("wrong", "Mend providers.anthropic.key in config.toml")),
             ('command = "cat x"', ("ok", "")),

@@ -90,11 +90,11 @@ class OwnKeysTests(SynchronousTestCase):
         terminal = self.begin()
         shown = terminal.wait(QUESTION)
         for line in (
-            "a.pub: another key is called ada@laptop; ironcurtain ssh add-key has --name",
+            "a.pub: another key has the name ada@laptop; use --name of ironcurtain ssh add-key",
             "spaces.pub: needs a name at its end",
             "id_ed25519-cert.pub: is a certificate",
             "old.pub: needs a type and a key",
-            "two.pub: the file has to hold one public key on one line",
+            "two.pub: the file must contain one public key on one line",
             "bytes.pub: is not UTF-8 text",
             "nowhere.pub: is no regular file",
             "pipe.pub: is no regular file",

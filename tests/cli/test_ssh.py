@@ -30,7 +30,7 @@ class SshCommandTests(SynchronousTestCase):
 
     def test_from_the_first_key_to_the_last(self) -> None:
         ada, bob = make_holder(self.path, "ada"), make_holder(self.path, "bob")
-        self.assertIn("Nobody may come in yet", self.run_command("keys").stdout)
+        self.assertIn("No key may log in yet", self.run_command("keys").stdout)
         said = self.run_command("add-key", f"{ada.path}.pub").stdout
         self.assertEqual(said, f"ada may come in (view, approve): {ada.key.fingerprint}\n")
         public = Path(f"{bob.path}.pub").read_text()
@@ -43,7 +43,7 @@ class SshCommandTests(SynchronousTestCase):
         self.assertIn("robert", self.run_command("keys").stdout)
         self.run_command("add-key", f"{ada.path}.pub", "--name", "again", status=64)
         self.run_command("add-key", f"{ada.path}.pub", "--name", "robert", status=64)
-        self.assertIn("may not come in any more", self.run_command("remove-key", "ada").stdout)
+        self.assertIn("may no longer log in", self.run_command("remove-key", "ada").stdout)
         self.run_command("remove-key", "ada", status=69)
         self.assertEqual([k["name"] for k in json.loads(self.run_command("keys", "--json").stdout)["keys"]], ["robert"])
 

@@ -320,7 +320,7 @@ class SessionTests(LoopCase):
 
     def test_it_keeps_its_workspace(self) -> None:
         self.loop("-n", "1", script="echo one", status=3)
-        self.assertIn("has its workspace already", self.loop("--resume", "--workspace", "/tmp", status=64).stderr)
+        self.assertIn("keeps its workspace", self.loop("--resume", "--workspace", "/tmp", status=64).stderr)
 
     def test_start_goes_on_with_no_loop(self) -> None:
         self.loop("-n", "1", script="echo one", status=3)

@@ -191,7 +191,7 @@ class EscalationTests(Base):
         for written, told in asked.items():
             answer = Deferred.fromCoroutine(agent.call("fake__file", {"path": written}))
             reason = (await self.top.pending()).request.reason
-            self.assertEqual("by a link" in reason, bool(told), reason)
+            self.assertEqual("through links" in reason, bool(told), reason)
             self.assertLess(len(reason), 600)
             self.assertTrue(reason.isprintable())
             self.assertIn(told, reason)

@@ -62,7 +62,7 @@ class FailureTests(Base):
         await agent.call("fake__crash")
         answer = await agent.call("fake__echo")
         self.assertEqual(code(answer), "backend-failed")
-        self.assertIn("started again", text(answer))
+        self.assertIn("restarted", text(answer))
         names = [tool["name"] for tool in (await agent.request("tools/list"))["result"]["tools"]]
         self.assertIn("fake__echo", names)
 

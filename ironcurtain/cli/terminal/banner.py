@@ -1,4 +1,4 @@
-"""An escalation as it is put before a person."""
+"""The banner that shows an escalation to a person."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
 
 LINES = 14
-"""Most lines for the arguments of one call: with the rest of the banner about 20, so it fits 80x24."""
+"""Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""
 
 REASON_LINES = 2
-"""Most lines of the policy's reason."""
+"""Maximum number of lines of the policy's reason."""
 
 SCOPE_LINES = 4
-"""Most lines that say for which calls an approval could be kept."""
+"""Maximum number of lines on the calls that a kept approval would cover."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
     """
-    An escalation that waits.
+    A pending escalation.
 
-    :param digest: of the arguments; a decision is for exactly these.
+    :param digest: digest of the arguments; a decision is for exactly these.
     :param expires_at: seconds since the epoch.
-    :param scope: the calls for which an approval can be kept; empty if it cannot.
-    :param omitted: how many bytes the arguments have, where they are too long to be told of.
-    :param calls: how many equal calls wait for the decision.
+    :param scope: the calls that a kept approval would cover; empty if it cannot be kept.
+    :param omitted: size of the arguments in bytes if they are too long for an event.
+    :param calls: number of equal calls that wait for the decision.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Pending:
 
     @classmethod
     def of(cls, raised: EscalationRaised) -> Pending:
-        """:returns: what an event says of an escalation."""
+        """:returns: the escalation of an event."""
         return cls(
             raised.number,
             raised.server,
@@ -80,7 +80,7 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
     heading = cut(f" asks: {pending.name}", max(room - len(f"Escalation {pending.number}"), 10), glyphs.rest)
     lines: list[Line] = [(Span(f"{glyphs.top}Escalation {pending.number}", "warn"), Span(heading, "bold"))]
     if pending.omitted:
-        lines.append((side, Span(f"arguments of {pending.omitted:,} bytes, which have no room here", "warn")))
+        lines.append((side, Span(f"arguments of {pending.omitted:,} bytes, too long to show here", "warn")))
     else:
         shown = argument_lines(pending.arguments, room)
         more = len(shown) - LINES + 1 if len(shown) > LINES else 0
@@ -109,9 +109,9 @@ def banner(pending: Pending, now: float, width: int, glyphs: Glyphs) -> list[Lin
 
 def is_shown(pending: Pending, width: int, keep: bool = False) -> bool:
     """
-    Whether :func:`banner` shows all that is decided.
+    Whether :func:`banner` shows everything that is decided.
 
-    :param keep: also for which calls the approval would be kept.
+    :param keep: include the calls that a kept approval would cover.
     """
     room = max(width - 3, 20)
     return (
@@ -130,7 +130,7 @@ def _why(pending: Pending) -> str:
 
 
 def _kept_for(pending: Pending, room: int) -> list[str]:
-    return list(wrap(f"/approve {pending.number} keep: ask no more about {one_line(pending.scope)}", room))
+    return list(wrap(f"/approve {pending.number} keep: stop asking about {one_line(pending.scope)}", room))
 
 
 def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
@@ -142,7 +142,7 @@ def _reason(pending: Pending, room: int, glyphs: Glyphs) -> list[str]:
 
 
 def _keeping(pending: Pending, room: int) -> list[str]:
-    """:returns: for which calls the approval could be kept: all of it, or where to read it."""
+    """:returns: the calls that a kept approval would cover, or the command that shows them."""
     lines = _kept_for(pending, room)
     if len(lines) <= SCOPE_LINES:
         return lines
@@ -158,13 +158,13 @@ def took(milliseconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """:returns: how long something has been going on, as ``12 s`` or ``3 min 12 s``."""
+    """:returns: an elapsed time as ``12 s`` or ``3 min 12 s``."""
     whole = max(int(seconds), 0)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
 
 
 def ending(number: int, outcome: str, by: str) -> str:
-    """:returns: what became of an escalation, in words."""
+    """:returns: the outcome of an escalation in words."""
     words = {
         "expired": "nobody decided in time, so the call was refused",
         "withdrawn": "withdrawn, the call no longer waits",

@@ -71,11 +71,11 @@ class ChooseTests(SynchronousTestCase):
         self.assertEqual(choose(Decide(Outcome.APPROVED, None), [3], {3: 1.0}, 2.0, {}), 3)
 
     def test_one_that_came_while_typing_needs_its_number(self) -> None:
-        self.refuse("came while you were typing", Decide(Outcome.APPROVED, None), [3], {3: 2.5})
+        self.refuse("arrived while you were typing", Decide(Outcome.APPROVED, None), [3], {3: 2.5})
         self.assertEqual(choose(Decide(Outcome.APPROVED, 3), [3], {3: 2.5}, 2.0, {}), 3)
 
     def test_one_that_was_never_shown_cannot_be_meant(self) -> None:
-        self.refuse("came while", Decide(Outcome.APPROVED, None), [3], {})
+        self.refuse("arrived while", Decide(Outcome.APPROVED, None), [3], {})
         self.refuse("no escalation 3", Decide(Outcome.APPROVED, 3), [3], {})
 
     def test_several_are_listed(self) -> None:
