@@ -42,7 +42,7 @@ class RefusedTests(DaemonCase):
             env=self.product.environ, cwd=self.product.person, capture_output=True, text=True, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 64, done.stderr)
-        said = f"ironcurtain: nothing can be written to the home {self.product.home}: File too large\n"
+        said = f"ironcurtain: cannot write to the home {self.product.home}: File too large\n"
         self.assertEqual(done.stdout + done.stderr, said)
 
     def test_files_that_sessions_need_are_wrong(self) -> None:

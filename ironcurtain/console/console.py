@@ -1,4 +1,4 @@
-"""The console of one viewer: state, frames, screen and source joined."""
+"""The console of one viewer: connects state, frames, screen and source."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.events import Stamped
 
 TICK_SECONDS = 1.0
-"""How often the screen is drawn anew, for the times on it."""
+"""Seconds between redraws, for the times on the screen."""
 
 LOOK_SECONDS = 5.0
-"""How often everything is asked for although nothing was told to have changed."""
+"""Seconds between refreshes without a notification of changes."""
 
 REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.005, 0.1
 """
-The time between two questions for everything: the least, and the most, however fast escalations come. It is three times
-as long each time that :data:`MANY` changes came meanwhile.
+Minimum and maximum seconds between two refreshes. The time is tripled whenever :data:`MANY` changes arrived in between.
 """
 
 MANY = 4
-"""So many changes between two questions are more than a person raises, or decides."""
+"""More changes than this between two refreshes are not caused by people."""
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
 
 NO_TITLE = ("linux", "eterm-color")
-"""Terminals that would show a title as text."""
+"""Terminals that display a title sequence as text."""
 
 _TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
 _WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
@@ -54,14 +53,14 @@ _NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))
 
 class Console:
     """
-    Shows what there is and sends decisions, until the viewer leaves.
+    Shows sessions and escalations, and sends decisions, until the viewer leaves.
 
-    :param source: what is shown.
+    :param source: the data source.
     :param channel: the viewer's terminal.
     :param clock: for timers.
     :param who: the viewer's name, for the heading.
-    :param environ: the viewer's ``TERM``, ``COLORTERM`` and such, from its terminal request.
-    :param now: seconds since the epoch.
+    :param environ: the viewer's ``TERM``, ``COLORTERM`` and others, from its terminal request.
+    :param now: returns seconds since the epoch.
     """
 
     log = Logger()
@@ -100,7 +99,7 @@ class Console:
         self._unfollow: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Take the terminal and show what there is."""
+        """Take over the terminal and start drawing."""
         self._running = True
         self._main.start()
         if self._has_title:
@@ -110,7 +109,7 @@ class Console:
         self._refresh()
 
     def stop(self, status: int = 0) -> None:
-        """Give the terminal back as it was, and end. Harmless if it has ended."""
+        """Restore the terminal, and end. Can be called again."""
         if self._running:
             self._give_up()
             self._main.stop()
@@ -121,23 +120,23 @@ class Console:
             self.ended.callback(status)
 
     def lost(self) -> None:
-        """The channel is gone: nothing can be written any more."""
+        """The channel is gone."""
         if self._running:
             self._give_up()
             self.ended.callback(0)
 
     def received(self, data: bytes) -> None:
-        """Take what the terminal sent."""
+        """Process the terminal's input."""
         if self._running:
             self._guarded(lambda: self._screen.received(data))
 
     def resized(self, *size: int) -> None:
-        """The terminal has another size, which the channel tells."""
+        """The terminal has a new size, which the channel knows."""
         if self._running:
             self._guarded(self._screen.resized)
 
     def drained(self) -> None:
-        """The channel takes bytes again."""
+        """The channel accepts bytes again."""
         if self._running and self._screen.dirty:
             self._loop.wake()
 
@@ -149,7 +148,7 @@ class Console:
         self._loop.wake()
 
     def _crashed(self) -> None:
-        """Called where an exception was caught: it ends the console, and not the process."""
+        """Called in an exception handler: end the console, not the process."""
         self.log.failure("the console of {who} failed", who=self._who)
         self.stop(70)
 
@@ -227,14 +226,14 @@ class Console:
             self._unfollow = self._source.activity(session, heard)
 
     async def _send(self, *sent: Send) -> None:
-        """Send decisions that were confirmed at once, and say what became of all of them."""
+        """Send decisions that were confirmed together, and show the outcome of all of them."""
         deciding = [Deferred.fromCoroutine(self._decide(each)) for each in sent]
         results = [await each for each in deciding]
         self._become(self._state.with_message(*outcome_of_all(sent, results)))
         self._refresh()
 
     async def _decide(self, send: Send) -> EscalationView | str:
-        """:returns: the decided escalation, or why it is not."""
+        """:returns: the decided escalation, or the reason of the failure."""
         number, digest = send.key
         try:
             return await self._source.decide(number, send.outcome, digest, send.keep, send.calls)
@@ -266,7 +265,7 @@ class Console:
         self._loop.wake()
 
     def _refresh(self) -> None:
-        """Ask for everything; what changes meanwhile is asked for once more afterwards."""
+        """Fetch everything; changes that arrive meanwhile cause another refresh."""
         if not self._running:
             return
         if self._refreshing is not None:

@@ -1,4 +1,4 @@
-"""What keys and commands do to the console's state."""
+"""The effects of keys and commands on the console's state."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from ironcurtain.console.state import Effect, End, Key, Leave, Look, Question, S
 from ironcurtain.escalation.model import Outcome
 
 PROMPT_LIMIT = 200
-"""Most characters of the input line."""
+"""Maximum length in characters of the input line."""
 
 Step = tuple[State, tuple[Effect, ...]]
-"""The new state, and what is to be done."""
+"""The new state, and the actions to perform."""
 
 
 def press(state: State, key: str) -> Step:
-    """
-    :param key: as urwid names it: ``a``, ``enter``, ``page down``.
-    """
+    """:param key: urwid's name: ``a``, ``enter``, ``page down``."""
     if state.prompt is not None:
         return _typing(state, state.prompt, key)
     if key in _SCROLLING:
@@ -37,7 +35,7 @@ def press(state: State, key: str) -> Step:
 
 
 def enter(state: State, line: str) -> Step:
-    """Do what a line says that was typed after a slash."""
+    """Execute a line that was typed after a slash."""
     match commands.parse(line):
         case commands.Decide(outcome, number, keep):
             return _decide(state, outcome, number, keep)
@@ -80,7 +78,7 @@ def _typing(state: State, text: str, key: str) -> Step:
 def _confirming(state: State, question: Question, key: str) -> Step:
     if key in ("n", "esc", "ctrl c", "q"):
         return replace(state, question=None).with_message("nothing was decided"), ()
-    if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
+    if key != "y" or state.shown.question != question:  # input from before the question does not answer it
         return state, ()
     if not _seen(state, question):
         return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
@@ -89,26 +87,29 @@ def _confirming(state: State, question: Question, key: str) -> Step:
 
 
 def _seen(state: State, question: Question) -> bool:
-    """Whether what would be approved was on the screen to its end, and still is there if it is one."""
+    """
+    :returns: whether the end of each text to approve was on the screen, and the text is still shown if there is only
+        one.
+    """
     if question.outcome is Outcome.DENIED:
         return True
     return state.read.keys() >= set(question.keys) and (question.every or question.keys == (state.shown.whole,))
 
 
 def _unread(state: State, key: Key) -> str:
-    """:returns: what to do before a call can be approved."""
+    """:returns: what the person has to do before the call can be approved."""
     if state.shown.whole != key:
-        return "there is no room to show the call, so it cannot be approved here"
+        return "the screen is too small to show the call, so it cannot be approved here"
     if not state.shown.complete:
         look = f"'ironcurtain escalations show {key.number}'"
         return f"{key.number} is too long to be shown here: {look} shows all of it, and how to approve it then"
-    return f"{key.number} goes on below: read to its end with PgDn, then approve it"
+    return f"{key.number} continues below: read it to its end with PgDn, then approve it"
 
 
 def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
-        return state.with_message("nothing waits for a decision")
+        return state.with_message("no call waits for a decision")
     asked, key = state.go(Section.WAITING), key_of(chosen)
     if outcome is Outcome.APPROVED and state.shown.whole == key and key not in state.read:
         return asked.with_message(_unread(state, key), "warn")
@@ -120,9 +121,9 @@ def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
 def _ask_all(state: State, outcome: Outcome) -> State:
     keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
     if not keys:
-        return state.with_message("nothing waits for a decision")
+        return state.with_message("no call waits for a decision")
     if outcome is Outcome.APPROVED and not (keys := tuple(key for key in keys if key in state.read)):
-        return state.with_message("none of them was on the screen to its end: look at each, then approve", "warn")
+        return state.with_message("none of them was shown to its end: read each one, then approve", "warn")
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 

@@ -212,7 +212,7 @@ class AgentTests(SynchronousTestCase):
         (result,) = self.model.requests[1].messages[-1].content
         assert isinstance(result, ToolResult)
         self.assertTrue(result.is_error)
-        self.assertIn("variables are gone", result.content)
+        self.assertIn("variables are lost", result.content)
 
     def test_what_is_cut_is_reported(self) -> None:
         agent = self.make([RUN], [RUN], [TextBlock("x")])

@@ -51,7 +51,7 @@ class ParseTests(SynchronousTestCase):
             self.assertIsInstance(parse(line), Wrong, line)
         for line in ("/revoke", "/revoke x", "/revoke 1 2"):
             self.assertEqual(parse(line), Wrong("which one? /permissions lists the numbers"), line)
-        self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
+        self.assertEqual(parse("/quit now"), Wrong("/quit takes no argument"))
         self.assertEqual(parse("/aprove 1"), Wrong("no such command: /help lists them"))
 
     @given(st.text() | st.builds(lambda text: f"/approve {text}", st.text()))

@@ -31,7 +31,7 @@ class WordsTests(SynchronousTestCase):
                 "before its answer was whole",
             ),
             (net.ConnectionRefusedError(111, "errno text"), "nothing listens there"),
-            (net.NoRouteError(113, "errno text"), "there is no way to it"),
+            (net.NoRouteError(113, "errno text"), "there is no route to it"),
             (net.TCPTimedOutError(110, "errno text"), "no answer in time"),
             (net.ConnectError(None, "something odd"), f"{HOST} cannot be reached: check the network and base_url"),
             (net.DNSLookupError("no results"), "cannot be found"),

@@ -272,7 +272,7 @@ class LiarTests(Base):
         self.assertIn("its certificate is not valid", await self.log(self.lying("long", host="localhost")))
 
     async def test_a_file_that_is_no_certificate(self) -> None:
-        self.assertIn("holds no PEM certificate", await self.log(self.lying("long", os.devnull)))
+        self.assertIn("contains no PEM certificate", await self.log(self.lying("long", os.devnull)))
 
     async def test_nobody_listens(self) -> None:
         said = await self.log(HttpServer("far", Secret("https://127.0.0.1:1/mcp")))

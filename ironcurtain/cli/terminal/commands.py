@@ -64,11 +64,11 @@ class Simple(Enum):
 
     BUDGET = "what this session used so far"
     HISTORY = "the messages and answers so far"
-    PERMISSIONS = "the kept approvals; /revoke N revokes one"
+    PERMISSIONS = "the kept approvals; /revoke N ends one"
     LOGS = "where the log and the audit log are, and the log's last lines"
     HELP = "this list"
     STOP = "end this session; its calls that wait are withdrawn"
-    DETACH = "leave; the session continues, and 'ironcurtain attach' joins it"
+    DETACH = "leave; it continues, and 'ironcurtain attach' joins it"
     QUIT = "leave; Ctrl-D on an empty line does the same"
     EXIT = "leave"
 

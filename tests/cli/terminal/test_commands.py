@@ -55,7 +55,7 @@ class ParseTests(SynchronousTestCase):
         self.assertIsInstance(parse("/"), Wrong)
 
     def test_too_much_is_said(self) -> None:
-        self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
+        self.assertEqual(parse("/quit now"), Wrong("/quit takes no argument"))
 
     def test_blank_lines_are_nothing(self) -> None:
         self.assertIsNone(parse(" \t "))
@@ -82,7 +82,7 @@ class ChooseTests(SynchronousTestCase):
         self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Decide(Outcome.DENIED, None), [5, 3], {3: 1, 5: 1})
 
     def test_none_is_said(self) -> None:
-        self.refuse("nothing waits for a decision", Decide(Outcome.APPROVED, None), [], {})
+        self.refuse("no call waits for a decision", Decide(Outcome.APPROVED, None), [], {})
 
     def test_one_that_is_over_is_said_with_its_outcome(self) -> None:
         self.refuse("too late: escalation 3: denied by al", Decide(Outcome.APPROVED, 3), [], {3: 1})

@@ -160,7 +160,7 @@ class ConversationTests(FrontEndCase):
         self.session.lagging = False
         self.session.deliver()
         self.draw()
-        self.assertIn("1 events were missed", self.surface.text)
+        self.assertIn("1 events were lost", self.surface.text)
         self.assertIn("Escalation 4", self.surface.text)
 
     def test_an_event_that_cannot_be_shown_does_no_harm(self) -> None:
@@ -235,12 +235,12 @@ class EscalationTests(FrontEndCase):
         scope = "filesystem.write_file in /etc and below"
         self.assertIn(f"/approve 3 keep: stop asking about {scope}", self.surface.text)
         self.type("/permissions", "/approve 3 keep", "/permissions")
-        self.assertIn("no approvals were kept", self.surface.printed)
-        self.assertIn(f"escalation 3: approved by me; no more asked about {scope}", " ".join(self.surface.printed))
+        self.assertIn("no kept approvals", self.surface.printed)
+        self.assertIn(f"escalation 3: approved by me; not asked again about {scope}", " ".join(self.surface.printed))
         self.assertIn(f"   3  {scope} (used: 0)", self.surface.printed)
         self.type("/revoke 3", "/revoke 3")
         self.assertIn(f"permission 3 revoked by me: {scope}", self.surface.printed)
-        self.assertIn("there is no permission 3 in this session: see /permissions", self.surface.printed)
+        self.assertIn("there is no kept approval 3 in this session: see /permissions", self.surface.printed)
 
     def test_by_number(self) -> None:
         self.session.raise_escalation(3)
