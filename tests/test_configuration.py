@@ -104,7 +104,7 @@ class ReadTests(SynchronousTestCase):
         for text, wanted in (
             (
                 '[ssh]\nlisten = ["127.0.0.1", "nonsense"]\n',
-                "2: ssh.listen[1]: 'nonsense' is no address to listen on: give an IP address",
+                "2: ssh.listen[1]: 'nonsense' is not an address to listen on: give an IP address",
             ),
             ('default_agent = "nobody"\n', "1: default_agent: there is no agent 'nobody': choose one of builtin, "),
             (f'[providers.anthropic]\nkey = {{ file = "{key}" }}\n', "2: providers.anthropic.key.file: others can "),

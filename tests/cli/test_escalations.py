@@ -41,7 +41,7 @@ class LongCallTests(ProductCase):
         self.assertEqual(decisions, ["approved"])
 
     def test_it_is_approved_once_all_of_it_was_shown(self) -> None:
-        unseen = "escalation 1 was not shown to you whole: 'ironcurtain escalations show 1' shows it"
+        unseen = "escalation 1 was not shown to you completely: 'ironcurtain escalations show 1' shows it"
         self.assertIn(unseen, self.refused())
         listed = self.product.run("escalations").stdout
         self.assertNotIn("row 1000", listed)
@@ -58,7 +58,7 @@ class LongCallTests(ProductCase):
     def test_its_last_line_says_how_to_approve_exactly_this(self) -> None:
         shown = self.on_a_terminal("escalations", "show", "1")
         self.assertIn("row 1000 of it", shown)
-        self.assertIn("was not shown to you whole", self.refused())  # who knows how far it was read in the pager
+        self.assertIn("was not shown to you completely", self.refused())  # who knows how far it was read in the pager
         self.assertIn("other arguments", self.refused("--digest", "0" * 64))
         command = shown.rstrip().splitlines()[-1].removeprefix("to approve exactly this: ironcurtain approve 1 ")
         self.approved(*command.split())

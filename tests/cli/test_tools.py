@@ -57,7 +57,7 @@ class ToolsTests(ProductCase):
         self.assertEqual(shown.count('+  "description": "bad \\u202e text",'), 2)
         command = shown[-1].removeprefix("to accept exactly this: ironcurtain ").split()
         wrong = self.product.run(*command[:-1], "0" * 64)
-        self.assertEqual((wrong.returncode, "look again" in wrong.stderr), (1, True))
+        self.assertEqual((wrong.returncode, "view them again" in wrong.stderr), (1, True))
         one = self.product.run("tools", "show", "fake", "where").stdout.splitlines()[-1]
         done = self.product.run(*one.removeprefix("to accept exactly this: ironcurtain ").split())
         self.assertEqual((done.returncode, done.stdout), (0, "Accepted: where of fake.\n"))

@@ -150,7 +150,7 @@ class AloneTests(ScreenCase):
         first.wait("typed here and there")
         second.keys("C-\\")
         self.assertEqual(self.ended(second, "remote"), 0)
-        self.assertIn("detached; it goes on", second.text)
+        self.assertIn("detached; it continues", second.text)
         self.run_in(second, shlex.join(daemon.ssh("view", "-t")) + " attach 1", "refused")
         self.assertEqual(self.ended(second, "refused"), 77)
 

@@ -284,7 +284,7 @@ class SessionTests(LoopCase):
         self.assertIn("[loop] event a: b", done.stderr)
         project = self.product.project
         self.assertEqual((project / "events").read_text(), '{"topic":"a","payload":"b"}\n')
-        told = f"{PROMPT}{PROMPT}\nEvents of the iteration before:\n\n- a: b\n"
+        told = f"{PROMPT}{PROMPT}\nEvents of the previous iteration:\n\n- a: b\n"
         self.assertEqual((project / "told").read_text(), told)
 
     def test_it_is_resumed(self) -> None:

@@ -86,14 +86,14 @@ class CommandTests(SshTestCase):
         ada = self.server.listed("ada@laptop", Role.VIEW, Role.APPROVE)
         viewer = self.server.listed("viewer", Role.VIEW)
         await self.session()
-        self.assertEqual(await self.said(viewer, "permissions"), (0, "No approvals were kept.\n", ""))
+        self.assertEqual(await self.said(viewer, "permissions"), (0, "No kept approvals.\n", ""))
         number = self.ask(make_scope())
         _, out, _ = await self.said(viewer, "escalations")
         self.assertIn("an approval can be kept for: git.push in /srv/src and below", out)
         self.assertEqual((await self.said(viewer, "approve", str(number), "--keep"))[0], 77)
         status, _, err = await self.said(ada, "approve", str(number), "--keep")
         self.assertEqual(status, 1)
-        self.assertIn(f"escalation {number} was not shown to you whole", err)  # but to somebody else
+        self.assertIn(f"escalation {number} was not shown to you completely", err)  # but to somebody else
         await self.said(ada, "escalations")
         status, out, _ = await self.said(ada, "approve", str(number), "--keep")
         self.assertEqual(status, 0)
@@ -345,7 +345,7 @@ class LoginTests(SshTestCase):
         self.server.keys.remove("ada")
         await client.ended
         self.assertEqual(client.status, 69)
-        self.assertIn(b"this key is not listed any more", client.out)
+        self.assertIn(b"this key is no longer listed", client.out)
         self.assertIn(b"\x1b[?1049l", client.out)
         other.type(b"x")
         await other.until(b"typed b'x'")

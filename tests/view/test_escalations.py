@@ -87,7 +87,7 @@ class WordsTests(SynchronousTestCase):
             ],
         )
         self.assertEqual(
-            revoked(view), "Revoked: people are asked again about git.push in /a\\x1b and below in session 3."
+            revoked(view), "Revoked: you are asked again about git.push in /a\\x1b and below in session 3."
         )
 
     def test_equal_calls_are_counted(self) -> None:
@@ -117,7 +117,7 @@ class ListingTests(SynchronousTestCase):
         self.assertEqual([view.number for view in listed.whole], [2])
         self.assertIn("… (+4800 characters)", listed.lines[1])
         self.assertIn(
-            "   not shown whole, 5,038 characters: 'ironcurtain escalations show 1' shows it all", listed.lines
+            "   not shown completely, 5,038 characters: 'ironcurtain escalations show 1' shows it all", listed.lines
         )
 
     def test_whatever_makes_it_long(self) -> None:

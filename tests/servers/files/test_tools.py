@@ -192,7 +192,7 @@ class ListTests(ToolCase):
         roots = Roots([str(self.inside)])
         self.addCleanup(roots.close)
         self.assertEqual(len(listing.listed(roots.locate("."), bounds)), 2)
-        self.assertEqual(bounds.reasons, ["there are more entries than one call looks at"])
+        self.assertEqual(bounds.reasons, ["there are more entries than one call lists"])
 
     def test_names_cannot_forge_lines(self) -> None:
         (self.inside / "src" / "a\n[FILE] b").write_text("")
