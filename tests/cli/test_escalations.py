@@ -45,7 +45,7 @@ class LongCallTests(ProductCase):
         self.assertIn(unseen, self.refused())
         listed = self.product.run("escalations").stdout
         self.assertNotIn("row 1000", listed)
-        self.assertIn("characters: 'ironcurtain escalations show 1' shows it all", listed)
+        self.assertIn("characters: see 'ironcurtain escalations show 1'", listed)
         self.assertIn(unseen, self.refused())
         (waiting,) = self.product.json("escalations")
         self.assertTrue(waiting["arguments"]["content"].endswith("the end"))

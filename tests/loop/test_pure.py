@@ -265,8 +265,8 @@ class ConfigTests(SynchronousTestCase):
             ("loop:\n  agent: x", "ralph.yml:2: loop.agent: can only be given on the command line"),
             ("event_loop:\n  prompt_file: /x", "ralph.yml:2: event_loop.prompt_file: must be a file in the workspace"),
             ("event_loop:\n  prompt_file: a/../../x", "ralph.yml:2: event_loop.prompt_file: must be a file in the"),
-            ("cli: [1]", "ralph.yml:1: cli: must hold settings"),
-            ("- 1", "ralph.yml: must hold sections"),
+            ("cli: [1]", "ralph.yml:1: cli: must contain settings"),
+            ("- 1", "ralph.yml: must contain sections"),
             ("a: [", "ralph.yml:1: not YAML:"),
             ("a: !!python/object/apply:os.system [x]", "ralph.yml:1: not YAML:"),
         ):

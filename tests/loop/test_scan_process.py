@@ -179,7 +179,7 @@ class FailingTests(ProcessCase):
         await self.fails(process, "answered before it had read all")
 
     async def test_there_is_no_such_command(self) -> None:
-        await self.fails(self.begin("/nowhere"), "does not start")
+        await self.fails(self.begin("/nowhere"), "cannot be started")
 
 
 class ServingTests(TestCase):

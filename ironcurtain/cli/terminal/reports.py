@@ -27,7 +27,7 @@ def help_lines() -> list[Line]:
     entries.append(("/approve N keep", "approve, and stop asking about such calls; see /permissions"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
     lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]
-    lines.append((Span("Everything else is sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
+    lines.append((Span("Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
     return lines
 
 

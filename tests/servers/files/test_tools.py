@@ -145,7 +145,7 @@ class WriteTests(ToolCase):
         (self.inside / "d" / "f").write_text("")
         self.assertIn("not empty", self.refused("delete_directory", path="d"))
         self.assertIn("is a directory", self.refused("delete_file", path="d"))
-        self.assertIn("is no directory", self.refused("delete_directory", path="d/f"))
+        self.assertIn("is not a directory", self.refused("delete_directory", path="d/f"))
         self.call("delete_file", path="d/f")
         self.call("delete_directory", path="d")
         self.assertIn("no such file", self.refused("delete_file", path="d"))
