@@ -148,7 +148,7 @@ def _sandbox(_: Home) -> Iterator[Finding]:
         yield Finding("sandbox", HINT, f"{problem}: MCP servers and git run in containers of the Docker Engine", mend)
     else:
         mend = (
-            "MCP servers other than our own do not start, and the interpreter's worker runs without a sandbox. Install "
+            "Only IronCurtain's own MCP servers start, and the interpreter's worker runs without a sandbox. Install "
             "bubblewrap, or let a Docker Engine run; in a container, allow user namespaces, or run as root."
         )
         yield Finding("sandbox", HINT, programs.unavailable() or "", mend)

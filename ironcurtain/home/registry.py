@@ -108,5 +108,5 @@ def read_small_file(path: Path, limit: int) -> bytes:
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > limit:
-            raise OSError(f"{path} is no regular file of ours within {limit} bytes")
+            raise OSError(f"{path} is not a regular file of this user, or larger than {limit} bytes")
         return file.read(limit)

@@ -303,7 +303,7 @@ class Gate:
         if isinstance(error, (BackendFailed, codec.InvalidMessage)):
             return refusal(f"FAILED: {self._rewriter.text(_words(error))}", "backend-failed")
         self.log.failure("a call to {server} {tool} failed", server=call.server, tool=call.tool)
-        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""  # and no file of ours
+        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""  # without the file's name
         return refusal(f"FAILED: an internal error of IronCurtain{why}; see its log", "backend-failed")
 
 

@@ -1,5 +1,5 @@
 """
-Read ``mcp-servers.json``: the field's usual shape, with our additions.
+Read ``mcp-servers.json``: the usual format of MCP clients, with additions.
 
 .. code-block:: json
 

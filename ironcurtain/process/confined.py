@@ -1,6 +1,6 @@
 """
-A process of ours that reads what nobody trusts: what it gives up, and how it serves its owner, which talks to it over
-the socket that is its standard input. It ends when its owner does.
+A worker process that reads untrusted input: gives up rights, and serves its owner over the socket that is its standard
+input. It ends when its owner does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """
-What passes between us and a process of ours that reads what nobody trusts: frames of four bytes for the length of what
-follows, most significant first, and one message in MessagePack.
+The protocol of worker processes: frames of four bytes for the length, most significant first, and one message in
+MessagePack.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class OutputQueue:
         self._limit = limit
         self._chunks: deque[bytes] = deque()
         self.size = 0
-        """How many bytes wait."""
+        """Number of queued bytes."""
         self.lost = False
         """Whether the queue overflowed and drops output, so that the screen has to be redrawn."""
 
