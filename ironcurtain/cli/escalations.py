@@ -48,7 +48,7 @@ async def _list(reactor: Any, everything: bool, json_output: bool) -> None:
     if json_output:
         print_json(found)
     else:
-        click.echo("\n".join(listed.lines or ["Nothing waits for a decision."]))
+        click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
     await owners.shown(listed.whole)  # people do not read JSON, so it does not count as shown
 
 

@@ -120,7 +120,7 @@ def _size(view: EscalationView) -> int:
 
 def denied_all(numbers: Sequence[int]) -> str:
     """:returns: the message after denying all."""
-    return f"Denied: {', '.join(map(str, numbers))}." if numbers else "Nothing waits for a decision."
+    return f"Denied: {', '.join(map(str, numbers))}." if numbers else "No call waits for a decision."
 
 
 def decided(view: EscalationView) -> str:

@@ -84,5 +84,5 @@ class LongCallTests(ProductCase):
         self.assertEqual(self.product.run("deny", "1", "--session", "1").returncode, 64)
         done = self.product.run("deny", "all", "--session", "1")
         self.assertEqual((done.returncode, done.stdout), (0, "Denied: 1.\n"), done.stderr)
-        self.assertEqual(self.product.run("deny", "all").stdout, "Nothing waits for a decision.\n")
+        self.assertEqual(self.product.run("deny", "all").stdout, "No call waits for a decision.\n")
         until(self.process.stdout, "All done.")

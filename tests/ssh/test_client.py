@@ -62,6 +62,13 @@ class CommandTests(SshTestCase):
         status, out, _ = await self.said(ada, "sessions", "--json")
         self.assertEqual([info["id"] for info in json.loads(out)], [session.id])
 
+    async def test_last_is_the_newest_that_runs(self) -> None:
+        ada = self.server.listed("ada@laptop", Role.ADMIN)
+        self.assertEqual((await self.said(ada, "stop", "last"))[0], 69)
+        older, newer = await self.session(), await self.session()
+        for session in (newer, older):
+            self.assertEqual(await self.said(ada, "stop", "last"), (0, f"Session {session.number} has ended.\n", ""))
+
     async def test_escalations_are_decided_in_the_name_of_the_key(self) -> None:
         ada = self.server.listed("ada@laptop", Role.VIEW, Role.APPROVE)
         session = await self.session()
@@ -75,7 +82,7 @@ class CommandTests(SshTestCase):
         status, out, _ = await self.said(ada, "deny", str(second), "--json")
         self.assertEqual((status, json.loads(out)["by"], json.loads(out)["outcome"]), (0, "ada@laptop", "denied"))
         self.assertEqual({e.outcome for e in session.escalations.history()}, {Outcome.APPROVED, Outcome.DENIED})
-        self.assertEqual(await self.said(ada, "escalations"), (0, "Nothing waits for a decision.\n", ""))
+        self.assertEqual(await self.said(ada, "escalations"), (0, "No call waits for a decision.\n", ""))
         status, out, _ = await self.said(ada, "escalations", "--all", "--json")
         self.assertEqual([view["number"] for view in json.loads(out)], [first, second])
         status, _, err = await self.said(ada, "deny", str(first))

@@ -96,7 +96,7 @@ class WordsTests(SynchronousTestCase):
         self.assertEqual(decided(approved), "Approved: git.push\\n in session 3, 3 equal calls.")
 
     def test_what_denying_all_did(self) -> None:
-        self.assertEqual((denied_all([3, 4]), denied_all([])), ("Denied: 3, 4.", "Nothing waits for a decision."))
+        self.assertEqual((denied_all([3, 4]), denied_all([])), ("Denied: 3, 4.", "No call waits for a decision."))
 
 
 TEXTS = st.text(max_size=30) | st.text("a\n\x1b\u202e", max_size=3000)
