@@ -30,7 +30,7 @@ class RefusedTests(DaemonCase):
 
     def test_the_home_cannot_be_used(self) -> None:
         (self.product.person / "file").write_text("")
-        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "is no directory")):
+        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "is not a directory")):
             status, text = self.refused("--home", path)
             self.assertEqual(status, 64)
             self.assertIn(why, text)

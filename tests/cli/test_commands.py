@@ -197,7 +197,7 @@ class ConfigTests(CommandCase):
         self.home.write_text("")
         error = self.run_command("sessions").exception
         self.assertIsInstance(error, UsageError)
-        self.assertIn(f"{self.home} is no directory", str(error))
+        self.assertIn(f"{self.home} is not a directory", str(error))
 
 
 class DoctorTests(CommandCase):
@@ -320,7 +320,7 @@ class NothingThereTests(CommandCase):
         ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
         for words, status, said in (
             (["sessions"], 0, "No sessions."),
-            (["escalations"], 0, "Nothing waits"),
+            (["escalations"], 0, "No call waits"),
             (["approve", "7"], 69, "there is no escalation 7"),
             (["stop", "7"], 69, "there is no session 7"),
             (["logs"], 69, "there is no session last"),

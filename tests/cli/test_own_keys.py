@@ -47,12 +47,12 @@ class OwnKeysTests(SynchronousTestCase):
         holder = self.key("id_ed25519", "ada@laptop")
         terminal = self.begin()
         shown = terminal.wait(QUESTION)
-        self.assertIn("Let this key of yours in", shown)
+        self.assertIn("Permit this key of yours to log in", shown)
         self.assertRegex(shown, rf"ada@laptop +ssh-ed25519 +{holder.key.fingerprint.replace('+', '[+]')}")
         self.assertFalse(self.list.exists())
         terminal.keys("Enter")
         shown = terminal.wait("^status 0$")
-        self.assertIn(f"ada@laptop may come in (view, approve, attach, admin): {holder.key.fingerprint}", shown)
+        self.assertIn(f"ada@laptop may log in (view, approve, attach, admin): {holder.key.fingerprint}", shown)
         self.assertNotIn(HOW, shown)
         self.assertEqual(self.keys(), [("ada@laptop", ["view", "approve", "attach", "admin"], holder.key.fingerprint)])
         terminal.type(f"clear; {self.product.command()[0]} init; echo ag''ain $?")
@@ -96,8 +96,8 @@ class OwnKeysTests(SynchronousTestCase):
             "old.pub: needs a type and a key",
             "two.pub: the file must contain one public key on one line",
             "bytes.pub: is not UTF-8 text",
-            "nowhere.pub: is no regular file",
-            "pipe.pub: is no regular file",
+            "nowhere.pub: is not a regular file",
+            "pipe.pub: is not a regular file",
         ):
             self.assertIn(f"left out {line}", shown)
         self.assertIn("Let these keys of yours in", shown)

@@ -32,7 +32,7 @@ class SshCommandTests(SynchronousTestCase):
         ada, bob = make_holder(self.path, "ada"), make_holder(self.path, "bob")
         self.assertIn("No key may log in yet", self.run_command("keys").stdout)
         said = self.run_command("add-key", f"{ada.path}.pub").stdout
-        self.assertEqual(said, f"ada may come in (view, approve): {ada.key.fingerprint}\n")
+        self.assertEqual(said, f"ada may log in (view, approve): {ada.key.fingerprint}\n")
         public = Path(f"{bob.path}.pub").read_text()
         self.run_command("add-key", "-", "--name", "robert", "--roles", "admin", given=public)
         shown = json.loads(self.run_command("keys", "--json").stdout)
@@ -53,9 +53,9 @@ class SshCommandTests(SynchronousTestCase):
         words = ["add-key", f"{ada.path}.pub", "--name", "ada@laptop"]
         self.run_command(*words, "--roles", "admin")
         said = self.run_command("add-key", f"{ada.path}.pub").stdout
-        self.assertEqual(said, f"ada@laptop may come in already (admin): {ada.key.fingerprint}\n")
+        self.assertEqual(said, f"ada@laptop may log in already (admin): {ada.key.fingerprint}\n")
         said = self.run_command(*words, "--roles", "view,attach").stdout
-        self.assertEqual(said, f"ada@laptop may come in (view, attach; before: admin): {ada.key.fingerprint}\n")
+        self.assertEqual(said, f"ada@laptop may log in (view, attach; before: admin): {ada.key.fingerprint}\n")
         listed = json.loads(self.run_command("keys", "--json").stdout)["keys"]
         roles = [(key["name"], key["roles"]) for key in listed]
         self.assertEqual(roles, [("bob", ["view", "approve"]), ("ada@laptop", ["view", "attach"])])

@@ -51,7 +51,7 @@ class ToolsTests(ProductCase):
         self.assertEqual(self.product.run("tools").stdout.count("WITHHELD"), 2)
         refused = self.product.run("tools", "accept", "fake")
         self.assertEqual((refused.returncode, refused.stdout), (64, ""))
-        self.assertIn("ironcurtain tools show fake ends with the digest", refused.stderr)
+        self.assertIn("ironcurtain tools show fake prints the digest", refused.stderr)
         shown = self.product.run("tools", "show", "fake").stdout.splitlines()
         self.assertEqual(shown.count('-  "description": "good",'), 2)
         self.assertEqual(shown.count('+  "description": "bad \\u202e text",'), 2)
@@ -120,7 +120,7 @@ class AcceptTests(CommandCase):
 
     def test_what_is_longer_than_the_screen_has_to_be_looked_at(self) -> None:
         status, written = self.answer(b"y\n", 5)
-        self.assertEqual((status, "ironcurtain tools show s ends with the digest" in written), (64, True))
+        self.assertEqual((status, "ironcurtain tools show s prints the digest" in written), (64, True))
 
     def test_names_that_do_not_exist(self) -> None:
         for words in (("show", "nobody"), ("show", "s", "nothing"), ("accept", "s", "nothing", "--digest", "0" * 64)):

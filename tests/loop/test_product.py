@@ -235,7 +235,7 @@ class StartTests(LoopCase):
         done = self.loop("config", "--pty", status=0)
         self.assertRegex(done.stdout, r"cli.idle_timeout_secs +42 +/.*ralph.yml")
         self.assertRegex(done.stdout, r"cli.pty_mode +True +--pty")
-        self.assertIn("hats means nothing here", done.stderr)
+        self.assertIn("hats has no meaning here", done.stderr)
         found = self.product.run("loop", "config", "--json")
         self.assertEqual(json.loads(found.stdout)["cli.backend"], {"value": "claude", "from": "default"})
 

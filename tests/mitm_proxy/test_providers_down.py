@@ -304,7 +304,7 @@ class WordsTests(SynchronousTestCase):
         troubles = Troubles("api.example.com", "environment variable KEY")
         for status, words in (
             (401, "put a valid one into the environment variable KEY"),
-            (403, "variable KEY may not"),
+            (403, "variable KEY does not"),
         ):
             self.assertIn(words, troubles.after(status, ""))
         self.assertIn("a limit of the account", troubles.after(429, ""))

@@ -139,7 +139,7 @@ class TomlTests(_FileTests):
                 else:
                     policy = self.place / name
                 error = self.assertRaises(ConfigurationError, load_policy, policy)
-                self.assertEqual(str(error), f"{self.place / name}: is no regular file")
+                self.assertEqual(str(error), f"{self.place / name}: is not a regular file")
 
 
 class CompiledTests(_FileTests):
