@@ -100,7 +100,7 @@ class OwnKeysTests(SynchronousTestCase):
             "pipe.pub: is not a regular file",
         ):
             self.assertIn(f"left out {line}", shown)
-        self.assertIn("Let these keys of yours in", shown)
+        self.assertIn("Permit these keys of yours to log in", shown)
         terminal.type("y")
         terminal.wait("^status 0$")
         self.assertEqual([key[2] for key in self.keys()], [first.key.fingerprint, other.key.fingerprint])
