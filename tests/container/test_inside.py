@@ -113,7 +113,7 @@ class JudgementTests(SynchronousTestCase):
             ("/a\\040b", "rw", "ext4"),
         ):
             line = "mount " + disk.format(target, mode, kind)
-            self.found("mounts", f"mounted at {target}".replace("\\040", " "), add=line)
+            self.found("mounts", f"mount at {target}".replace("\\040", " "), add=line)
         self.found("mounts", "/run/ironcurtain is writable", change=("/run/ironcurtain ro", "/run/ironcurtain rw"))
         self.found("mounts", "nothing is mounted at /workspace", change=("mount 129", "moved 129"))
 
