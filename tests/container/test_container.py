@@ -174,7 +174,7 @@ class ProbeTests(ContainerCase):
             ({"ReadonlyRootfs": False}, ("not mounted read-only", "writing to /var/tmp ended with: written")),
             ({"Memory": 0, "MemorySwap": 0, "PidsLimit": 0}, ("the limit of memory", "the limit of pids")),
             ({"Privileged": True}, ("CapBnd", "it has devices: /dev/", "create namespaces")),
-            ({"Tmpfs": {"/data": ""}}, ("mounted at /data",)),
+            ({"Tmpfs": {"/data": ""}}, ("at /data",)),
             ({"Binds": [f"{self.directory}:/host"]}, ("/host", "unexpected mount")),
         ):
             told = await self.problems(self.spec(), {"HostConfig": made})
