@@ -42,7 +42,7 @@ from ironcurtain.escalation import EscalationRequest, Outcome, arguments_digest,
 from ironcurtain.escalation.grant import Binding  # noqa: E402
 from ironcurtain.escalation.watcher import DirectoryWatcher  # noqa: E402
 from ironcurtain.home.layout import Home  # noqa: E402
-from ironcurtain.home.registry import Registry  # noqa: E402
+from ironcurtain.home.registry import SessionRegistry  # noqa: E402
 from ironcurtain.home.settings import Settings  # noqa: E402
 from ironcurtain.operations.api import LocalApi, SessionApi  # noqa: E402
 from ironcurtain.operations.operations import Operations  # noqa: E402
@@ -231,7 +231,7 @@ async def on_a_console(directory: Path, api: SessionApi, calls: int) -> list[flo
     """:returns: seconds from asking to the console that has drawn the question."""
     sight, taken = Sight(), []
     home = Home(directory / "home", directory / "run")
-    source = HomeSource(reactor, Registry(home.registry), home.daemon_socket, lambda path: api)
+    source = HomeSource(reactor, SessionRegistry(home.registry), home.daemon_socket, lambda path: api)
     console = Console(source, sight, reactor, "bench", environ={"TERM": "xterm-256color"})
     console.start()
     for number in range(-2, calls):

@@ -27,7 +27,7 @@ from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
-from ironcurtain.home.registry import Registry as SessionRegistry
+from ironcurtain.home.registry import AgentRegistry as SessionRegistry
 from ironcurtain.home.settings import Settings, Ssh
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
@@ -50,7 +50,7 @@ from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
 
 if TYPE_CHECKING:
-    from ironcurtain.agents.registry import Registry
+    from ironcurtain.agents.registry import AgentRegistry
     from ironcurtain.console.console import Console
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.images import AgentImages
@@ -319,7 +319,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         return Screens(self._reactor)
 
     @cached_property
-    def _agents(self) -> Registry:
+    def _agents(self) -> AgentRegistry:
         from ironcurtain.agents.registry import installed
 
         return installed()

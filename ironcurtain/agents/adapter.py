@@ -94,7 +94,7 @@ class TurnOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentAnswer:
     """
     The agent's answer.
 
@@ -155,7 +155,7 @@ class Adapter(Protocol):
         :raises UsageError: the agent cannot start with a task in this case.
         """
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Parse the output of a turn's command.
 

@@ -16,7 +16,7 @@ from ironcurtain.agents.adapter import (
     ORIENTATION,
     SERVER,
     WORKSPACE,
-    Answer,
+    AgentAnswer,
     Facts,
     File,
     TurnOutcome,
@@ -87,7 +87,7 @@ class ClaudeCode:
         """:returns: the command of the full-screen interface."""
         return (*_start(facts), *(() if first else ("--continue",)), *(("--", task) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Find the result, the last object printed; the first one says whether the MCP server was connected.
 
@@ -103,7 +103,7 @@ class ClaudeCode:
         text = text_at(result, "result")
         if not text.strip():
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text, _usage(result))
+        return AgentAnswer(text, _usage(result))
 
 
 _SETTINGS = {

@@ -13,7 +13,7 @@ from ironcurtain.agents.adapter import (
     MCP_COMMAND,
     SERVER,
     WORKSPACE,
-    Answer,
+    AgentAnswer,
     Facts,
     File,
     TurnOutcome,
@@ -103,7 +103,7 @@ class Codex:
         resume = () if first else ("resume", "--last", "--include-non-interactive")
         return ("codex", *resume, "--no-daemon", *_options(facts), *(("--", task) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Find the last message of the agent.
 
@@ -124,7 +124,7 @@ class Codex:
         text = next((message for message in reversed(messages) if message.strip()), "")
         if not text:
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text)
+        return AgentAnswer(text)
 
 
 def _options(facts: Facts) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from ironcurtain.agents.adapter import (
     MCP_COMMAND,
     SERVER,
-    Answer,
+    AgentAnswer,
     Facts,
     File,
     TurnFailed,
@@ -76,7 +76,7 @@ class Gemini:
         resume = () if first else ("--resume", "latest")
         return (*_start(facts), *resume, *((f"--prompt-interactive={task}",) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Join the pieces of text since the last use of a tool.
 
@@ -94,7 +94,7 @@ class Gemini:
             raise self._failure(outcome, events, result)
         if not text:
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text, _usage(result))
+        return AgentAnswer(text, _usage(result))
 
     def _failure(self, outcome: TurnOutcome, events: list[dict[str, Any]], result: dict[str, Any] | None) -> TurnFailed:
         errors = [text_at(event, "message") for event in events if event.get("type") == "error"]

@@ -13,7 +13,7 @@ from ironcurtain.agents.adapter import (
     KEY_VARIABLES,
     MCP_COMMAND,
     SERVER,
-    Answer,
+    AgentAnswer,
     Facts,
     File,
     TurnOutcome,
@@ -81,7 +81,7 @@ class Goose:
         resume = () if first else ("--resume",)
         return ("goose", "run", *resume, "--interactive", "--text", task) if task else ("goose", "session", *resume)
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Join the pieces of the last message. If the model failed, that message says so.
 
@@ -98,7 +98,7 @@ class Goose:
             raise failure(self.display_name, outcome, text.removeprefix(_RAN_INTO))
         if not text:
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text)
+        return AgentAnswer(text)
 
 
 def _last_text(events: list[dict[str, Any]]) -> str:

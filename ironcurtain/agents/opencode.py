@@ -15,7 +15,7 @@ from ironcurtain.agents.adapter import (
     MCP_COMMAND,
     ORIENTATION,
     SERVER,
-    Answer,
+    AgentAnswer,
     Facts,
     File,
     TurnOutcome,
@@ -90,7 +90,7 @@ class OpenCode:
             raise UsageError("OpenCode accepts no task for a resumed conversation: omit it, and type it there")
         return ("opencode", *(() if first else ("--continue",)), *((f"--prompt={task}",) if task else ()))
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
         Join the texts of the last message with text, and add up the usage of its steps.
 
@@ -107,7 +107,7 @@ class OpenCode:
         text = _last_text(events)
         if not text:
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text, _usage(events))
+        return AgentAnswer(text, _usage(events))
 
 
 def _last_text(events: list[dict[str, Any]]) -> str:

@@ -47,7 +47,7 @@ class Listed:
     problem: str = ""
 
 
-class Registry:
+class AgentRegistry:
     """
     All agents by id. Adapters of other packages are imported only when needed.
 
@@ -93,12 +93,12 @@ class Registry:
         return Listed(a.id, a.display_name, a.providers, a.image, a.supports_pty)
 
 
-def installed() -> Registry:
+def installed() -> AgentRegistry:
     """
     :returns: the agents of this installation.
     :raises ConfigurationError: two adapters have the same id.
     """
-    return Registry(metadata.entry_points(group=GROUP))
+    return AgentRegistry(metadata.entry_points(group=GROUP))
 
 
 def _source(entry: metadata.EntryPoint) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironcurtain.codemode.functions import Module
-from ironcurtain.codemode.model import Limits
+from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.codemode.prelude import SUMMARY, documentation, first_sentence, signature
 from ironcurtain.llm.model import ToolSpec
 
@@ -31,7 +31,7 @@ One program may compute for {seconds:g} s (waiting for tools is not counted) and
 all variables are lost. Output over {result} kB is cut in the middle: print what you need, not everything."""
 
 
-def language(limits: Limits) -> str:
+def language(limits: CodeLimits) -> str:
     """:returns: the description of the interpreter, for the tool that runs programs."""
     bounds = _LIMITS.format(
         seconds=limits.run_seconds, memory=limits.memory_bytes // 10**6, result=limits.result_bytes // 1000

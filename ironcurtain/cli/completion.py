@@ -75,7 +75,7 @@ def _sessions(incomplete: str, *, ended: bool) -> Completions:
 
 def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
     """:returns: number, id and label of each session."""
-    from ironcurtain.home.registry import Registry
+    from ironcurtain.home.registry import SessionRegistry
     from ironcurtain.session.elsewhere import snapshots
     from ironcurtain.text.display import one_line
 
@@ -85,7 +85,7 @@ def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
         for info in snapshots(home):
             yield info["number"], info["id"], one_line(info.get("label", ""))
     else:
-        for entry in Registry(home.registry).live():
+        for entry in SessionRegistry(home.registry).live():
             yield entry.number, entry.session_id, one_line(entry.label)
 
 
@@ -95,12 +95,12 @@ def _waiting() -> Iterator[tuple[int, str]]:
 
     import msgspec
 
-    from ironcurtain.home.registry import Registry, read_small_file
+    from ironcurtain.home.registry import SessionRegistry, read_small_file
     from ironcurtain.text.display import one_line
 
     if (home := _home()) is None:
         return
-    for entry in Registry(home.registry).live():
+    for entry in SessionRegistry(home.registry).live():
         for path in Path(entry.escalation_dir).glob("request-*.json"):
             with suppress(OSError, msgspec.DecodeError, KeyError):
                 request = msgspec.json.decode(read_small_file(path, REQUEST_LIMIT))

@@ -60,7 +60,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     from ironcurtain.control.server import owner
     from ironcurtain.errors import Unavailable
     from ironcurtain.files.locks import FileLock, Held
-    from ironcurtain.home.registry import Registry
+    from ironcurtain.home.registry import SessionRegistry
     from ironcurtain.terminal.local import Guard, LocalTerminal
 
     where.prepare()
@@ -71,7 +71,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
         whose = f" (process {e.holder})" if e.holder else ""
         raise Unavailable(f"another escalation listener is running{whose}: end that one first") from None
     terminal, guard = LocalTerminal(reactor), Guard(reactor)
-    registry = Registry(where.registry)
+    registry = SessionRegistry(where.registry)
     source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))
     console = Console(source, terminal, reactor, owner().name, environ=environ)
     guard.begin(0)

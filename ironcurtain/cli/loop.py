@@ -37,7 +37,7 @@ class LoopCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
 
 
-class Span(click.ParamType["float"]):
+class Duration(click.ParamType["float"]):
     """A time span in seconds, or with a unit: 90, 90s, 15m, 2h."""
 
     name = "TIME"
@@ -64,7 +64,7 @@ class Span(click.ParamType["float"]):
 )
 @click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
 @click.option("-n", "--max-iterations", type=int, help="Maximum number of iterations (default: 100).")
-@click.option("--max-time", type=Span(), help="Maximum time: seconds, or 15m, or 2h.")
+@click.option("--max-time", type=Duration(), help="Maximum time: seconds, or 15m, or 2h.")
 @click.option("--max-cost", type=float, metavar="USD", help="Maximum cost in US dollars; needs --agent.")
 @click.option("--max-failures", type=int, help="Maximum number of failures in a row (default: 3).")
 @click.option(
@@ -76,7 +76,7 @@ class Span(click.ParamType["float"]):
 @click.option("--observe", is_flag=True, help="Run it in a terminal, without your keys.")
 @click.option("--no-pty", is_flag=True, help="Run it without a terminal, even if the configuration asks for one.")
 @click.option(
-    "--idle-timeout", type=Span(), help="End an iteration after so many idle seconds (default: 30; 0: never)."
+    "--idle-timeout", type=Duration(), help="End an iteration after so many idle seconds (default: 30; 0: never)."
 )
 @click.option(
     "--config", "config_file", type=click.Path(path_type=Path), help="The settings file (default: ralph.yml)."

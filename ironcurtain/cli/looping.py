@@ -18,7 +18,7 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succe
 from ironcurtain.assembly import Application
 from ironcurtain.cli.loop_terminal import OUTPUT, LoopTerminal
 from ironcurtain.cli.output import print_table
-from ironcurtain.cli.progress import Progress
+from ironcurtain.cli.progress import ProgressDisplay
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.stream_writer import StreamWriter
@@ -88,7 +88,7 @@ class Looping:
         await application.start()
         paths = None
         try:
-            progress = Progress(sys.stderr)
+            progress = ProgressDisplay(sys.stderr)
             try:
                 session = await application.manager.create(request, self._attended, progress.follow)
             finally:

@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 from ironcurtain.assembly import Application
 from ironcurtain.cli.output import print_json
-from ironcurtain.cli.progress import Progress, started_by
+from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
@@ -116,7 +116,7 @@ class Play:
                 review_of(paths)
 
     async def _started(self, application: Application) -> Session:
-        progress = Progress(sys.stderr)
+        progress = ProgressDisplay(sys.stderr)
         try:
             return await application.manager.create(self._request, self._attended, progress.follow)
         finally:

@@ -10,7 +10,7 @@ from typing import TextIO
 from ironcurtain.errors import Unavailable
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.session.events import Notice, Stamped
-from ironcurtain.session.events import Progress as ProgressEvent
+from ironcurtain.session.events import ProgressDisplay as ProgressEvent
 from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.text.display import one_line, shorten
@@ -19,7 +19,7 @@ CLEAR = "\r\x1b[K"
 """Clears a terminal's line."""
 
 
-class Progress:
+class ProgressDisplay:
     """
     Shows progress as lines; at a terminal as one line that changes and finally disappears.
 
@@ -74,10 +74,10 @@ async def started_by(daemon: SessionApi, request: SessionRequest, notices: bool 
     """
     Start a session in the daemon, and show its progress.
 
-    :param notices: as for :class:`Progress`.
+    :param notices: as for :class:`ProgressDisplay`.
     :returns: the session; ``None`` if the socket belongs to a daemon that was killed.
     """
-    progress = Progress(sys.stderr, notices)
+    progress = ProgressDisplay(sys.stderr, notices)
     try:
         return await daemon.start(request, progress.heard)
     except Unavailable:

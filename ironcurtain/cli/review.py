@@ -11,7 +11,7 @@ from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
     from ironcurtain.home.layout import SessionPaths
-    from ironcurtain.project.planted import Finding
+    from ironcurtain.project.planted import SuspectFile
 
 SHOWN = 20
 """Maximum number of files named; 'ironcurtain diff' shows all changes."""
@@ -19,7 +19,7 @@ SHOWN = 20
 PATH_LIMIT = 120
 
 
-def review(findings: Sequence[Finding]) -> None:
+def review(findings: Sequence[SuspectFile]) -> None:
     """Print the files on standard error; files that run in builds are summarised."""
     urgent = [finding for finding in findings if not finding.building]
     if urgent:

@@ -13,7 +13,7 @@ import click
 from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application
-from ironcurtain.cli.progress import Progress, started_by
+from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.viewing import come_back, report_end, view, view_elsewhere
@@ -75,7 +75,7 @@ class Screen:
                 review_of(paths)
 
     async def _started(self, application: Application) -> Session:
-        progress = Progress(sys.stderr, notices=True)
+        progress = ProgressDisplay(sys.stderr, notices=True)
         try:
             return await application.manager.create(self._request, made=progress.follow)
         finally:

@@ -15,7 +15,7 @@ from ironcurtain.codemode import prelude
 from ironcurtain.codemode.bounded import bounded
 from ironcurtain.codemode.functions import Function, Module, Parameter
 from ironcurtain.codemode.interpreter import Call
-from ironcurtain.codemode.model import Limits, ToolReply
+from ironcurtain.codemode.model import CodeLimits, ToolReply
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
@@ -97,7 +97,7 @@ class Calls:
 
     log = Logger()
 
-    def __init__(self, modules: Sequence[Module], call: Call, limits: Limits) -> None:
+    def __init__(self, modules: Sequence[Module], call: Call, limits: CodeLimits) -> None:
         self._call, self._limits = call, limits
         self._tools = {
             f"{module.identifier}.{each.identifier}": each for module in modules for each in module.functions

@@ -30,7 +30,7 @@ from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, kept, shown
 from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module
-from ironcurtain.codemode.model import Limits
+from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.codemode.pool import shared
 from ironcurtain.codemode.prelude import declarations
 from ironcurtain.errors import Unavailable
@@ -77,7 +77,7 @@ class Guest:
         modules: Sequence[Module],
         calls: Calls,
         clock: IReactorTime,
-        limits: Limits,
+        limits: CodeLimits,
     ) -> None:
         self._session, self._modules, self._calls = session, modules, calls
         self._clock, self._limits = clock, limits
@@ -89,7 +89,7 @@ class Guest:
         modules: Sequence[Module],
         calls: Calls,
         clock: IReactorTime,
-        limits: Limits,
+        limits: CodeLimits,
         account: Account | None = None,
     ) -> Guest:
         """

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CodeLimits:
     """
     The limits of one session's programs. Times exclude waiting for tools, which can take days.
 

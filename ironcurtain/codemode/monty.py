@@ -19,7 +19,7 @@ from ironcurtain.codemode.calls import Calls
 from ironcurtain.codemode.functions import Module, modules
 from ironcurtain.codemode.guest import Guest
 from ironcurtain.codemode.interpreter import Call
-from ironcurtain.codemode.model import Limits, RunResult, Tool
+from ironcurtain.codemode.model import CodeLimits, RunResult, Tool
 from ironcurtain.errors import SessionError
 from ironcurtain.process.accounts import Account
 from ironcurtain.services.asyncio_bridge import from_asyncio
@@ -34,8 +34,8 @@ class MontyInterpreters:
     :param account: the account that their processes run as; ``None``: that of this process.
     """
 
-    def __init__(self, clock: IReactorTime, limits: Limits | None = None, account: Account | None = None) -> None:
-        self._clock, self._limits, self._account = clock, limits or Limits(), account
+    def __init__(self, clock: IReactorTime, limits: CodeLimits | None = None, account: Account | None = None) -> None:
+        self._clock, self._limits, self._account = clock, limits or CodeLimits(), account
 
     async def __call__(self, tools: Sequence[Tool], call: Call) -> MontyInterpreter:
         """
@@ -66,7 +66,7 @@ class MontyInterpreter:
         modules: Sequence[Module],
         call: Call,
         clock: IReactorTime,
-        limits: Limits,
+        limits: CodeLimits,
         account: Account | None = None,
     ) -> None:
         self._modules, self._clock, self._limits, self._account = modules, clock, limits, account

@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic_monty import AsyncMonty, AsyncMontySession, ExternalModule, ResourceLimits
 
 from ironcurtain.codemode.diagnostics import BUILTINS
-from ironcurtain.codemode.model import Limits
+from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
@@ -88,7 +88,7 @@ class Pool:
         self._opened: dict[Account | None, _Opened] = {}
 
     async def checkout(
-        self, modules: Mapping[str, ExternalModule], limits: Limits, account: Account | None = None
+        self, modules: Mapping[str, ExternalModule], limits: CodeLimits, account: Account | None = None
     ) -> AsyncMontySession:
         """
         Start a session in a process of its own.
@@ -150,7 +150,7 @@ class Pool:
             raise Unavailable(f"the interpreter for programs cannot be started: {e}; see `ironcurtain doctor`") from e
 
 
-def _limits(limits: Limits) -> ResourceLimits:
+def _limits(limits: CodeLimits) -> ResourceLimits:
     return {
         "max_feed_duration_secs": limits.run_seconds,
         "max_memory": limits.memory_bytes,

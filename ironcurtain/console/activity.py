@@ -46,7 +46,7 @@ class Activity:
 
     def _words(self, event: events.SessionEvent) -> tuple[str, Style]:
         match event:
-            case events.ToolCall():
+            case events.ToolCallRaised():
                 name = f"{one_line(event.server, 64)}.{one_line(event.tool, 64)}"
                 self._names[event.call_id] = name
                 return f"calls {name} {one_line(event.arguments, TEXT)}", "bold"

@@ -59,7 +59,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class GoTo:
     """Go to a list."""
 
     section: Section
@@ -89,7 +89,7 @@ class Wrong:
     why: str
 
 
-Command = Decide | DecideAll | Permissions | Revoke | Stop | Show | Filter | Help | Quit | Wrong
+Command = Decide | DecideAll | Permissions | Revoke | Stop | GoTo | Filter | Help | Quit | Wrong
 
 HELP = (
     ("a  d", "approve or deny the chosen escalation; asks once more. To approve, read its text to the end"),
@@ -116,9 +116,9 @@ HELP = (
 
 _OUTCOMES = {"/approve": Outcome.APPROVED, "/deny": Outcome.DENIED}
 _PLAIN: dict[str, Command] = {
-    "/sessions": Show(Section.SESSIONS),
-    "/escalations": Show(Section.WAITING),
-    "/history": Show(Section.HISTORY),
+    "/sessions": GoTo(Section.SESSIONS),
+    "/escalations": GoTo(Section.WAITING),
+    "/history": GoTo(Section.HISTORY),
     "/permissions": Permissions(),
     "/help": Help(),
     "/quit": Quit(),

@@ -20,7 +20,7 @@ from ironcurtain.console.keys import press
 from ironcurtain.console.layout import Frame, frame
 from ironcurtain.console.screen import Channel, ChannelScreen, ReactorLoop
 from ironcurtain.console.source import ConsoleSource
-from ironcurtain.console.state import Effect, End, Leave, Look, Send, Shown, State, TakeBack, outcome_of_all
+from ironcurtain.console.state import ConsoleState, Effect, End, Leave, Look, Send, Shown, TakeBack, outcome_of_all
 from ironcurtain.console.widgets import PALETTE, FrameWidget
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.operations.model import EscalationView
@@ -78,7 +78,7 @@ class Console:
         self.ended: Deferred[int] = Deferred()
         """Fires with the exit status when the viewer has left."""
         self._source, self._channel, self._clock, self._who, self._now = source, channel, clock, who, now
-        self._state, self._details = State(), Details()
+        self._state, self._details = ConsoleState(), Details()
         self._frame = Frame((), Shown())
         self._loop = ReactorLoop(clock, self._crashed)
         self._screen = ChannelScreen(channel, environ, self._drawn)
@@ -193,7 +193,7 @@ class Console:
             if target is not None:
                 self._become(self._state.choose(target.section, target.number))
 
-    def _become(self, state: State, effects: tuple[Effect, ...] = ()) -> None:
+    def _become(self, state: ConsoleState, effects: tuple[Effect, ...] = ()) -> None:
         self._state = state
         if state.followed != self._followed:
             self._follow(state.followed)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ironcurtain.console.activity import Activity
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock, title
-from ironcurtain.console.state import State, outcome_words
+from ironcurtain.console.state import ConsoleState, outcome_words
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import left, one_line
@@ -45,7 +45,7 @@ class Details:
         self.activity: Activity | None = None
         self._known: dict[tuple[int, str, str, int], tuple[list[Line], bool, bool]] = {}
 
-    def text(self, state: State, width: int, now: float) -> Text:
+    def text(self, state: ConsoleState, width: int, now: float) -> Text:
         """
         :param width: columns.
         :param now: seconds since the epoch.
@@ -74,7 +74,7 @@ class Details:
             self._known[key] = (lines, False, complete)
         return self._known[key]
 
-    def _activity(self, state: State, width: int) -> Text:
+    def _activity(self, state: ConsoleState, width: int) -> Text:
         lines: list[Line] = []
         for line in self.activity.lines if self.activity is not None else ():
             time, text = line
@@ -112,7 +112,7 @@ def help_lines(width: int) -> list[Line]:
     return lines
 
 
-def permissions_lines(state: State, width: int, now: float) -> list[Line]:
+def permissions_lines(state: ConsoleState, width: int, now: float) -> list[Line]:
     """:returns: the calls that are permitted without asking, and the approvers."""
     if not state.permissions:
         return [(Span("no kept approvals", "dim"),)]

@@ -7,17 +7,28 @@ from dataclasses import replace
 
 from ironcurtain.console import commands
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import Effect, End, Key, Leave, Look, Question, Send, State, TakeBack, key_of
+from ironcurtain.console.state import (
+    ConsoleState,
+    Effect,
+    End,
+    Leave,
+    Look,
+    Question,
+    Send,
+    ShownEscalation,
+    TakeBack,
+    key_of,
+)
 from ironcurtain.escalation.model import Outcome
 
 PROMPT_LIMIT = 200
 """Maximum length in characters of the input line."""
 
-Step = tuple[State, tuple[Effect, ...]]
+Step = tuple[ConsoleState, tuple[Effect, ...]]
 """The new state, and the actions to perform."""
 
 
-def press(state: State, key: str) -> Step:
+def press(state: ConsoleState, key: str) -> Step:
     """:param key: urwid's name: ``a``, ``enter``, ``page down``."""
     if state.prompt is not None:
         return _typing(state, state.prompt, key)
@@ -34,7 +45,7 @@ def press(state: State, key: str) -> Step:
     return state, ()
 
 
-def enter(state: State, line: str) -> Step:
+def enter(state: ConsoleState, line: str) -> Step:
     """Execute a line that was typed after a slash."""
     match commands.parse(line):
         case commands.Decide(outcome, number, keep):
@@ -47,7 +58,7 @@ def enter(state: State, line: str) -> Step:
             return state, (TakeBack(number),)
         case commands.Stop(session):
             return state.with_message(f"ending session {session} ..."), (End(session),)
-        case commands.Show(section):
+        case commands.GoTo(section):
             return state.go(section), ()
         case commands.Filter(text):
             return state.narrow(text), ()
@@ -59,7 +70,7 @@ def enter(state: State, line: str) -> Step:
             return state.with_message(why, "warn"), ()
 
 
-def _typing(state: State, text: str, key: str) -> Step:
+def _typing(state: ConsoleState, text: str, key: str) -> Step:
     if key == "enter":
         return enter(replace(state, prompt=None, message=("", "")), text)
     if key in ("esc", "ctrl c"):
@@ -75,7 +86,7 @@ def _typing(state: State, text: str, key: str) -> Step:
     return replace(state, prompt=text or None), ()
 
 
-def _confirming(state: State, question: Question, key: str) -> Step:
+def _confirming(state: ConsoleState, question: Question, key: str) -> Step:
     if key in ("n", "esc", "ctrl c", "q"):
         return replace(state, question=None).with_message("nothing was decided"), ()
     if key != "y" or state.shown.question != question:  # input from before the question does not answer it
@@ -86,7 +97,7 @@ def _confirming(state: State, question: Question, key: str) -> Step:
     return replace(state, question=None, message=("", "")), sent
 
 
-def _seen(state: State, question: Question) -> bool:
+def _seen(state: ConsoleState, question: Question) -> bool:
     """
     :returns: whether the end of each text to approve was on the screen, and the text is still shown if there is only
         one.
@@ -96,7 +107,7 @@ def _seen(state: State, question: Question) -> bool:
     return state.read.keys() >= set(question.keys) and (question.every or question.keys == (state.shown.whole,))
 
 
-def _unread(state: State, key: Key) -> str:
+def _unread(state: ConsoleState, key: ShownEscalation) -> str:
     """:returns: what the person has to do before the call can be approved."""
     if state.shown.whole != key:
         return "the screen is too small to show the call, so it cannot be approved here"
@@ -106,7 +117,7 @@ def _unread(state: State, key: Key) -> str:
     return f"{key.number} continues below: read it to its end with PgDn, then approve it"
 
 
-def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
+def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleState:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
         return state.with_message("no call waits for a decision")
@@ -118,7 +129,7 @@ def _ask(state: State, outcome: Outcome, keep: bool = False) -> State:
     return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))
 
 
-def _ask_all(state: State, outcome: Outcome) -> State:
+def _ask_all(state: ConsoleState, outcome: Outcome) -> ConsoleState:
     keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
     if not keys:
         return state.with_message("no call waits for a decision")
@@ -127,7 +138,7 @@ def _ask_all(state: State, outcome: Outcome) -> State:
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 
-def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
+def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool) -> Step:
     found = next((e for e in state.pending if e.number == number), None)
     if found is None:
         return state.with_message(state.too_late(number), "warn"), ()
@@ -139,12 +150,12 @@ def _decide(state: State, outcome: Outcome, number: int, keep: bool) -> Step:
     return _ask(visible.choose(Section.WAITING, number), outcome, keep), ()
 
 
-def _next(state: State, step: int) -> State:
+def _next(state: ConsoleState, step: int) -> ConsoleState:
     sections = list(Section)
     return state.go(sections[(sections.index(state.section) + step) % len(sections)])
 
 
-_SCROLLING: Mapping[str, Callable[[State], State]] = {
+_SCROLLING: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "page down": lambda state: state.roll(max(state.shown.page - 1, 1)),
     "page up": lambda state: state.roll(-max(state.shown.page - 1, 1)),
     " ": lambda state: state.roll(max(state.shown.page - 1, 1)),
@@ -152,7 +163,7 @@ _SCROLLING: Mapping[str, Callable[[State], State]] = {
     "G": lambda state: state.roll(state.shown.end),
 }
 
-_PLAIN: Mapping[str, Callable[[State], State]] = {
+_PLAIN: Mapping[str, Callable[[ConsoleState], ConsoleState]] = {
     "a": lambda state: _ask(state, Outcome.APPROVED),
     "A": lambda state: _ask(state, Outcome.APPROVED, keep=True),
     "d": lambda state: _ask(state, Outcome.DENIED),

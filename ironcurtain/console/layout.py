@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details, Text
 from ironcurtain.console.rows import clock, empty, row, title
-from ironcurtain.console.state import Key, Shown, State, key_of
+from ironcurtain.console.state import ConsoleState, Shown, ShownEscalation, key_of
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import Line, Span, cells, clip, cut, pad, wrap
 from ironcurtain.text.display import one_line
@@ -41,7 +41,7 @@ _KEYS = ("a approve", "A keep", "d deny", "Tab lists", "PgDn more", "/ command",
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ClickTarget:
     """A row that can be clicked."""
 
     top: int
@@ -61,10 +61,10 @@ class Frame:
 
     lines: tuple[Line, ...]
     shown: Shown
-    targets: tuple[Target, ...] = ()
+    targets: tuple[ClickTarget, ...] = ()
     cursor: tuple[int, int] | None = None
 
-    def at(self, column: int, row: int) -> Target | None:
+    def at(self, column: int, row: int) -> ClickTarget | None:
         """:returns: the target at a position, if any."""
         return next((target for target in self.targets if target.top == row and column < target.width), None)
 
@@ -72,11 +72,11 @@ class Frame:
 @dataclass(slots=True)
 class _Lists:
     lines: list[Line] = field(default_factory=list)
-    targets: list[Target] = field(default_factory=list)
-    rows: list[Key] = field(default_factory=list)
+    targets: list[ClickTarget] = field(default_factory=list)
+    rows: list[ShownEscalation] = field(default_factory=list)
 
 
-def frame(state: State, details: Details, columns: int, rows: int, now: float, who: str = "") -> Frame:
+def frame(state: ConsoleState, details: Details, columns: int, rows: int, now: float, who: str = "") -> Frame:
     """
     :param details: returns the text beside the lists.
     :param now: seconds since the epoch.
@@ -97,7 +97,7 @@ def frame(state: State, details: Details, columns: int, rows: int, now: float, w
     return Frame(tuple(clip(line, columns) for line in lines), shown, tuple(lists.targets), cursor)
 
 
-def _head(state: State, columns: int, now: float, who: str) -> Line:
+def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
     sessions, waiting = len(state.sessions), len(state.pending)
     left = f" IronCurtain  {sessions} session{'' if sessions == 1 else 's'}  {waiting} waiting"
     hidden = len(state.pending) - len(state.listed(Section.WAITING))
@@ -109,7 +109,7 @@ def _head(state: State, columns: int, now: float, who: str) -> Line:
     return (Span(pad(left, max(columns - cells(right), 0)) + right, "title"),)
 
 
-def _foot(state: State, columns: int, rows: int) -> list[Line]:
+def _foot(state: ConsoleState, columns: int, rows: int) -> list[Line]:
     if state.prompt is not None:
         return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter run", "Esc leave it"), columns)]
     if state.question is not None:
@@ -124,7 +124,7 @@ def _foot(state: State, columns: int, rows: int) -> list[Line]:
     return [*((Span(line, style),) for line in said[:REMARK_LINES]), *keys]
 
 
-def _asked(state: State, columns: int) -> list[Line]:
+def _asked(state: ConsoleState, columns: int) -> list[Line]:
     assert state.question is not None
     verb = "Approve" if state.question.outcome == "approved" else "Deny"
     numbers = ", ".join(str(key.number) for key in state.question.keys)
@@ -167,7 +167,7 @@ def _keys(names: Sequence[str], columns: int) -> list[Line]:
 Body = tuple[list[Line], _Lists, Shown]
 
 
-def _stacked(state: State, details: Details, columns: int, room: int, now: float) -> Body:
+def _stacked(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
     lists, text = _Lists(), details.text(state, columns - 1, now)
     if room < LOW - 4:
         shares = {state.section: min(max(room // 4, 1), 4)}
@@ -179,7 +179,7 @@ def _stacked(state: State, details: Details, columns: int, room: int, now: float
     return [*lists.lines, *panel], lists, shown
 
 
-def _beside(state: State, details: Details, columns: int, room: int, now: float) -> Body:
+def _beside(state: ConsoleState, details: Details, columns: int, room: int, now: float) -> Body:
     lists, width = _Lists(), columns * 2 // 5
     heights = {Section.SESSIONS: room // 4, Section.WAITING: room // 2, Section.HISTORY: room // 4}
     shares = {section: max(heights[section] - 1, 1) for section in _ORDER}
@@ -195,7 +195,7 @@ def _beside(state: State, details: Details, columns: int, room: int, now: float)
     return body, lists, shown
 
 
-def _spread(state: State, shares: Mapping[Section, int], room: int) -> dict[Section, int]:
+def _spread(state: ConsoleState, shares: Mapping[Section, int], room: int) -> dict[Section, int]:
     """
     :param shares: guaranteed rows of each list.
     :param room: rows of all lists together, including headings.
@@ -211,7 +211,7 @@ def _spread(state: State, shares: Mapping[Section, int], room: int) -> dict[Sect
     return rows
 
 
-def _list(lists: _Lists, state: State, section: Section, width: int, most: int, now: float, top: int) -> None:
+def _list(lists: _Lists, state: ConsoleState, section: Section, width: int, most: int, now: float, top: int) -> None:
     """Add a list of at most ``most`` rows below its heading."""
     rows = state.listed(section)
     hidden = len(rows) - most
@@ -225,7 +225,7 @@ def _list(lists: _Lists, state: State, section: Section, width: int, most: int, 
     at = numbers.index(chosen) if chosen in numbers else 0
     first = min(max(at - most // 2, 0), max(len(rows) - most, 0))
     for each in rows[first : first + most]:
-        lists.targets.append(Target(top + len(lists.lines), width, section, each.number))
+        lists.targets.append(ClickTarget(top + len(lists.lines), width, section, each.number))
         lists.lines.append(row(each, width, now, each.number == chosen, state.section is section))
         if section is Section.WAITING and isinstance(each, EscalationView):
             lists.rows.append(key_of(each))
@@ -236,7 +236,7 @@ def _rule(heading: str, width: int, active: bool) -> Line:
     return (Span(text + "─" * (width - cells(text)), "key" if active else "dim"),)
 
 
-def _panel(state: State, text: Text, width: int, height: int, lists: _Lists) -> tuple[list[Line], Shown]:
+def _panel(state: ConsoleState, text: Text, width: int, height: int, lists: _Lists) -> tuple[list[Line], Shown]:
     """The panel with the text: help, an escalation, a past decision or a session's activity."""
     page = max(height - 1, 0)
     end = max(len(text.lines) - page, 0)

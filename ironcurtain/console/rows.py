@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ironcurtain.console.commands import Section
-from ironcurtain.console.state import State, outcome_words
+from ironcurtain.console.state import ConsoleState, outcome_words
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session.model import SessionInfo
 from ironcurtain.text.columns import Line, Span, Style, cells, cut, pad
@@ -32,7 +32,7 @@ def clock(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
 
 
-def empty(state: State, section: Section) -> str:
+def empty(state: ConsoleState, section: Section) -> str:
     """:returns: the text of an empty list."""
     if not state.loaded:
         return "looking ..."

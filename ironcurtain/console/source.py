@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name
@@ -85,7 +85,9 @@ class HomeSource:
 
     log = Logger()
 
-    def __init__(self, reactor: Any, registry: Registry, daemon: Path, connect: Callable[[str], SessionApi]) -> None:
+    def __init__(
+        self, reactor: Any, registry: SessionRegistry, daemon: Path, connect: Callable[[str], SessionApi]
+    ) -> None:
         self._reactor, self._registry, self._daemon, self._connect = reactor, registry, daemon, connect
         self._apis: dict[str, SessionApi] = {}
         self._owners: dict[int, SessionApi] = {}
@@ -244,10 +246,10 @@ class HomeSource:
         results: list[tuple[bool, Any]] = await DeferredList(asked, consumeErrors=True)
         return [(api, success, result) for api, (success, result) in zip(apis, results, strict=True)]
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[SessionEntry]:
         return [entry for entry in self._registry.live() if entry.control_socket]
 
-    def _follow(self, entry: Entry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
+    def _follow(self, entry: SessionEntry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
         """:param lost: called if the session cannot be followed."""
         api = self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
         following = Deferred.fromCoroutine(api.follow(entry.session_id, 0, on_event))
@@ -307,8 +309,8 @@ class _Watch:
         self,
         reactor: Any,
         directory: Any,
-        entries: Callable[[], list[Entry]],
-        follow: Callable[[Entry, OnEvent, Callable[[], None]], Callable[[], None]],
+        entries: Callable[[], list[SessionEntry]],
+        follow: Callable[[SessionEntry, OnEvent, Callable[[], None]], Callable[[], None]],
         on_change: Callable[[], None],
     ) -> None:
         self._reactor, self._directory, self._entries = reactor, directory, entries

@@ -30,7 +30,7 @@ GONE = "gone"
 """The outcome of an escalation whose process is gone."""
 
 
-class Key(NamedTuple):
+class ShownEscalation(NamedTuple):
     """An escalation with the digest of the arguments shown."""
 
     number: int
@@ -47,7 +47,7 @@ class Question:
     """
 
     outcome: Outcome
-    keys: tuple[Key, ...]
+    keys: tuple[ShownEscalation, ...]
     every: bool = False
     keep: bool = False
 
@@ -67,8 +67,8 @@ class Shown:
     :param end: how far that text can be scrolled.
     """
 
-    rows: tuple[Key, ...] = ()
-    whole: Key | None = None
+    rows: tuple[ShownEscalation, ...] = ()
+    whole: ShownEscalation | None = None
     calls: int = 1
     last: bool = False
     complete: bool = True
@@ -86,7 +86,7 @@ class Send:
     """
 
     outcome: Outcome
-    key: Key
+    key: ShownEscalation
     keep: bool = False
     calls: int | None = None
 
@@ -118,13 +118,13 @@ class Leave:
 Effect = Send | Look | TakeBack | End | Leave
 
 
-def key_of(escalation: EscalationView) -> Key:
+def key_of(escalation: EscalationView) -> ShownEscalation:
     """:returns: what a decision about an escalation is bound to."""
-    return Key(escalation.number, escalation.digest)
+    return ShownEscalation(escalation.number, escalation.digest)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ConsoleState:
     """
     Everything that determines the screen, besides its size and the time.
 
@@ -156,7 +156,7 @@ class State:
     permitted: bool = False
     message: tuple[str, Style] = ("", "")
     shown: Shown = Shown()
-    read: Mapping[Key, int] = field(default_factory=dict)
+    read: Mapping[ShownEscalation, int] = field(default_factory=dict)
 
     def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
         """:returns: the rows of a list that match the filter."""
@@ -189,18 +189,18 @@ class State:
         """The session whose activity is shown; 0 if there is none."""
         return self.number(Section.SESSIONS) if self.section is Section.SESSIONS else 0
 
-    def with_message(self, text: str, style: Style = "dim") -> State:
+    def with_message(self, text: str, style: Style = "dim") -> ConsoleState:
         """:returns: the state with a message; ``text`` may be untrusted."""
         return replace(self, message=(one_line(text, 400), style))
 
-    def drawn(self, shown: Shown) -> State:
+    def drawn(self, shown: Shown) -> ConsoleState:
         """:returns: the state after a frame reached the terminal."""
         read, key = self.read, shown.whole
         if key is not None and (key in read or (shown.last and shown.complete)):
             read = {**read, key: shown.calls}
         return replace(self, shown=shown, scroll=min(self.scroll, shown.end), read=read)
 
-    def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> State:
+    def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> ConsoleState:
         """
         Take refreshed data.
 
@@ -219,11 +219,11 @@ class State:
         new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest), read=read)
         return new._choose(self)._ask_on()
 
-    def arrived(self, before: State) -> bool:
+    def arrived(self, before: ConsoleState) -> bool:
         """:returns: whether there is a new pending escalation, unless this is the first data."""
         return before.loaded and bool({e.number for e in self.pending} - {e.number for e in before.pending})
 
-    def choose(self, section: Section, number: int) -> State:
+    def choose(self, section: Section, number: int) -> ConsoleState:
         """:returns: the state with a row chosen."""
         same = section is self.section and self.number(section) == number
         follows = section is Section.HISTORY and number == self._newest()
@@ -231,11 +231,11 @@ class State:
         scroll = self.scroll if same and not self.aside else 0
         return replace(self, section=section, chosen=chosen, scroll=scroll, help=False, permitted=False)
 
-    def go(self, section: Section) -> State:
+    def go(self, section: Section) -> ConsoleState:
         """:returns: the state with another focused list."""
         return self.choose(section, self.number(section))
 
-    def move(self, step: int) -> State:
+    def move(self, step: int) -> ConsoleState:
         """:returns: the state with another row chosen, ``step`` further down."""
         numbers = [row.number for row in self.listed(self.section)]
         if not numbers:
@@ -243,21 +243,21 @@ class State:
         at = numbers.index(self.number(self.section)) if self.number(self.section) in numbers else 0
         return self.choose(self.section, numbers[min(max(at + step, 0), len(numbers) - 1)])
 
-    def roll(self, rows: int) -> State:
+    def roll(self, rows: int) -> ConsoleState:
         """:returns: the state with the text scrolled down."""
         rows = -rows if self.followed and not self.aside else rows
         return replace(self, scroll=min(max(self.scroll + rows, 0), self.shown.end))
 
-    def narrow(self, text: str) -> State:
+    def narrow(self, text: str) -> ConsoleState:
         """:returns: the state with another filter."""
         return replace(self, filter=one_line(text, 60))._choose(self)
 
-    def _choose(self, before: State) -> State:
+    def _choose(self, before: ConsoleState) -> ConsoleState:
         new = replace(self, chosen={section: self._keep(section, before) for section in Section})
         same = new.number(self.section) == before.number(self.section)
         return replace(new, scroll=self.scroll if same else 0)
 
-    def _keep(self, section: Section, before: State) -> int:
+    def _keep(self, section: Section, before: ConsoleState) -> int:
         """:returns: the row that was chosen, else the one in its place, so that new rows do not move the choice."""
         numbers = [row.number for row in self.listed(section)]
         number = before.number(section)
@@ -271,7 +271,7 @@ class State:
     def _newest(self) -> int:
         return next((record.number for record in self.listed(Section.HISTORY)), 0)
 
-    def _ask_on(self) -> State:
+    def _ask_on(self) -> ConsoleState:
         """Remove escalations that need no decision from the question."""
         if self.question is None:
             return self

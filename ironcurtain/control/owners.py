@@ -18,7 +18,7 @@ from twisted.internet.defer import TimeoutError as Late
 from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import IronCurtainError, NotFound, Unavailable
 from ironcurtain.home.layout import Home
-from ironcurtain.home.registry import Registry
+from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
 from ironcurtain.session.model import SessionInfo
@@ -34,7 +34,7 @@ class Owners:
 
     def __init__(self, reactor: Any, home: Home) -> None:
         self._reactor = reactor
-        entries = Registry(home.registry).live()
+        entries = SessionRegistry(home.registry).live()
         found = [str(home.daemon_socket)] if home.daemon_socket.exists() else []
         found += [str(path) for path, pid in home.owner_sockets() if identify(pid).alive]
         found += [entry.control_socket for entry in entries if entry.control_socket]

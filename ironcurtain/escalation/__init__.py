@@ -3,8 +3,8 @@
 from ironcurtain.escalation.grant import Grant, arguments_digest
 from ironcurtain.escalation.model import (
     Answer,
+    CallsCounted,
     Closed,
-    Counted,
     Escalation,
     EscalationRequest,
     Outcome,

@@ -102,7 +102,7 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CallsCounted:
     """The number of equal calls that wait for an escalation has changed."""
 
     escalation: Escalation
@@ -132,4 +132,4 @@ class Revoked:
     by: str
 
 
-Change = Raised | Counted | Closed | Revoked
+Change = Raised | CallsCounted | Closed | Revoked

@@ -32,7 +32,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """
     A place where a call acts.
 
@@ -45,7 +45,7 @@ class Place:
     value: str
     below: bool = False
 
-    def holds(self, other: Place) -> bool:
+    def holds(self, other: Location) -> bool:
         """Whether another place is entirely inside this one, and has the same role."""
         if self.role != other.role or not self.below:
             return self == other
@@ -74,7 +74,7 @@ class Scope:
     policy_version: str
     fixed: tuple[tuple[str, str], ...]
     bounds: tuple[tuple[str, str], ...]
-    places: tuple[Place, ...]
+    places: tuple[Location, ...]
     words: str = field(compare=False)
 
     def covers(self, other: Scope) -> bool:
@@ -136,7 +136,7 @@ def make_scope(
     rules = frozenset((verdict.rule, *verdict.asking))
     if not all(_can_be_kept(rule, verdict.resources) for rule in rules):
         return None
-    places: list[Place] = []
+    places: list[Location] = []
     for resource in verdict.resources:
         if (place := _place(resource, home, is_directory)) is None:
             return None
@@ -161,18 +161,18 @@ def _can_be_kept(rule: str, resources: Iterable[Resource]) -> bool:
     return not rule.startswith("structural-")
 
 
-def _place(resource: Resource, home: str, is_directory: Callable[[str], bool]) -> Place | None:
+def _place(resource: Resource, home: str, is_directory: Callable[[str], bool]) -> Location | None:
     role, value = resource.role, resource.value
     if role in PATH_ROLES:
         if not is_normalized(value):
             return None
         directory = value if is_directory(value) else dirname(value)
-        return Place(role, value) if Root(directory).holds(home) else Place(role, directory, below=True)
+        return Location(role, value) if Root(directory).holds(home) else Location(role, directory, below=True)
     if role == "fetch-url":
-        return None if (origin := web_origin(value)) is None else Place(role, origin)
+        return None if (origin := web_origin(value)) is None else Location(role, origin)
     if role == "git-remote-url" and not is_certain_remote(value):
         return None
-    return Place(role, value)
+    return Location(role, value)
 
 
 def _fixed(value: Any) -> str:
@@ -186,7 +186,7 @@ def _words(
     name: str,
     fixed: Iterable[tuple[str, str]],
     may: Mapping[str, str],
-    places: Iterable[Place],
+    places: Iterable[Location],
     shown: Callable[[str], str],
 ) -> str:
     where: dict[tuple[str, bool], list[str]] = {}

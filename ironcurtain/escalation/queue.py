@@ -20,9 +20,9 @@ from ironcurtain.errors import NotFound, StaleDecision, UsageError
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding, Grant
 from ironcurtain.escalation.model import (
     Answer,
+    CallsCounted,
     Change,
     Closed,
-    Counted,
     Escalation,
     EscalationRequest,
     Outcome,
@@ -232,7 +232,7 @@ class EscalationQueue:
     def _update_calls(self, question: PendingEscalation) -> None:
         if question.escalation is not None:
             question.escalation = replace(question.escalation, calls=len(question.answers))
-            self._notify(Counted(question.escalation))
+            self._notify(CallsCounted(question.escalation))
 
     def _cancelled(self, answer: Deferred[Answer]) -> None:
         for question in list(self._questions):

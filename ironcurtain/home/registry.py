@@ -31,7 +31,7 @@ LABEL_LIMIT = 60
 """Maximum length in characters of a label (it fits a line of a console)."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
     One live session.
 
@@ -63,13 +63,13 @@ def label(agent: str, task: str) -> str:
     return f"{agent}: {shorten(task, LABEL_LIMIT - len(agent) - 2) or 'interactive'}"
 
 
-class Registry:
+class SessionRegistry:
     """:param directory: ``pty-registry`` of the home."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: SessionEntry) -> bool:
         """:returns: whether the entry was published; ``False`` if its session is registered already."""
         return publish_once(self._path(entry.session_id), msgspec.json.encode(entry))
 
@@ -77,7 +77,7 @@ class Registry:
         """Remove an entry; no effect if there is none."""
         self._path(session_id).unlink(missing_ok=True)
 
-    def live(self) -> list[Entry]:
+    def live(self) -> list[SessionEntry]:
         """:returns: the sessions whose owners are alive, by number. Entries of dead owners are removed."""
         entries = []
         for path, entry in self._read():
@@ -90,10 +90,10 @@ class Registry:
     def _path(self, session_id: str) -> Path:
         return self.directory / f"session-{session_id}.json"
 
-    def _read(self) -> Iterator[tuple[Path, Entry]]:
+    def _read(self) -> Iterator[tuple[Path, SessionEntry]]:
         for path in sorted(self.directory.glob("session-*.json")):
             try:
-                yield path, msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=Entry)
+                yield path, msgspec.json.decode(read_small_file(path, FILE_LIMIT), type=SessionEntry)
             except (OSError, msgspec.DecodeError, UnicodeDecodeError):
                 continue
 

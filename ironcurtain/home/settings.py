@@ -47,7 +47,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     pass
 
 
-class Key(_Section, frozen=True):
+class KeySettings(_Section, frozen=True):
     """
     The source of a provider's real key: exactly one of three; a literal key is refused.
 
@@ -81,7 +81,7 @@ class Provider(_Section, frozen=True):
     host: str = ""
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 443
     endpoints: tuple[str, ...] = ()
-    key: Key = Key()
+    key: KeySettings = KeySettings()
     base_url: str = ""
     ca_file: str = ""
 
@@ -121,7 +121,7 @@ class Agents(_Section, frozen=True):
     turn_seconds: Positive = 3600.0
 
 
-class Escalation(_Section, frozen=True):
+class EscalationSettings(_Section, frozen=True):
     """
     :param timeout_seconds: how long a person has to answer.
     :param max_waiting: maximum number of pending escalations of one session; further calls fail at once.
@@ -166,7 +166,7 @@ class Resources(_Section, frozen=True):
     pids: Annotated[int, msgspec.Meta(ge=16)] = 512
 
 
-class Limits(_Section, frozen=True):
+class LimitSettings(_Section, frozen=True):
     """
     :param max_concurrent_sessions: maximum number of container sessions in this home.
     :param repeated_calls: how often one client may make the same call within a minute.
@@ -214,11 +214,11 @@ class Settings(_Section, frozen=True):
     model: Model = Model()
     agent: Agent = Agent()
     agents: Agents = Agents()
-    escalation: Escalation = Escalation()
+    escalation: EscalationSettings = EscalationSettings()
     audit: Audit = Audit()
     budget: Budget = Budget()
     resources: Resources = Resources()
-    limits: Limits = Limits()
+    limits: LimitSettings = LimitSettings()
     ssh: Ssh = Ssh()
     terminal: Terminal = Terminal()
     providers: dict[str, Provider] = {}
@@ -263,7 +263,9 @@ def _check_keys(source: str, providers: Any, text: str) -> None:
     """:raises ConfigurationError: the file contains a key, which the message does not repeat."""
     for name, provider in providers.items() if isinstance(providers, dict) else ():
         key = provider.get("key", {}) if isinstance(provider, dict) else {}
-        wrong_fields = [field for field in key if field not in Key.__struct_fields__] if isinstance(key, dict) else [""]
+        wrong_fields = (
+            [field for field in key if field not in KeySettings.__struct_fields__] if isinstance(key, dict) else [""]
+        )
         if wrong_fields:
             raise wrong(source, NO_LITERAL_KEY, text, ("providers", name, "key", *filter(None, wrong_fields[:1])))
 

@@ -81,7 +81,7 @@ class HeadReader:
 # These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """
     One request.
 
@@ -102,7 +102,7 @@ class Request(NamedTuple):
         return Chunked(strict=True) if self.length is None else Counted(self.length)
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """
     The head of one response.
 
@@ -120,7 +120,7 @@ class Response(NamedTuple):
     framing: Framing
 
 
-def read_request(head: bytes) -> Request:
+def read_request(head: bytes) -> HttpRequest:
     """
     :param head: without the blank line at its end.
     :raises ProtocolViolation: it is ambiguous or invalid; answer 400.
@@ -138,7 +138,7 @@ def read_request(head: bytes) -> Request:
         raise ProtocolViolation("http", "an expectation other than 100-continue")
     length = _length(named)
     target = path if query is None else f"{path}?{query}"
-    return Request(
+    return HttpRequest(
         RequestHead(method, target, path, query or "", fields),
         hosts[0].lower(),
         0 if length is _ABSENT else length,
@@ -147,7 +147,7 @@ def read_request(head: bytes) -> Request:
     )
 
 
-def read_response(head: bytes, method: str) -> Response:
+def read_response(head: bytes, method: str) -> HttpResponse:
     """
     :param head: without the blank line at its end.
     :param method: method of the request.
@@ -161,12 +161,12 @@ def read_response(head: bytes, method: str) -> Response:
     length = _length(named)
     last = match[1] == b"0" or "close" in words(named.get("connection", _NONE))
     if method == "HEAD" or status < 200 or status in _NO_BODY:
-        return Response(status, fields, named, None if length is _ABSENT else length, last, Counted(0))
+        return HttpResponse(status, fields, named, None if length is _ABSENT else length, last, Counted(0))
     if length is _ABSENT:
-        return Response(status, fields, named, None, True, UntilClose())
+        return HttpResponse(status, fields, named, None, True, UntilClose())
     if length is None:
-        return Response(status, fields, named, None, last, Chunked(strict=False))
-    return Response(status, fields, named, length, last, Counted(length))
+        return HttpResponse(status, fields, named, None, last, Chunked(strict=False))
+    return HttpResponse(status, fields, named, length, last, Counted(length))
 
 
 _ABSENT = -1

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ironcurtain.errors import AuditUnavailable
-from ironcurtain.http.head import Request, read_request
+from ironcurtain.http.head import HttpRequest, read_request
 from ironcurtain.mitm_proxy.answer import AnswerRelay
 from ironcurtain.mitm_proxy.exchange import Exchange, ExchangeClient, Outgoing
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest, judge
@@ -63,7 +63,7 @@ class RequestAdmission:
         self._shared, self._destination, self._name = shared, destination, name
         self._scrubber = Scrubber(destination.key_forms)
 
-    def take(self, head: bytes) -> tuple[Request, ForwardedRequest | RequestRefusal]:
+    def take(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
         """
         Parse a request's head, and decide on it. CONNECT request, TLS handshake and Host header must name the same
         host.
@@ -79,7 +79,7 @@ class RequestAdmission:
             return request, RequestRefusal(403, "budget-exhausted", why)
         return request, judged
 
-    def denied(self, request: Request | None, refusal: RequestRefusal) -> RequestRefusal:
+    def denied(self, request: HttpRequest | None, refusal: RequestRefusal) -> RequestRefusal:
         """
         Record a refusal.
 
@@ -105,7 +105,7 @@ class RequestAdmission:
         return refusal
 
     def start(
-        self, client: ExchangeClient, request: Request, forward: ForwardedRequest, length: int | None
+        self, client: ExchangeClient, request: HttpRequest, forward: ForwardedRequest, length: int | None
     ) -> Exchange | RequestRefusal:
         """
         Record an allowed request. From here on, the exchange handles it.
@@ -129,7 +129,7 @@ class RequestAdmission:
         answer = AnswerRelay(head.method, self._scrubber, UsageReader(rule.provider.count), request.last)
         return Exchange(client, outgoing, answer, self._destination, self._shared.recorder)
 
-    def _judge(self, head: bytes) -> tuple[Request, ForwardedRequest | RequestRefusal]:
+    def _judge(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
         request = read_request(head)
         return request, judge(request.head, self._destination.credentials)
 

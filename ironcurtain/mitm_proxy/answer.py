@@ -8,7 +8,7 @@ from typing import Final
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.fields import words
 from ironcurtain.http.framing import Counted
-from ironcurtain.http.head import HeadReader, Response, read_response
+from ironcurtain.http.head import HeadReader, HttpResponse, read_response
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.mitm_proxy.scrub import Scrubber
 from ironcurtain.providers.usage import UsageReader
@@ -50,7 +50,7 @@ class AnswerRelay:
     def __init__(self, method: str, scrubber: Scrubber, usage: UsageReader, last: bool) -> None:
         self._method, self._usage, self._last = method, usage, last
         self._reader, self._scrubber = HeadReader(), scrubber
-        self._response: Response | None = None
+        self._response: HttpResponse | None = None
         self._chunked = self._is_stream = False
         self.status = 0
         """Zero until the response's head has arrived."""
@@ -124,7 +124,7 @@ class AnswerRelay:
         self._chunked = not isinstance(response.framing, Counted)
         return self._head(response, words(named.get("connection", _NONE))), rest
 
-    def _take_body(self, response: Response, data: bytes) -> bytes:
+    def _take_body(self, response: HttpResponse, data: bytes) -> bytes:
         framing = response.framing
         payload, used = framing.feed(data) if data and not framing.done else (b"", 0)
         self.size += len(payload)
@@ -137,7 +137,7 @@ class AnswerRelay:
         out = self._encode(payload)
         return out + b"0\r\n\r\n" if self.done and self._chunked else out
 
-    def _head(self, response: Response, hops: list[str]) -> bytes:
+    def _head(self, response: HttpResponse, hops: list[str]) -> bytes:
         dropped = _DROPPED.union(hops) if hops else _DROPPED
         lines = [f"{name}: {value}\r\n" for name, value in response.fields if name not in dropped]
         if response.length is not None:

@@ -18,7 +18,7 @@ from zope.interface import implementer
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.framing import Counted, Framing
-from ironcurtain.http.head import HeadReader, Request
+from ironcurtain.http.head import HeadReader, HttpRequest
 from ironcurtain.mitm_proxy.admission import RequestAdmission, response
 from ironcurtain.mitm_proxy.exchange import Exchange
 from ironcurtain.mitm_proxy.judgement import ForwardedRequest
@@ -66,7 +66,7 @@ class Tunnel(Protocol):
         self._admission: RequestAdmission
         self._state, self._busy, self._paused = _HANDSHAKE, False, False
         self._reader, self._ahead = HeadReader(), b""
-        self._request: Request | None = None
+        self._request: HttpRequest | None = None
         self._framing: Framing = Counted(0)
         self._body: BufferedBody | None = None
         self._forward: ForwardedRequest | None = None
@@ -196,7 +196,7 @@ class Tunnel(Protocol):
             self._begin(request, judged)
         return rest
 
-    def _begin(self, request: Request, forward: ForwardedRequest) -> None:
+    def _begin(self, request: HttpRequest, forward: ForwardedRequest) -> None:
         self._state = _BODY
         if forward.inspected and request.length is not None and request.length > bodies.BODY_LIMIT:
             self._deny(bodies.too_large())

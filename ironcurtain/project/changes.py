@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, Manifest, read
-from ironcurtain.project.tree import Entry, Tree, is_opaque
+from ironcurtain.project.tree import Tree, TreeEntry, is_opaque
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place
 
@@ -27,8 +27,8 @@ class Change:
 
     path: str
     what: What
-    before: Entry | None
-    after: Entry | None
+    before: TreeEntry | None
+    after: TreeEntry | None
 
 
 @dataclass(slots=True)
@@ -93,11 +93,11 @@ class Comparison:
             if not path.startswith(unlisted):
                 yield Change(path, "removed", self.manifest.entries[path], None)
 
-    def _directory(self, path: str, then: Entry | None, now: Entry) -> None:
+    def _directory(self, path: str, then: TreeEntry | None, now: TreeEntry) -> None:
         if not now.listed or (then is not None and not then.listed):
             self.uncovered.append(path)
 
-    def _change(self, path: str, then: Entry | None, now: Entry) -> Change | None:
+    def _change(self, path: str, then: TreeEntry | None, now: TreeEntry) -> Change | None:
         was = then if then is not None and then.kind != "directory" else None
         now_is = now if now.kind != "directory" else None
         if was is None and now_is is None:
@@ -112,7 +112,7 @@ class Comparison:
             return Change(path, "mode", was, now_is) if was.mode != now_is.mode else None
         return Change(path, "changed", was, now_is)
 
-    def _same_content(self, path: str, then: Entry, now: Entry) -> bool:
+    def _same_content(self, path: str, then: TreeEntry, now: TreeEntry) -> bool:
         if (then.kind, then.size, then.target) != (now.kind, now.size, now.target):
             return False
         if then.kind != "file":

@@ -21,7 +21,7 @@ from ironcurtain.files.removal import remove, remove_at
 from ironcurtain.process.accounts import Account
 from ironcurtain.project.gitsettings import MalformedSettings, parse
 from ironcurtain.servers.files.failures import FileError
-from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, open_regular, parent
+from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, open_regular, parent
 from ironcurtain.servers.git_remote.addresses import checked_address, clone_command, clone_environment
 from ironcurtain.text.display import one_line
 
@@ -212,7 +212,7 @@ def _check_left(place: Path, address: str) -> None:
 
 
 def _settings(place: Path) -> bytes:
-    root = Root(str(place), (str(place),), os.open(place, DIRECTORY))
+    root = OpenRoot(str(place), (str(place),), os.open(place, DIRECTORY))
     try:
         with parent(Place(root, (".git", "config"))) as (descriptor, name):
             opened = open_regular(descriptor, name, f"{place}/.git/config", os.O_RDONLY)

@@ -14,9 +14,9 @@ from ironcurtain.errors import UsageError
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.gitsettings import Repositories
 from ironcurtain.project.planted import leads_out
-from ironcurtain.project.tree import Entry, look
+from ironcurtain.project.tree import TreeEntry, look
 from ironcurtain.servers.files.failures import FileError
-from ironcurtain.servers.files.walk import DIRECTORY, SAFE, Place, Root, enter, open_regular, parent
+from ironcurtain.servers.files.walk import DIRECTORY, SAFE, OpenRoot, Place, enter, open_regular, parent
 
 DEPTH_LIMIT = 200
 """Maximum depth of nested directories (many more than projects have)."""
@@ -68,7 +68,7 @@ def export(comparison: Comparison, to: Path) -> Exported:
     :raises OSError: something cannot be written there.
     """
     done, repositories = Exported(), Repositories()
-    root = Root(str(to), (str(to),), os.open(to, DIRECTORY))
+    root = OpenRoot(str(to), (str(to),), os.open(to, DIRECTORY))
     try:
         for above, listing in groupby(comparison.tree.everything(), lambda seen: seen[0].parts[:-1]):
             entries = list(listing)
@@ -81,7 +81,7 @@ def export(comparison: Comparison, to: Path) -> Exported:
 
 
 def _export(
-    comparison: Comparison, repositories: Repositories, source: Place, entry: Entry, target: Place, done: Exported
+    comparison: Comparison, repositories: Repositories, source: Place, entry: TreeEntry, target: Place, done: Exported
 ) -> None:
     path = "/".join(source.parts)
     try:
@@ -96,7 +96,7 @@ def _export(
         done.left_out.append((path, str(e)))
 
 
-def _goes(repositories: Repositories, path: tuple[str, ...], then: Entry | None, now: Entry) -> bool:
+def _goes(repositories: Repositories, path: tuple[str, ...], then: TreeEntry | None, now: TreeEntry) -> bool:
     """:returns: whether the path may be copied, since it does not affect what git runs."""
     if now.kind == "directory" or not repositories.contain(path):
         return True
@@ -105,11 +105,11 @@ def _goes(repositories: Repositories, path: tuple[str, ...], then: Entry | None,
     return not repositories.decides(path) and path[-1].lower() != ".git"
 
 
-def _same_link(then: Entry | None, now: Entry) -> bool:
+def _same_link(then: TreeEntry | None, now: TreeEntry) -> bool:
     return then is not None and (then.kind, now.kind) == ("link", "link") and then.target == now.target
 
 
-def _copy(source: Place, entry: Entry, target: Place, done: Exported) -> None:
+def _copy(source: Place, entry: TreeEntry, target: Place, done: Exported) -> None:
     path = "/".join(source.parts)
     if entry.kind == "file":
         done.bytes += _copy_file(source, target)
@@ -141,7 +141,7 @@ def _copy_file(source: Place, target: Place) -> int:
     return size
 
 
-def _restore(comparison: Comparison, path: str, now: Entry, target: Place, done: Exported) -> None:
+def _restore(comparison: Comparison, path: str, now: TreeEntry, target: Place, done: Exported) -> None:
     """Write the stored original of a file, so that nothing the agent wrote gets into the copy."""
     then = comparison.manifest.entries.get(path)
     at = _led_to(path, then) if then is not None and then.kind == "link" else path
@@ -158,7 +158,7 @@ def _restore(comparison: Comparison, path: str, now: Entry, target: Place, done:
         done.restored.append(path)
 
 
-def _led_to(path: str, link: Entry) -> str:
+def _led_to(path: str, link: TreeEntry) -> str:
     """:returns: the target of a link; the manifest has no entry there if a component was itself a link."""
     return "" if leads_out(path, link.target) else os.path.normpath(os.path.join(os.path.dirname(path), link.target))
 

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 
 from ironcurtain.errors import ConfigurationError, NotFound
-from ironcurtain.project.tree import Entry, Tree, look
+from ironcurtain.project.tree import Tree, TreeEntry, look
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place, open_regular, parent
 
@@ -55,7 +55,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Line(msgspec.Struct, frozen=True):
     path: str
-    entry: Entry
+    entry: TreeEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Manifest:
     """
 
     workspace: str
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, TreeEntry]
     originals: Path
 
     def original(self, path: str) -> bytes | None:
@@ -141,7 +141,7 @@ class _Keeper:
         self._kept = self._read = 0
         self._at: dict[str, int] = {}
 
-    def keep(self, place: Place, entry: Entry) -> Entry:
+    def keep(self, place: Place, entry: TreeEntry) -> TreeEntry:
         """:returns: the entry with its digest, and with the position of its copy if there is one."""
         if entry.size > READ_FILE or self._read + entry.size > READ_TOTAL:
             return entry
@@ -160,7 +160,7 @@ class _Keeper:
         return self._at[digest]
 
 
-def read(place: Place, most: int) -> tuple[Entry, str, bytes]:
+def read(place: Place, most: int) -> tuple[TreeEntry, str, bytes]:
     """
     Read a regular file.
 
@@ -179,7 +179,7 @@ def read(place: Place, most: int) -> tuple[Entry, str, bytes]:
     return entry, digest.hexdigest(), data
 
 
-def _with_target(entry: Entry, target: str) -> Entry:
+def _with_target(entry: TreeEntry, target: str) -> TreeEntry:
     return msgspec.structs.replace(entry, target=target) if entry.target else entry
 
 

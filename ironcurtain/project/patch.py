@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ironcurtain.project.changes import Change
-from ironcurtain.project.tree import Entry
+from ironcurtain.project.tree import TreeEntry
 from ironcurtain.servers.files.differences import unified
 
 Content = Callable[[Change], bytes | None]
@@ -31,7 +31,7 @@ def patch(change: Change, before: Content, after: Content) -> str:
     return text if change.what == "mode" else text + _content(change, before(change), after(change))
 
 
-def _modes(one: Entry | None, other: Entry | None) -> list[str]:
+def _modes(one: TreeEntry | None, other: TreeEntry | None) -> list[str]:
     if one is None or other is None:
         entry = other if one is None else one
         assert entry is not None
@@ -41,7 +41,7 @@ def _modes(one: Entry | None, other: Entry | None) -> list[str]:
     return [f"old mode {_mode(one)}", f"new mode {_mode(other)}"]
 
 
-def _mode(entry: Entry) -> str:
+def _mode(entry: TreeEntry) -> str:
     if entry.kind == "link":
         return LINK
     return f"100{entry.mode:03o}" if entry.mode > 0o777 else "100755" if entry.mode & 0o100 else "100644"

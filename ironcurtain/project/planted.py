@@ -15,11 +15,11 @@ import msgspec
 
 from ironcurtain.project.changes import Change, What
 from ironcurtain.project.gitsettings import DECIDING, SETTINGS, MalformedSettings, Setting, in_repository, parse
-from ironcurtain.project.tree import Entry
+from ironcurtain.project.tree import TreeEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PlantedRule:
     """
     :param pattern: of the whole path; ``**/`` is any number of directories, ``*`` any part of a name.
     :param reason: what happens to whoever does not look.
@@ -29,8 +29,8 @@ class Rule:
     reason: str
 
 
-def _rules(*table: tuple[str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(_compiled(pattern), reason) for patterns, reason in table for pattern in patterns.split())
+def _rules(*table: tuple[str, str]) -> tuple[PlantedRule, ...]:
+    return tuple(PlantedRule(_compiled(pattern), reason) for patterns, reason in table for pattern in patterns.split())
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -105,7 +105,7 @@ _SPECIAL = "is a FIFO, socket or device: a program that opens it may hang"
 _PRIVILEGES = "runs with its owner's rights (set-user-id or set-group-id)"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SuspectFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     One file to look at.
 
@@ -131,7 +131,7 @@ class _Rank(IntEnum):
     BUILDING = 3
 
 
-def findings(changes: Iterable[Change], before: Content, after: Content) -> list[Finding]:
+def findings(changes: Iterable[Change], before: Content, after: Content) -> list[SuspectFile]:
     """
     :param before: gives what a changed file held, or ``None`` if that is not known.
     :param after: gives what it holds.
@@ -143,7 +143,7 @@ def findings(changes: Iterable[Change], before: Content, after: Content) -> list
     return [finding for _, finding in sorted(found, key=lambda ranked: ranked[0])]
 
 
-def _of(change: Change, now: Entry, before: Content, after: Content) -> Iterator[tuple[_Rank, Finding]]:
+def _of(change: Change, now: TreeEntry, before: Content, after: Content) -> Iterator[tuple[_Rank, SuspectFile]]:
     git = list(_git_reasons(change, now, before, after))
     seen = dict.fromkeys((*_general_reasons(change.path, now), *(git or _reasons(change, now, before, after))))
     rank = _Rank.REPOSITORY if in_repository(change.path) else _Rank.GIT if git else _Rank.OTHER
@@ -153,12 +153,12 @@ def _of(change: Change, now: Entry, before: Content, after: Content) -> Iterator
         yield _Rank.BUILDING, _finding(change, rule.reason, building=True)
 
 
-def _finding(change: Change, reason: str, building: bool = False) -> Finding:
+def _finding(change: Change, reason: str, building: bool = False) -> SuspectFile:
     path = change.path.encode("utf-8", "backslashreplace").decode()  # it travels as JSON
-    return Finding(path=path, what=change.what, reason=reason, building=building)
+    return SuspectFile(path=path, what=change.what, reason=reason, building=building)
 
 
-def _general_reasons(path: str, now: Entry) -> Iterator[str]:
+def _general_reasons(path: str, now: TreeEntry) -> Iterator[str]:
     if now.kind == "other":
         yield _SPECIAL
     if now.kind == "link" and leads_out(path, now.target):
@@ -167,7 +167,7 @@ def _general_reasons(path: str, now: Entry) -> Iterator[str]:
         yield _PRIVILEGES
 
 
-def _git_reasons(change: Change, now: Entry, before: Content, after: Content) -> Iterator[str]:
+def _git_reasons(change: Change, now: TreeEntry, before: Content, after: Content) -> Iterator[str]:
     name = _name(change)
     if now.kind == "link":
         if in_repository(change.path) or name in DECIDING:
@@ -178,7 +178,7 @@ def _git_reasons(change: Change, now: Entry, before: Content, after: Content) ->
         yield rule.reason
 
 
-def _reasons(change: Change, now: Entry, before: Content, after: Content) -> Iterator[str]:
+def _reasons(change: Change, now: TreeEntry, before: Content, after: Content) -> Iterator[str]:
     if _name(change) == "package.json":
         yield from _package(change, before, after)
     if rule := _rule_for(RULES, change.path, now):
@@ -189,7 +189,7 @@ def _name(change: Change) -> str:
     return change.path.rpartition("/")[2].lower()
 
 
-def _rule_for(rules: tuple[Rule, ...], path: str, now: Entry) -> Rule | None:
+def _rule_for(rules: tuple[PlantedRule, ...], path: str, now: TreeEntry) -> PlantedRule | None:
     if path.lower().endswith(".sample"):
         return None
     stands_for = f"{path}/pre-commit" if now.kind == "link" else path  # one for a directory brings its own files
@@ -208,7 +208,7 @@ def leads_out(path: str, target: str) -> bool:
     return target.startswith("/") or climbs > path.count("/") or ".." in parts[climbs:]
 
 
-def _rule(rules: tuple[Rule, ...], path: str) -> Rule | None:
+def _rule(rules: tuple[PlantedRule, ...], path: str) -> PlantedRule | None:
     return next((rule for rule in rules if rule.pattern.fullmatch(path)), None)
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from ironcurtain.errors import UsageError
 from ironcurtain.servers.files.failures import FileError
-from ironcurtain.servers.files.walk import DIRECTORY, Place, Root, directory
+from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, directory
 
 ENTRIES_LIMIT = 200_000
 """Maximum number of files and directories (a large project with its packages; about 3 s)."""
@@ -33,7 +33,7 @@ OPAQUE = frozenset(("objects", "lfs"))
 """Directories of a git repository that are not listed: git verifies what it reads there, and runs nothing of it."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TreeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     The entry of a path.
 
@@ -59,7 +59,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int = -1
     listed: bool = True
 
-    def same_object(self, other: Entry) -> bool:
+    def same_object(self, other: TreeEntry) -> bool:
         """:returns: whether the file is unchanged between two looks at it."""
         return self.kind == other.kind and self._marks == other._marks
 
@@ -76,26 +76,26 @@ class Tree:
     :param stopped: called between two entries; once true, the walk ends.
     """
 
-    root: Root
+    root: OpenRoot
     stopped: Callable[[], bool] = lambda: False
 
-    def entries(self, limit: int = ENTRIES_LIMIT) -> Iterator[tuple[Place, Entry]]:
+    def entries(self, limit: int = ENTRIES_LIMIT) -> Iterator[tuple[Place, TreeEntry]]:
         """
         :param limit: maximum number of entries; directories beyond it are returned again, unlisted.
         :returns: everything below the directory except git's objects, each with its place.
         """
         return self._walk(limit, opaque=True)
 
-    def everything(self) -> Iterator[tuple[Place, Entry]]:
+    def everything(self) -> Iterator[tuple[Place, TreeEntry]]:
         """:returns: everything below the directory, each with its place."""
         return self._walk(sys.maxsize, opaque=False)
 
-    def _walk(self, limit: int, *, opaque: bool) -> Iterator[tuple[Place, Entry]]:
+    def _walk(self, limit: int, *, opaque: bool) -> Iterator[tuple[Place, TreeEntry]]:
         queues = (deque[Place](), deque([Place(self.root, ())]), deque[Place]())
         while (queue := next(filter(None, queues), None)) and not self.stopped():
             place = queue.popleft()
             if limit <= 0:
-                yield place, Entry(kind="directory", listed=False)
+                yield place, TreeEntry(kind="directory", listed=False)
                 continue
             for below, entry in self._list(place):
                 limit -= 1
@@ -107,7 +107,7 @@ class Tree:
                     yield below, entry
                     queues[_turn(below.parts)].append(below)
 
-    def _list(self, place: Place) -> Iterator[tuple[Place, Entry]]:
+    def _list(self, place: Place) -> Iterator[tuple[Place, TreeEntry]]:
         """The entries of a directory; the directory itself, unlisted, if it is gone, a link, or must not be listed."""
         try:
             with directory(place) as descriptor:
@@ -119,7 +119,7 @@ class Tree:
         except (FileError, OSError):
             if not place.parts:
                 raise
-            yield place, Entry(kind="directory", listed=False)
+            yield place, TreeEntry(kind="directory", listed=False)
 
 
 def is_opaque(path: tuple[str, ...]) -> bool:
@@ -141,7 +141,7 @@ def open_tree(path: str, stopped: Callable[[], bool] = lambda: False) -> Tree:
     :raises UsageError: it cannot be opened.
     """
     try:
-        return Tree(Root(path, (path,), os.open(path, DIRECTORY)), stopped)
+        return Tree(OpenRoot(path, (path,), os.open(path, DIRECTORY)), stopped)
     except OSError as e:
         raise UsageError(f"the workspace {path} cannot be read: {e.strerror}") from None
 
@@ -151,7 +151,7 @@ def close(tree: Tree) -> None:
     os.close(tree.root.descriptor)
 
 
-def look(descriptor: int, name: str) -> Entry:
+def look(descriptor: int, name: str) -> TreeEntry:
     """
     :param descriptor: descriptor of the parent directory.
     :returns: the entry, without following links.
@@ -162,15 +162,15 @@ def look(descriptor: int, name: str) -> Entry:
     if stat.S_ISREG(found.st_mode):
         return _file(found)
     if stat.S_ISDIR(found.st_mode):
-        return Entry(kind="directory", mode=mode)
+        return TreeEntry(kind="directory", mode=mode)
     if stat.S_ISLNK(found.st_mode):
         target = os.readlink(name, dir_fd=descriptor)
-        return Entry(kind="link", target=target, written=times[0], changed=times[1], inode=found.st_ino)
-    return Entry(kind="other", mode=mode, written=times[0], changed=times[1], inode=found.st_ino)
+        return TreeEntry(kind="link", target=target, written=times[0], changed=times[1], inode=found.st_ino)
+    return TreeEntry(kind="other", mode=mode, written=times[0], changed=times[1], inode=found.st_ino)
 
 
-def _file(found: os.stat_result) -> Entry:
-    return Entry(
+def _file(found: os.stat_result) -> TreeEntry:
+    return TreeEntry(
         kind="file",
         mode=stat.S_IMODE(found.st_mode),
         size=found.st_size,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.home.settings import Key
+from ironcurtain.home.settings import KeySettings
 from ironcurtain.process.secret_command import CommandReactor, secret_from_command
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
@@ -18,7 +18,7 @@ DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variable for known
 """Default environment variables for the keys of providers."""
 
 
-async def real_key(provider: str, key: Key, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
+async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
     """
     Fetch a key. It is kept in memory only.
 

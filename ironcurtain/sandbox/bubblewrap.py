@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path, PurePath
 
 from ironcurtain.process.accounts import Account
-from ironcurtain.sandbox.spec import Access, Limits, Sandbox
+from ironcurtain.sandbox.spec import Access, Sandbox, SandboxLimits
 from ironcurtain.sandbox.system_calls import filter_program
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
@@ -149,7 +149,7 @@ def _separated(sandbox: Sandbox) -> list[str]:
     return line if sandbox.network else [*line, "--unshare-net"]
 
 
-def _limited(limits: Limits, account: Account | None) -> list[str]:
+def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
     # In a user namespace only the sandbox's processes count, otherwise all those of the account.
     processes = limits.processes + (0 if account is None else _tasks_of(account.uid))
     return [

@@ -24,7 +24,7 @@ class Access(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """
     The limits of a sandbox. The memory limit applies to each process, the number of processes to all of them.
 
@@ -64,7 +64,7 @@ class Sandbox:
     home: str = ""
     account: Account | None = None
     files: tuple[tuple[str, bytes], ...] = ()
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
     def mounts(self) -> Iterator[tuple[str, Access]]:
         """:returns: each path once with its access, directories before their contents."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.escalation.model import Change, Closed, Counted, Revoked
+from ironcurtain.escalation.model import CallsCounted, Change, Closed, Revoked
 from ironcurtain.session import events
 
 KEPT = 2000
@@ -65,7 +65,7 @@ class CodeFinished(Event, frozen=True, tag="code_finish"):
     error: str = ""
 
 
-class ToolCall(Event, frozen=True, tag="tool_call"):
+class ToolCallRaised(Event, frozen=True, tag="tool_call"):
     """The agent called a tool. The arguments are redacted and shortened, otherwise unchanged."""
 
     call_id: str
@@ -265,7 +265,7 @@ SessionEvent = (
     | AgentText
     | CodeStarted
     | CodeFinished
-    | ToolCall
+    | ToolCallRaised
     | ToolDecision
     | ToolFinished
     | StepFinished
@@ -361,7 +361,7 @@ def escalation_event(change: Change) -> events.SessionEvent:
         return events.EscalationClosed(
             number=escalation.number, outcome=str(escalation.outcome), by=escalation.by, kept=kept
         )
-    if isinstance(change, Counted):
+    if isinstance(change, CallsCounted):
         return events.EscalationCounted(number=escalation.number, calls=escalation.calls)
     size = len(_encoder.encode(request.arguments))
     return events.EscalationRaised(

@@ -21,7 +21,7 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.project.changes import Comparison
 from ironcurtain.project.clone import clone
 from ironcurtain.project.manifest import read_manifest, take
-from ironcurtain.project.planted import Finding, findings
+from ironcurtain.project.planted import SuspectFile, findings
 from ironcurtain.project.tree import close, open_tree
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
@@ -43,7 +43,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = 1
     complete: bool
-    files: list[Finding]
+    files: list[SuspectFile]
 
 
 def look_at(comparison: Comparison, late: Callable[[], bool]) -> Findings:

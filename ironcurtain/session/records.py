@@ -12,7 +12,7 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import AuditUnavailable, IronCurtainError
 from ironcurtain.home.layout import Home, SessionPaths
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session.model import SessionInfo
@@ -47,13 +47,13 @@ async def close_audit(audit: AuditLog, number: int, reason: str) -> None:
     await audit.close()
 
 
-def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> Entry:
+def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> SessionEntry:
     """
     :param control_socket: control socket of this process; empty if it has none.
     :returns: the registry entry of a session of this process.
     """
     owner = identify()
-    return Entry(
+    return SessionEntry(
         session_id=info.id,
         escalation_dir=str(paths.escalations),
         label=info.label,
@@ -70,8 +70,8 @@ def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> Entry:
 class Registration:
     """A session's registry entry, present from the session's start to its stop."""
 
-    def __init__(self, home: Home, entry: Entry) -> None:
-        self._registry, self._entry = Registry(home.registry), entry
+    def __init__(self, home: Home, entry: SessionEntry) -> None:
+        self._registry, self._entry = SessionRegistry(home.registry), entry
 
     async def start(self) -> None:
         """Add the entry."""

@@ -37,7 +37,7 @@ def bell(event: events.SessionEvent) -> str:
 def marker(event: events.SessionEvent) -> str:
     """:returns: a mark in the recording for an event without a bell; empty: none."""
     match event:
-        case events.ToolCall():
+        case events.ToolCallRaised():
             return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
         case events.ToolDecision():
             by = f" by {event.by}{unasked(event)}" if event.by else ""

@@ -234,7 +234,9 @@ def teller(
             arguments = paths.to_agent_text(brief(clean))
             if len(arguments) > ARGUMENTS_SHOWN:
                 arguments = f"{arguments[: ARGUMENTS_SHOWN - 1]}…"
-            emit(events.ToolCall(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments))
+            emit(
+                events.ToolCallRaised(call_id=event.call_id, server=event.server, tool=event.tool, arguments=arguments)
+            )
             emit(
                 events.ToolDecision(
                     call_id=event.call_id, decision=event.decision, rule=event.rule, reason=redactor.text(event.reason)

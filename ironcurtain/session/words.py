@@ -37,7 +37,7 @@ def describe(event: events.SessionEvent) -> str:
             return f"message {event.turn}: {event.message}"
         case events.TurnFinished():
             return f"message {event.turn} failed: {event.error}" if event.error else f"message {event.turn} answered"
-        case events.ToolCall():
+        case events.ToolCallRaised():
             return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
         case events.ToolDecision():
             by = f" by {event.by}{unasked(event)}" if event.by else ""

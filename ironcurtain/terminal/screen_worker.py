@@ -34,7 +34,7 @@ NICE = 5
 """Its niceness: only viewers that attach wait for it, not those that are attached."""
 
 
-class Screens:
+class ScreenWorker:
     """Executes orders."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ def try_it() -> None:
 
 def serve(owner: socket.socket) -> None:
     """Execute orders until the connection ends."""
-    screens = Screens()
+    screens = ScreenWorker()
     owner.sendall(packed(ScreensReady()))
 
     def handle(order: ScreenOrder) -> Iterator[ScreenReply]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import Answer
+from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.claude_code import ClaudeCode
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import TokenUsage
@@ -119,7 +119,7 @@ class AnswerTests(SynchronousTestCase):
 
     def test_an_answer_with_what_this_turn_used(self) -> None:
         answer = CLAUDE.answer(outcome(init(), result("Done.\n")))
-        self.assertEqual(answer, Answer("Done.\n", TokenUsage(11, 12, 2, 3)))
+        self.assertEqual(answer, AgentAnswer("Done.\n", TokenUsage(11, 12, 2, 3)))
 
     def test_the_beginning_may_be_missing(self) -> None:
         self.assertEqual(CLAUDE.answer(outcome(result("Done."))).text, "Done.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import Answer
+from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.codex import Codex
 from ironcurtain.errors import UsageError
 from tests.agents.samples import KEYS, ORIENTATION, content, facts, failed, outcome
@@ -97,7 +97,7 @@ class AnswerTests(SynchronousTestCase):
 
     def test_the_last_message_is_the_answer(self) -> None:
         answer = CODEX.answer(outcome(STARTED, message("I shall look."), message("Done."), COMPLETED))
-        self.assertEqual(answer, Answer("Done."), "its counts are those of all turns, so none are taken")
+        self.assertEqual(answer, AgentAnswer("Done."), "its counts are those of all turns, so none are taken")
 
     def test_a_last_message_that_is_empty(self) -> None:
         self.assertEqual(CODEX.answer(outcome(message("Done."), message(""), COMPLETED)).text, "Done.")

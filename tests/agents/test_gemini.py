@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import Answer
+from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.gemini import Gemini
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import TokenUsage
@@ -94,7 +94,7 @@ class AnswerTests(SynchronousTestCase):
         ended = outcome(
             message("Do it.", "user"), message("I shall look."), TOOL, message("It is "), message("done."), SUCCESS
         )
-        self.assertEqual(GEMINI.answer(ended), Answer("It is done.", TokenUsage(11, 9, 5, 0)))
+        self.assertEqual(GEMINI.answer(ended), AgentAnswer("It is done.", TokenUsage(11, 9, 5, 0)))
 
     def test_nothing_after_the_last_tool(self) -> None:
         self.assertEqual(GEMINI.answer(outcome(message("Done."), TOOL, message(" "), SUCCESS)).text, "Done.")

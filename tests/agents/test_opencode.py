@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.agents.adapter import Answer
+from ironcurtain.agents.adapter import AgentAnswer
 from ironcurtain.agents.opencode import OpenCode
 from ironcurtain.errors import UsageError
 from ironcurtain.llm.model import TokenUsage
@@ -112,7 +112,7 @@ class AnswerTests(SynchronousTestCase):
 
     def test_the_last_message_with_what_all_steps_used(self) -> None:
         ended = outcome(text("I shall look."), STEP, text("It is ", "msg_2"), text("done.", "msg_2"), STEP)
-        self.assertEqual(OPENCODE.answer(ended), Answer("It is done.", TokenUsage(22, 16, 4, 6)))
+        self.assertEqual(OPENCODE.answer(ended), AgentAnswer("It is done.", TokenUsage(22, 16, 4, 6)))
 
     def test_a_text_with_half_a_character(self) -> None:
         self.assertEqual(OPENCODE.answer(outcome(BROKEN_TEXT.decode())).text, "cut ?")

@@ -10,7 +10,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents.codex import Codex
-from ironcurtain.agents.registry import BUILT_IN, GROUP, Registry, installed
+from ironcurtain.agents.registry import BUILT_IN, GROUP, AgentRegistry, installed
 from ironcurtain.container.image_choices import FOLDERS
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.providers.rules import provider_rules
@@ -34,8 +34,8 @@ class BuiltInTests(SynchronousTestCase):
     """Those that come with IronCurtain."""
 
     def test_all_five(self) -> None:
-        self.assertEqual(Registry().names, ["claude-code", "codex", "gemini", "goose", "opencode"])
-        self.assertLessEqual(set(Registry().names), set(installed().names))
+        self.assertEqual(AgentRegistry().names, ["claude-code", "codex", "gemini", "goose", "opencode"])
+        self.assertLessEqual(set(AgentRegistry().names), set(installed().names))
 
     def test_each_has_an_image_and_providers_that_there_are(self) -> None:
         for adapter in BUILT_IN:
@@ -43,12 +43,12 @@ class BuiltInTests(SynchronousTestCase):
             self.assertEqual(len(provider_rules({}, adapter.providers)), len(adapter.providers))
 
     def test_they_are_listed(self) -> None:
-        [claude, *_] = Registry().listing()
+        [claude, *_] = AgentRegistry().listing()
         self.assertEqual((claude.id, claude.display_name, claude.image), ("claude-code", "Claude Code", "claude-code"))
         self.assertEqual((claude.providers, claude.supports_pty, claude.problem), (("anthropic",), True, ""))
 
     def test_an_unknown_one(self) -> None:
-        error = self.assertRaises(UsageError, Registry([entry("other")]).find, "cluade-code")
+        error = self.assertRaises(UsageError, AgentRegistry([entry("other")]).find, "cluade-code")
         self.assertEqual(error.exit_status, 64)
         self.assertIn("claude-code, codex, gemini, goose, opencode, other", str(error))
 
@@ -65,19 +65,19 @@ class EntryPointTests(SynchronousTestCase):
 
     def test_one(self) -> None:
         self.bring(AGENT=Other())
-        registry = Registry([entry("other")])
+        registry = AgentRegistry([entry("other")])
         self.assertEqual(registry.find("other").display_name, "Other")
         self.assertIn("Other", [listed.display_name for listed in registry.listing()])
 
     def test_a_name_that_is_taken_is_refused(self) -> None:
         """Also before anything of that package is imported."""
-        error = self.assertRaises(ConfigurationError, Registry, [entry("claude-code")])
+        error = self.assertRaises(ConfigurationError, AgentRegistry, [entry("claude-code")])
         self.assertIn("claude-code", str(error))
         self.assertIn("IronCurtain itself", str(error))
-        self.assertRaises(ConfigurationError, Registry, [entry("other"), entry("other", "SECOND")])
+        self.assertRaises(ConfigurationError, AgentRegistry, [entry("other"), entry("other", "SECOND")])
 
     def test_a_broken_one_does_not_stop_the_others(self) -> None:
-        registry = Registry([entry("other")])
+        registry = AgentRegistry([entry("other")])
         self.assertEqual(registry.find("codex").id, "codex")
         error = self.assertRaises(ConfigurationError, registry.find, "other")
         self.assertIn("cannot be imported: ModuleNotFoundError", str(error))
@@ -96,7 +96,7 @@ class EntryPointTests(SynchronousTestCase):
             ("another", "AGENTS", "has the id 'other'"),
             ("other", "MISSING", "cannot be imported: AttributeError"),
         ):
-            error = self.assertRaises(ConfigurationError, Registry([entry(name, attribute)]).find, name)
+            error = self.assertRaises(ConfigurationError, AgentRegistry([entry(name, attribute)]).find, name)
             self.assertIn(words, str(error))
 
     def test_a_name_that_cannot_be_typed(self) -> None:
@@ -104,4 +104,4 @@ class EntryPointTests(SynchronousTestCase):
             id = "Other Agent"
 
         self.bring(AGENT=Strange())
-        self.assertRaises(ConfigurationError, Registry([entry("Other Agent")]).find, "Other Agent")
+        self.assertRaises(ConfigurationError, AgentRegistry([entry("Other Agent")]).find, "Other Agent")

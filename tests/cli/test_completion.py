@@ -14,7 +14,7 @@ from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.cli import COMMANDS
 from ironcurtain.home.layout import Home
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.process.identity import identify
 from tests.product import LIMIT
 
@@ -60,7 +60,7 @@ class CompletionTests(SynchronousTestCase):
         request = {"number": number * 10, "serverName": "git", "toolName": "git_push"}
         (session.escalations / f"request-{number}.json").write_bytes(msgspec.json.encode(request))
         (session.escalations / "request-broken.json").write_text("{")
-        entry = Entry(
+        entry = SessionEntry(
             session_id=session.directory.name,
             escalation_dir=str(session.escalations),
             label=label,
@@ -70,7 +70,7 @@ class CompletionTests(SynchronousTestCase):
             boot_id=owner.boot_id,
             number=number,
         )
-        Registry(self.home.registry).add(entry)
+        SessionRegistry(self.home.registry).add(entry)
         self.add_ended(number)
 
     def add_ended(self, number: int) -> None:

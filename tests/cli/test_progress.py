@@ -4,7 +4,7 @@ import io
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.cli.progress import Progress
+from ironcurtain.cli.progress import ProgressDisplay
 from ironcurtain.session import events
 
 
@@ -31,7 +31,7 @@ class Starting:
 class ProgressTests(SynchronousTestCase):
     def shown(self, stream: io.StringIO) -> str:
         """:returns: what is written of two events, and one that comes too late."""
-        session, progress = Starting(), Progress(stream)
+        session, progress = Starting(), ProgressDisplay(stream)
         progress.follow(session)  # type: ignore[arg-type]
         session.tell("one", "two\x1b[2J\nlines")
         progress.done()
@@ -43,7 +43,7 @@ class ProgressTests(SynchronousTestCase):
 
     def test_what_the_person_should_know_stays(self) -> None:
         session, stream = Starting(), Terminal()
-        progress = Progress(stream, notices=True)
+        progress = ProgressDisplay(stream, notices=True)
         progress.follow(session)  # type: ignore[arg-type]
         session.tell("one")
         session.events.emit(events.Notice(text="a tool is withheld\x1b"))
@@ -54,7 +54,7 @@ class ProgressTests(SynchronousTestCase):
         self.assertEqual(self.shown(Terminal()), "\r\x1b[Kone\r\x1b[Ktwo [2J lines\r\x1b[K")
 
     def test_whether_there_was_any_event(self) -> None:
-        session, progress = Starting(), Progress(io.StringIO())
+        session, progress = Starting(), ProgressDisplay(io.StringIO())
         progress.follow(session)  # type: ignore[arg-type]
         self.assertFalse(progress.heard_any)
         session.tell("one")

@@ -15,7 +15,7 @@ from ironcurtain.cli.screen import review_if_over
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import listen
 from ironcurtain.operations.operations import Operations
-from ironcurtain.project.planted import Finding
+from ironcurtain.project.planted import SuspectFile
 from ironcurtain.session.project import Findings
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.model import ProgramExit
@@ -33,7 +33,7 @@ class ReviewTests(TestCase):
         self.addCleanup(lambda: Deferred.fromCoroutine(self.finish()))
         self.owner = ControlClient(reactor, str(path))
         self.session: Session = await self.world.manager.create(request(terminal=(80, 24)))
-        found = Findings(complete=True, files=[Finding(path="hook", what="added", reason="git runs it")])
+        found = Findings(complete=True, files=[SuspectFile(path="hook", what="added", reason="git runs it")])
         self.session.paths.findings.write_bytes(msgspec.json.encode(found))
 
     async def finish(self) -> None:

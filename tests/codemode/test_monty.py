@@ -9,7 +9,7 @@ from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.codemode import diagnostics
-from ironcurtain.codemode.model import Limits, RunResult, Tool, ToolReply
+from ironcurtain.codemode.model import CodeLimits, RunResult, Tool, ToolReply
 from ironcurtain.codemode.monty import MontyInterpreter, MontyInterpreters
 from ironcurtain.codemode.pool import close_pool
 from ironcurtain.errors import SessionError
@@ -22,7 +22,7 @@ TOOLS = [
     Tool("files", "write", "Write a file.", READ),
     Tool("time", "get-now", "Tell the time.", ODD),
 ]
-SMALL = Limits(run_seconds=15.0, memory_bytes=20_000_000, calls=200, tool_result_bytes=1_000_000)
+SMALL = CodeLimits(run_seconds=15.0, memory_bytes=20_000_000, calls=200, tool_result_bytes=1_000_000)
 SHORT = replace(SMALL, run_seconds=2.0)
 """For programs that do not end by themselves."""
 
@@ -55,7 +55,7 @@ class InterpreterCase(TestCase):
         self.backend = Backend(ToolReply("contents"))
         self.addCleanup(lambda: Deferred.fromCoroutine(close_pool()))
 
-    async def interpreter(self, limits: Limits = SMALL, backend: Backend | None = None) -> MontyInterpreter:
+    async def interpreter(self, limits: CodeLimits = SMALL, backend: Backend | None = None) -> MontyInterpreter:
         made = await MontyInterpreters(self.clock, limits)(TOOLS, backend or self.backend)
         self.addCleanup(lambda: Deferred.fromCoroutine(made.close()))
         return made
@@ -294,7 +294,7 @@ class EndTests(InterpreterCase):
         self.assertFalse((await interpreter.run("1")).variables_lost)
 
     async def test_cancelling_a_program_that_computes(self) -> None:
-        interpreter = await self.interpreter(Limits(run_seconds=30))
+        interpreter = await self.interpreter(CodeLimits(run_seconds=30))
         running = self.start(interpreter, 'files.read("a")\nwhile True:\n    pass')
         while not self.backend.calls:
             await soon()

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from twisted.trial.unittest import SkipTest, SynchronousTestCase, TestCase
 
 from ironcurtain.codemode import pool
-from ironcurtain.codemode.model import Limits
+from ironcurtain.codemode.model import CodeLimits
 from ironcurtain.errors import Unavailable
 from ironcurtain.process.accounts import Account
 from ironcurtain.sandbox import bubblewrap
@@ -63,7 +63,7 @@ class PoolTests(TestCase):
         if not pool.confinement().bubblewrap:
             self.skipTest(str(pool.confinement().reason))
         own = pool.Pool()
-        session = await from_asyncio(own.checkout({}, Limits()))
+        session = await from_asyncio(own.checkout({}, CodeLimits()))
         started = Path(f"/proc/{session.worker_pid}/exe").resolve()
         self.assertEqual(started.name, "bwrap")
         directory = own._opened[None].directory
@@ -78,7 +78,7 @@ class PoolTests(TestCase):
         await from_asyncio(own.close())
         self.assertFalse(own.ever_opened)
         for _ in range(2):
-            session = await from_asyncio(own.checkout({}, Limits()))
+            session = await from_asyncio(own.checkout({}, CodeLimits()))
             self.assertEqual(await from_asyncio(session.feed_run("1 + 1")), 2)
             await from_asyncio(session.__aexit__(None, None, None))
             await from_asyncio(own.close())
@@ -86,7 +86,7 @@ class PoolTests(TestCase):
 
     async def test_two_sessions_at_once_open_one_pool(self) -> None:
         own = pool.Pool()
-        openings = [from_asyncio(own.checkout({}, Limits())) for _ in range(2)]
+        openings = [from_asyncio(own.checkout({}, CodeLimits())) for _ in range(2)]
         sessions = [await opening for opening in openings]
         self.assertEqual(len({session.worker_pid for session in sessions}), 2)
         for session in sessions:
@@ -107,8 +107,8 @@ class OtherAccountTests(TestCase):
         if reason := bubblewrap.available(self.account):
             raise SkipTest(reason)
         own = pool.Pool()
-        ours = await from_asyncio(own.checkout({}, Limits()))
-        theirs = await from_asyncio(own.checkout({}, Limits(), self.account))
+        ours = await from_asyncio(own.checkout({}, CodeLimits()))
+        theirs = await from_asyncio(own.checkout({}, CodeLimits(), self.account))
         self.assertEqual(await from_asyncio(theirs.feed_run("6 * 7")), 42)
         self.assertEqual(ids(int(theirs.worker_pid or 0)), {"4242"})
         self.assertEqual(ids(int(ours.worker_pid or 0)), {"0"})

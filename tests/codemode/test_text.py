@@ -14,7 +14,7 @@ from ironcurtain.builtin_agent.agent import reply
 from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, shown
 from ironcurtain.codemode.functions import modules
-from ironcurtain.codemode.model import Limits, Tool, ToolReply
+from ironcurtain.codemode.model import CodeLimits, Tool, ToolReply
 
 PATH = {"type": "object", "properties": {"path": {"type": "string", "description": "where"}}, "required": ["path"]}
 MODULES = modules([Tool("files", name, f"To {name}. More.", PATH) for name in ("read_file", "write_file")])
@@ -121,7 +121,7 @@ class PromptTests(SynchronousTestCase):
             self.assertLessEqual(len(prompt.tools(many, limit)), limit)
 
     def test_the_limits_are_reported(self) -> None:
-        text = prompt.language(Limits(run_seconds=3.5))
+        text = prompt.language(CodeLimits(run_seconds=3.5))
         self.assertIn("3.5 s", text)
         self.assertIn("yield", text)
         for name in prelude.functions(()):

@@ -254,7 +254,7 @@ class NewsTests(SynchronousTestCase):
         setup = Setup(80, 24)
         setup.type("/sessions\r")
         reader = setup.source.readers[1]
-        call = events.ToolCall(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
+        call = events.ToolCallRaised(call_id="1", server="files", tool="read", arguments='{"path":"\x1b[2J"}')
         refused = events.RequestRefused(host="h\x1b[2J", method="POST", path="/x", reason="no such endpoint")
         for event in (events.AgentText(text="I lo"), events.AgentText(text="ok\x1b]0;x\x07"), call, refused):
             reader(events.Stamped(1, NOW, event))

@@ -10,7 +10,7 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
-from ironcurtain.console.state import State, key_of
+from ironcurtain.console.state import ConsoleState, key_of
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import cells, unstyled
 from tests.console.doubles import NOW, escalation, session
@@ -41,7 +41,7 @@ class SizeTests(SynchronousTestCase):
         nasty = dict.fromkeys(("label", "rule", "reason", "server", "tool", "by"), NASTY)
         arguments = {"path": NASTY, "text": NASTY * 9, NASTY: [NASTY]}
         views = [escalation(n, arguments, **nasty, outcome="denied" if n % 3 == 2 else "") for n in range(count)]
-        state = State().news([session(n, label=NASTY) for n in range(3)], views, NOW)
+        state = ConsoleState().news([session(n, label=NASTY) for n in range(3)], views, NOW)
         for key in keys:
             picture = frame(state, Details(), columns, rows, NOW, NASTY)
             state, _ = press(state.drawn(picture.shown), key)
@@ -59,7 +59,7 @@ class FirstScreenTests(SynchronousTestCase):
         busy = [session(number, label=f"codex: task {number}") for number in range(1, 9)]
         arguments = {"path": "/home/ada/notes.txt", "content": "line\n" * 4000, "mode": 7, "force": True, "last": None}
         views = [escalation(number, arguments, tool="write_file", reason="why " * 200) for number in range(1, 30)]
-        state = State().news(busy, [*views, escalation(40, outcome="denied", by="grace", closed_at=NOW)], NOW)
+        state = ConsoleState().news(busy, [*views, escalation(40, outcome="denied", by="grace", closed_at=NOW)], NOW)
         text = "\n".join(lines(frame(state, Details(), 80, 24, NOW)))
         for part in (
             "filesystem.write_file", "session 1, builtin: mend the tests", "path = /home/ada/notes.txt",
@@ -69,11 +69,11 @@ class FirstScreenTests(SynchronousTestCase):
             self.assertIn(part, text)
 
     def test_what_is_out_of_sight_is_counted(self) -> None:
-        state = State().news([], [escalation(number) for number in range(30)], NOW)
+        state = ConsoleState().news([], [escalation(number) for number in range(30)], NOW)
         self.assertIn("WAITING 30, 20 not shown", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
 
     def test_what_a_filter_hides_is_counted(self) -> None:
-        state = State().news([], [escalation(number) for number in range(5)], NOW)
+        state = ConsoleState().news([], [escalation(number) for number in range(5)], NOW)
         state, _ = enter(state, "/filter file3")
         self.assertIn("filter: file3 (4 waiting hidden)", lines(frame(state, Details(), 80, 24, NOW))[0])
 
@@ -95,7 +95,7 @@ class SpareRowsTests(SynchronousTestCase):
         text = "\n".join(str(number) for number in range(length))
         views = [escalation(number, {"text": text}) for number in range(1, waiting + 1)]
         views += [decision(number) for number in range(100, 100 + decided)]
-        state = State().news([session(number) for number in range(1, sessions + 1)], views, NOW)
+        state = ConsoleState().news([session(number) for number in range(1, sessions + 1)], views, NOW)
         for _ in keys:
             state, _ = press(state, "tab")
         shown = lines(frame(state, Details(), *size, NOW))
@@ -110,14 +110,14 @@ class SpareRowsTests(SynchronousTestCase):
         text = "\n".join(str(number) for number in range(length))
         views = [escalation(number, {"text": text}) for number in range(1, waiting + 1)]
         decisions = [decision(number) for number in range(100, 100 + decided)]
-        state = State().news([session(number) for number in range(1, sessions + 1)], [*views, *decisions], NOW)
+        state = ConsoleState().news([session(number) for number in range(1, sessions + 1)], [*views, *decisions], NOW)
         details = Details()
         shown = frame(state, details, 80, 24, NOW).shown
         self.assertEqual(shown.whole, key_of(views[0]))
         self.assertGreaterEqual(shown.page, min(len(details.text(state, 79, NOW).lines), 24 - 3 - 3 - 6 - 1))
 
     def test_the_history_has_them_while_nothing_waits(self) -> None:
-        state = State().news([session()], [decision(number) for number in range(1, 28)], NOW)
+        state = ConsoleState().news([session()], [decision(number) for number in range(1, 28)], NOW)
         shown = "\n".join(lines(frame(state, Details(), 80, 24, NOW)))
         self.assertIn("HISTORY 27, 12 not shown", shown)
         for number in range(26, 12, -1):
@@ -129,7 +129,7 @@ class ScrollTests(SynchronousTestCase):
 
     def test_all_of_a_text_can_be_read(self) -> None:
         value = "\n".join(f"row {number:03d}" for number in range(100))
-        state, seen = State().news([], [escalation(1, {"text": value})], NOW), ""
+        state, seen = ConsoleState().news([], [escalation(1, {"text": value})], NOW), ""
         for _ in range(30):
             picture = frame(state, Details(), 60, 20, NOW)
             seen += "\n".join(lines(picture))
@@ -143,7 +143,7 @@ class ScrollTests(SynchronousTestCase):
         self.assertEqual(press(state, "g")[0].scroll, 0)
 
     def test_a_click_finds_the_row(self) -> None:
-        state = State().news([session(7)], [escalation(1), escalation(2)], NOW)
+        state = ConsoleState().news([session(7)], [escalation(1), escalation(2)], NOW)
         picture = frame(state, Details(), 80, 24, NOW)
         row = next(at for at, line in enumerate(lines(picture)) if line.startswith("  2 "))
         target = picture.at(5, row)

@@ -18,7 +18,7 @@ from ironcurtain.console.source import GATHER_SECONDS, PATIENCE, REMEMBERED, Hom
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotAllowed, NotFound, StaleDecision, Unavailable
 from ironcurtain.escalation import Outcome, watcher
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.process.identity import identify
@@ -110,7 +110,7 @@ class Home:
 
     def __init__(self, clock: Any, *owners: Owner) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="ic-"))
-        self.registry = Registry(self.directory)
+        self.registry = SessionRegistry(self.directory)
         self.owners = {f"/run/{owner.number}.sock": owner for owner in owners}
         connect: Any = self.owners.__getitem__
         self.daemon = self.directory / "daemon.sock"
@@ -123,7 +123,7 @@ class Home:
         path = path or f"/run/{owner.number}.sock"
         self.owners[path] = owner
         self.registry.add(
-            Entry(
+            SessionEntry(
                 session_id=f"{owner.number:04x}", escalation_dir="", label="", started_at="", pid=os.getpid(),
                 pid_start_time=us.start_time, boot_id=us.boot_id, number=owner.number,
                 control_socket=path,

@@ -14,7 +14,7 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import frame
-from ironcurtain.console.state import End, Key, Leave, Look, Send, State, key_of
+from ironcurtain.console.state import ConsoleState, End, Leave, Look, Send, ShownEscalation, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import unstyled
@@ -61,9 +61,9 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.state, self.details = State(), Details()
+        self.state, self.details = ConsoleState(), Details()
         self.views: dict[int, EscalationView] = {}
-        self.seen: set[Key] = set()
+        self.seen: set[ShownEscalation] = set()
         """The escalations whose last line was on the screen."""
 
     @rule(number=st.integers(1, 9), text=st.sampled_from(["file", "x" * 300, "x\n" * 60, "x" * 9000]))
@@ -99,7 +99,7 @@ class Machine(RuleBasedStateMachine):
     def entered(self, line: str) -> None:
         self.take(*enter(self.state, line))
 
-    def take(self, state: State, effects: tuple[Any, ...]) -> None:
+    def take(self, state: ConsoleState, effects: tuple[Any, ...]) -> None:
         shown = self.state.shown
         self.state = state
         for effect in effects:
@@ -128,7 +128,7 @@ class KeyTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.views = [escalation(number) for number in (1, 2, 3)]
-        self.state = State().news([session()], self.views, NOW)
+        self.state = ConsoleState().news([session()], self.views, NOW)
         self.draw()
 
     def draw(self) -> None:
@@ -223,7 +223,9 @@ class KeyTests(SynchronousTestCase):
         self.state, _ = enter(self.state, "/approve all")
         self.state = self.state.news([session()], [*self.views, escalation(4)], NOW)
         self.draw()
-        self.assertEqual(self.type("y"), [Send(Outcome.APPROVED, Key(n, f"{n:064x}"), calls=1) for n in (1, 2)])
+        self.assertEqual(
+            self.type("y"), [Send(Outcome.APPROVED, ShownEscalation(n, f"{n:064x}"), calls=1) for n in (1, 2)]
+        )
 
     def test_all_are_denied_also_those_out_of_sight_but_not_those_behind_a_filter(self) -> None:
         views = [escalation(number) for number in range(1, 50)]
@@ -297,7 +299,7 @@ class KeyTests(SynchronousTestCase):
         first, second, third = (
             escalation(number, outcome="denied", by="grace", closed_at=NOW + number) for number in (11, 12, 13)
         )
-        self.state = State().news([], [first], NOW).news([], [first, second], NOW)
+        self.state = ConsoleState().news([], [first], NOW).news([], [first, second], NOW)
         self.assertEqual(self.state.record, second)
         self.type("tab", "tab")
         self.assertEqual(self.state.news([], [first, second, third], NOW).record, third)
@@ -309,7 +311,7 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(self.state.news([], [first, second, third, fourth], NOW).record, fourth)
 
     def test_a_new_one_is_noticed_and_the_first_look_is_not(self) -> None:
-        self.assertFalse(self.state.arrived(State()))
+        self.assertFalse(self.state.arrived(ConsoleState()))
         newer = self.state.news([session()], [*self.views, escalation(4)], NOW)
         self.assertTrue(newer.arrived(self.state))
         self.assertFalse(self.state.arrived(newer))

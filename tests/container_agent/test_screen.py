@@ -176,7 +176,7 @@ class TellingTests(ScreenCase):
         self.attachment.typed(b"secret\r")
         await self.shows(b"secret: not found")
         shared = session.shared_terminal
-        shared.tell(events.ToolCall(call_id="c1", server="git", tool="push", arguments="remote=origin"))
+        shared.tell(events.ToolCallRaised(call_id="c1", server="git", tool="push", arguments="remote=origin"))
         shared.tell(events.BudgetWarning(message="half of it is used"))
         await self.world.manager.close(session, "enough")
         self.assertEqual(session.paths.recording.stat().st_mode & 0o777, 0o600)

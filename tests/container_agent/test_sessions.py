@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
-from ironcurtain.home.settings import Limits, Resources, Settings
+from ironcurtain.home.settings import LimitSettings, Resources, Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.session import events
 from ironcurtain.session.manager import TooMany
@@ -79,7 +79,7 @@ class BeforeAnythingIsMadeTests(ContainerTestCase):
 
 class CountTests(ContainerTestCase):
     async def test_only_so_many_run_at_once_over_all_processes_of_the_home(self) -> None:
-        settings = self.with_settings(limits=Limits(max_concurrent_sessions=2))
+        settings = self.with_settings(limits=LimitSettings(max_concurrent_sessions=2))
         one, other = self.another(settings), self.another(settings)
         first, _ = await self.start(one), await self.start(other)
         for world in (one, other):
@@ -91,7 +91,7 @@ class CountTests(ContainerTestCase):
         await self.start(other)
 
     async def test_a_failed_start_gives_its_place_back(self) -> None:
-        settings = self.with_settings(limits=Limits(max_concurrent_sessions=1))
+        settings = self.with_settings(limits=LimitSettings(max_concurrent_sessions=1))
         world = self.another(settings)
         world.adapter.environment = broken  # type: ignore[method-assign]
         error = await self.fails(self.start(world))

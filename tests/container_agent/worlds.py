@@ -17,7 +17,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnFailed, TurnOutcome
+from ironcurtain.agents.adapter import AgentAnswer, Facts, File, TurnFailed, TurnOutcome
 from ironcurtain.container.engine import Engine
 from ironcurtain.container_agent.kind import ContainerKind
 from ironcurtain.errors import IronCurtainError
@@ -74,13 +74,13 @@ class ScriptAgent:
         """:returns: a shell that says how it was called, and runs what is typed."""
         return ("sh", "-c", 'echo "$0|$1|$TERM|$AGENT_KEY"; exec sh', "first" if first else "later", task)
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """:returns: what it printed; status 3 stands for a used-up quota."""
         if outcome.exit_code == 3:
             raise TurnFailed("quota", "no money")
         if outcome.exit_code:
             raise TurnFailed("failed", f"status {outcome.exit_code}: {outcome.stderr.decode()}")
-        return Answer(outcome.stdout.decode())
+        return AgentAnswer(outcome.stdout.decode())
 
 
 class World:

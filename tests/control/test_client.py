@@ -22,7 +22,7 @@ from ironcurtain.control.server import listen
 from ironcurtain.control.wire import RemoteError
 from ironcurtain.errors import NotFound, SessionError, Unavailable
 from ironcurtain.escalation import Outcome
-from ironcurtain.home.registry import Entry, Registry
+from ironcurtain.home.registry import SessionEntry, SessionRegistry
 from ironcurtain.operations.operations import Operations
 from ironcurtain.process.identity import identify
 from ironcurtain.session import events
@@ -297,10 +297,10 @@ class OwnersTests(TestCase):
         stopped_owner.listen()
         port = await listen(reactor, sockets[1], Operations(world.manager))
         session = await world.manager.create(request())
-        registry, us = Registry(world.home.registry), identify()
+        registry, us = SessionRegistry(world.home.registry), identify()
         for number, path in enumerate(sockets):
             registry.add(
-                Entry(
+                SessionEntry(
                     session_id=str(number),
                     escalation_dir="",
                     label="",

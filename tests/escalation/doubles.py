@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
 from ironcurtain.escalation import EscalationQueue, EscalationRequest, Scope, arguments_digest, closing_numbers
-from ironcurtain.escalation.permission import Place
+from ironcurtain.escalation.permission import Location
 from ironcurtain.escalation.queue import LIMIT
 
 TIMEOUT = 300.0
@@ -52,7 +52,7 @@ def make_queue(
 
 def make_scope(directory: str = "/srv/src", words: str = "git.push in /srv/src and below") -> Scope:
     """:returns: the scope of a push from a directory."""
-    place = Place("read-path", directory, below=True)
+    place = Location("read-path", directory, below=True)
     return Scope("git", "push", "d", frozenset(("push",)), "v1", (), (), (place,), words)
 
 

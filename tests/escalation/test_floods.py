@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.escalation import Answer, Counted, Outcome, Raised
+from ironcurtain.escalation import Answer, CallsCounted, Outcome, Raised
 from ironcurtain.escalation.grant import Binding
 from ironcurtain.escalation.model import Change
 from ironcurtain.escalation.question import HISTORY_BYTES
@@ -63,7 +63,7 @@ class FloodTests(SynchronousTestCase):
         asked = [self.ask(1, call_id=f"c{n}") for n in range(5)]
         (pending,) = self.queue.pending()
         self.assertEqual((pending.number, pending.calls, pending.request.call_id), (1, 5, "c0"))
-        self.assertEqual([type(change) for change in changes], [Raised, *[Counted] * 4])
+        self.assertEqual([type(change) for change in changes], [Raised, *[CallsCounted] * 4])
         closed = self.queue.decide(1, Outcome.APPROVED, "ada")
         self.assertEqual(closed.calls, 5)
         for grant in [self.successResultOf(one).grant for one in asked]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.escalation.permission import Place, Scope, is_normalized, make_scope
+from ironcurtain.escalation.permission import Location, Scope, is_normalized, make_scope
 from ironcurtain.policy import Decision, Resource, Verdict
 
 HOME = "/home/ada"
@@ -70,7 +70,9 @@ class PathTests(SynchronousTestCase):
     def test_a_path_that_is_no_real_one_is_never_covered(self) -> None:
         for wanted in ("/srv/src/../../etc/passwd", "/srv/src/./a", "//srv/src/a", "/srv/src//a", "srv/src/a", ""):
             self.assertIsNone(scope(("write-path", wanted)), wanted)
-            self.assertFalse(Place("write-path", "/srv/src", below=True).holds(Place("write-path", wanted)), wanted)
+            self.assertFalse(
+                Location("write-path", "/srv/src", below=True).holds(Location("write-path", wanted)), wanted
+            )
 
     def test_another_role_is_asked_about(self) -> None:
         for role, other in (("read-path", "write-path"), ("write-path", "delete-path"), ("delete-path", "read-path")):

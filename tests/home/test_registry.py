@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.registry import LABEL_LIMIT, Entry, Registry, label, read_small_file
+from ironcurtain.home.registry import LABEL_LIMIT, SessionEntry, SessionRegistry, label, read_small_file
 from ironcurtain.process.identity import identify
 
 
-def entry(session_id: str, number: int = 1, **changes: object) -> Entry:
+def entry(session_id: str, number: int = 1, **changes: object) -> SessionEntry:
     pid, start_time, boot = astuple(identify())
-    made = Entry(
+    made = SessionEntry(
         session_id=session_id,
         escalation_dir="/e",
         label="builtin: x",
@@ -34,7 +34,7 @@ class RegistryTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.directory = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.directory)
-        self.registry = Registry(self.directory)
+        self.registry = SessionRegistry(self.directory)
 
     def test_what_others_read(self) -> None:
         self.registry.add(entry("s1"))

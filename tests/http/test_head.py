@@ -10,19 +10,19 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.fields import FIELD_LIMIT
 from ironcurtain.http.framing import Chunked, Counted, UntilClose
-from ironcurtain.http.head import HEAD_LIMIT, HeadReader, Request, Response, read_request, read_response
+from ironcurtain.http.head import HEAD_LIMIT, HeadReader, HttpRequest, HttpResponse, read_request, read_response
 from tests.mitm_proxy.refusing import refuses
 
 LINE = b"POST /v1/messages HTTP/1.1"
 HOST = b"Host: api.example.com"
 
 
-def requested(*lines: bytes) -> Request:
+def requested(*lines: bytes) -> HttpRequest:
     """:returns: the request with these lines."""
     return read_request(b"\r\n".join(lines))
 
 
-def answered(*lines: bytes, method: str = "POST") -> Response:
+def answered(*lines: bytes, method: str = "POST") -> HttpResponse:
     """:returns: the response with these lines."""
     return read_response(b"\r\n".join(lines), method)
 

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.project.changes import Change, Comparison
 from ironcurtain.project.manifest import Manifest, read_manifest, take
 from ironcurtain.project.patch import patch
-from ironcurtain.project.planted import Finding, findings
+from ironcurtain.project.planted import SuspectFile, findings
 from ironcurtain.project.tree import Tree, close, open_tree
 from tests.audit.doubles import open_files, scratch
 
@@ -58,7 +58,7 @@ class WorkspaceTestCase(SynchronousTestCase):
         comparison = self.comparison()
         return "".join(patch(change, comparison.before, comparison.after) for change in comparison.changes())
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[SuspectFile]:
         """:returns: what a person should look at."""
         comparison = self.comparison()
         return findings(comparison.changes(), comparison.before, comparison.after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.escalation import Counted, Escalation, Raised
+from ironcurtain.escalation import CallsCounted, Escalation, Raised
 from ironcurtain.session import events
 from ironcurtain.session.events import ARGUMENTS_LIMIT, escalation_event
 from tests.escalation.doubles import make_request
@@ -29,4 +29,6 @@ class EscalationEventTests(SynchronousTestCase):
         self.assertLess(len(msgspec.json.encode(event)), 1000)
 
     def test_how_many_equal_calls_wait(self) -> None:
-        self.assertEqual(escalation_event(Counted(escalation("a", 7))), events.EscalationCounted(number=3, calls=7))
+        self.assertEqual(
+            escalation_event(CallsCounted(escalation("a", 7))), events.EscalationCounted(number=3, calls=7)
+        )

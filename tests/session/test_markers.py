@@ -19,7 +19,7 @@ ESCALATION = events.EscalationRaised(
 )
 
 MARKED: dict[events.SessionEvent, str] = {
-    events.ToolCall(call_id="c1", server="git", tool="push", arguments="a=b"): "call c1 git.push a=b",
+    events.ToolCallRaised(call_id="c1", server="git", tool="push", arguments="a=b"): "call c1 git.push a=b",
     events.ToolDecision(call_id="c1", decision="escalate", rule="r"): "call c1 escalate",
     events.ToolDecision(call_id="c1", decision="approved", by="ada"): "call c1 approved by ada",
     events.ToolFinished(call_id="c1", status="success"): "call c1 ended: success",

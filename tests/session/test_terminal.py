@@ -191,7 +191,7 @@ class TellTests(TerminalTestCase):
     def test_what_else_happens_shows_nothing(self) -> None:
         eye, core = self.look(), self.world.agents[0].core
         assert core is not None
-        core.emit(events.ToolCall(call_id="c1", server="git", tool="push", arguments="remote=origin"))
+        core.emit(events.ToolCallRaised(call_id="c1", server="git", tool="push", arguments="remote=origin"))
         self.assertEqual(eye.new(), b"")
 
     def test_after_the_program_nobody_is_called(self) -> None:

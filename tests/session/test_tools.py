@@ -44,7 +44,7 @@ class TellerTests(SynchronousTestCase):
         told: list[events.SessionEvent] = []
         tell = teller(told.append, Redactor(()), PathMap("/x/work"))
         tell(CallRaised("1", "filesystem", "edit", {"a": "x" * 150, "b": "y" * 150}, "deny", "r", ""))
-        assert isinstance(told[0], events.ToolCall)
+        assert isinstance(told[0], events.ToolCallRaised)
         self.assertEqual(told[0].arguments, f"a={'x' * 150} b={'y' * 44}…")
 
 

@@ -24,7 +24,7 @@ from ironcurtain.terminal.screen_wire import (
     ScreensReady,
     reply_reader,
 )
-from ironcurtain.terminal.screen_worker import Screens, serve
+from ironcurtain.terminal.screen_worker import ScreenWorker, serve
 from tests.terminal.corpus import PIECES
 
 
@@ -32,7 +32,7 @@ class ScreensTests(SynchronousTestCase):
     """Orders."""
 
     def setUp(self) -> None:
-        self.screens = Screens()
+        self.screens = ScreenWorker()
 
     def give(self, *orders: ScreenOrder) -> list[ScreenReply]:
         return [reply for order in orders if (reply := self.screens.handle(order)) is not None]
@@ -40,7 +40,7 @@ class ScreensTests(SynchronousTestCase):
     @given(st.lists(st.sampled_from(PIECES), max_size=30), st.booleans())
     def test_a_redraw_is_the_screens_own(self, output: list[bytes], history: bool) -> None:
         alone = GhosttyScreen(20, 8)
-        screens = Screens()
+        screens = ScreenWorker()
         screens.handle(OpenScreen(3, 20, 8))
         for data in output:
             alone.feed(data)

@@ -36,7 +36,7 @@ class _Call:
 
 
 @dataclass(slots=True)
-class Calls:
+class RunningCalls:
     """The calls in progress, oldest first."""
 
     glyphs: Glyphs
@@ -45,7 +45,7 @@ class Calls:
     def __len__(self) -> int:
         return len(self._running)
 
-    def raised(self, event: events.ToolCall, at: float) -> None:
+    def raised(self, event: events.ToolCallRaised, at: float) -> None:
         """:param at: seconds since the epoch."""
         self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief_json(event.arguments), at)
 

@@ -26,7 +26,7 @@ from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
-from ironcurtain.cli.terminal.view import Answer, Answers, Item, Say, View
+from ironcurtain.cli.terminal.view import Answers, Item, Say, View, WholeAnswer
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.home.layout import SessionPaths
 from ironcurtain.operations.api import SessionApi
@@ -264,7 +264,7 @@ class FrontEnd:
         if self._surface.live or stamped.time >= self._began:
             return items
         # Earlier answers do not answer messages from this pipe.
-        return [Say((Span(item.text),)) if isinstance(item, Answer) else item for item in items]
+        return [Say((Span(item.text),)) if isinstance(item, WholeAnswer) else item for item in items]
 
     async def _resync(self) -> None:
         """Events were lost: query the session's state."""

@@ -9,7 +9,7 @@ from twisted.internet.task import LoopingCall
 
 from ironcurtain.cli.terminal.banner import banner, is_shown
 from ironcurtain.cli.terminal.surface import Surface
-from ironcurtain.cli.terminal.view import Answer, Ask, Item, Say, View
+from ironcurtain.cli.terminal.view import Ask, Item, Say, View, WholeAnswer
 from ironcurtain.text.columns import Line, Span, fold
 
 GATHER_SECONDS = 0.03
@@ -101,7 +101,7 @@ class Printer:
                     lines += banner(pending, self._now(), width, self._surface.glyphs)
                     if is_shown(pending, width):
                         self._whole[pending.number] = is_shown(pending, width, keep=True)
-                case Answer(text):
+                case WholeAnswer(text):
                     yield lines, False
                     yield [(Span(line),) for line in text.split("\n")], True
                     lines = []

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from ironcurtain.cli.terminal.banner import Pending, elapsed, ending
-from ironcurtain.cli.terminal.calls import Calls, tool_name
+from ironcurtain.cli.terminal.calls import RunningCalls, tool_name
 from ironcurtain.cli.terminal.glyphs import UNICODE, Glyphs
 from ironcurtain.cli.terminal.speech import Speech, shown
 from ironcurtain.session import events
@@ -49,7 +49,7 @@ class Say(NamedTuple):
     line: Line
 
 
-class Answer(NamedTuple):
+class WholeAnswer(NamedTuple):
     """Print a complete answer; its text is escaped."""
 
     text: str
@@ -61,7 +61,7 @@ class Ask(NamedTuple):
     pending: Pending
 
 
-Item = Say | Answer | Ask
+Item = Say | WholeAnswer | Ask
 
 
 class Live(NamedTuple):
@@ -88,7 +88,7 @@ class View:
         """Outcomes of escalations in words, the newest last."""
         self._answers, self._airy, self._glyphs = answers, airy, glyphs
         self._speech = Speech(answers is Answers.FLOWING)
-        self._calls = Calls(glyphs)
+        self._calls = RunningCalls(glyphs)
         self._activity: tuple[str, float] = ("", 0.0)
         self._kind = ""
 
@@ -146,7 +146,7 @@ class View:
                 if self._speech.silent:
                     self._activity = ("answering", at)
                 yield from self._text(self._speech.feed(event.text))
-            case events.ToolCall() | events.ToolDecision() | events.ToolFinished():
+            case events.ToolCallRaised() | events.ToolDecision() | events.ToolFinished():
                 yield from self._tool(event, at)
             case events.CodeStarted() | events.CodeFinished() | events.StepFinished():
                 yield from self._step(event, at)
@@ -192,7 +192,7 @@ class View:
             return
         self._speech.forget()
         if self._answers is Answers.WHOLE:
-            yield Answer(paragraphs(text))
+            yield WholeAnswer(paragraphs(text))
 
     def _step(self, event: events.CodeStarted | events.CodeFinished | events.StepFinished, at: float) -> Iterator[Item]:
         self._activity = ("running code" if isinstance(event, events.CodeStarted) else "thinking", at)
@@ -204,9 +204,11 @@ class View:
             case events.StepFinished():
                 self._speech.end_step()
 
-    def _tool(self, event: events.ToolCall | events.ToolDecision | events.ToolFinished, at: float) -> Iterator[Item]:
+    def _tool(
+        self, event: events.ToolCallRaised | events.ToolDecision | events.ToolFinished, at: float
+    ) -> Iterator[Item]:
         match event:
-            case events.ToolCall():
+            case events.ToolCallRaised():
                 yield from self._text(self._speech.finish())
                 self._calls.raised(event, at)
             case events.ToolDecision():

@@ -22,7 +22,7 @@ DEPTH_LIMIT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """
     One name in a directory.
 
@@ -48,13 +48,13 @@ class Bounds:
             self.reasons.append(reason)
 
 
-def entries(descriptor: int, bounds: Bounds) -> list[Entry]:
+def entries(descriptor: int, bounds: Bounds) -> list[DirectoryEntry]:
     """
     The entries of an open directory, by name.
 
     :param bounds: charged for each entry; no more than it allows are returned.
     """
-    found: list[Entry] = []
+    found: list[DirectoryEntry] = []
     with os.scandir(descriptor) as scan:
         for item in scan:
             if bounds.entries <= 0:
@@ -65,19 +65,23 @@ def entries(descriptor: int, bounds: Bounds) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.name)
 
 
-def _entry(item: os.DirEntry[str]) -> Entry:
+def _entry(item: os.DirEntry[str]) -> DirectoryEntry:
     try:
         found = item.stat(follow_symlinks=False)
     except OSError:
-        return Entry(item.name, "other", 0)
+        return DirectoryEntry(item.name, "other", 0)
     if stat.S_ISLNK(found.st_mode):
-        return Entry(item.name, "link", 0)
+        return DirectoryEntry(item.name, "link", 0)
     if stat.S_ISDIR(found.st_mode):
-        return Entry(item.name, "directory", 0)
-    return Entry(item.name, "file", found.st_size) if stat.S_ISREG(found.st_mode) else Entry(item.name, "other", 0)
+        return DirectoryEntry(item.name, "directory", 0)
+    return (
+        DirectoryEntry(item.name, "file", found.st_size)
+        if stat.S_ISREG(found.st_mode)
+        else DirectoryEntry(item.name, "other", 0)
+    )
 
 
-def listed(place: Place, bounds: Bounds) -> list[Entry]:
+def listed(place: Place, bounds: Bounds) -> list[DirectoryEntry]:
     """
     The entries of a directory.
 
@@ -90,7 +94,7 @@ def listed(place: Place, bounds: Bounds) -> list[Entry]:
             raise explain(e, place.path) from e
 
 
-Visit = Callable[[tuple[str, ...], Entry], bool]
+Visit = Callable[[tuple[str, ...], DirectoryEntry], bool]
 """Called with each entry, and the names from the start down to it; returns whether to descend into a directory."""
 
 

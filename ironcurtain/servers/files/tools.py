@@ -11,7 +11,7 @@ from typing import Any
 from ironcurtain.servers.files import changes, content, edits, globs
 from ironcurtain.servers.files.arguments import check
 from ironcurtain.servers.files.failures import FileError, shown
-from ironcurtain.servers.files.listing import Bounds, Entry, descend, listed
+from ironcurtain.servers.files.listing import Bounds, DirectoryEntry, descend, listed
 from ironcurtain.servers.files.table import SCHEMAS
 from ironcurtain.servers.files.walk import Place, Roots, directory, parent, status
 from ironcurtain.servers.server import Part
@@ -153,7 +153,7 @@ class FileTools:
         tree: list[Any] = []
         children: dict[tuple[str, ...], list[Any]] = {(): tree}
 
-        def visit(names: tuple[str, ...], entry: Entry) -> bool:
+        def visit(names: tuple[str, ...], entry: DirectoryEntry) -> bool:
             if excluded(names):
                 return False
             node: dict[str, Any] = {"name": shown(entry.name), "type": entry.kind}
@@ -170,7 +170,7 @@ class FileTools:
         wanted, excluded = _patterns([arguments["pattern"]]), _patterns(arguments["excludePatterns"])
         found: list[str] = []
 
-        def visit(names: tuple[str, ...], entry: Entry) -> bool:
+        def visit(names: tuple[str, ...], entry: DirectoryEntry) -> bool:
             if len(found) >= MATCH_LIMIT or excluded(names):
                 return False
             if wanted(names):
@@ -258,7 +258,7 @@ def _encoded(text: str) -> bytes:
     return data
 
 
-def _with_size(entry: Entry) -> str:
+def _with_size(entry: DirectoryEntry) -> str:
     size = _size(entry.size) if entry.kind == "file" else ""
     return f"{_MARKS[entry.kind]} {shown(entry.name):<30} {size:>10}".rstrip()
 

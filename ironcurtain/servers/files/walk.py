@@ -24,7 +24,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class OpenRoot:
     """
     An allowed directory, opened at the start.
 
@@ -44,7 +44,7 @@ class Root:
 class Place:
     """A path below a root. ``parts`` are names, never empty, ``.`` or ``..``."""
 
-    root: Root
+    root: OpenRoot
     parts: tuple[str, ...]
 
     @property
@@ -104,7 +104,7 @@ class Roots:
         return place
 
 
-def _open_root(path: str, hidden: Sequence[str]) -> Root:
+def _open_root(path: str, hidden: Sequence[str]) -> OpenRoot:
     given = "/" + "/".join(_normal(os.path.join(os.getcwd(), path)))
     real = os.path.realpath(path)
     try:
@@ -113,7 +113,7 @@ def _open_root(path: str, hidden: Sequence[str]) -> Root:
         raise Unavailable(f"{path}: {e.strerror}; give an existing directory") from e
     top = _normal(real)
     inside = frozenset(parts[len(top) :] for parts in map(_normal, hidden) if parts[: len(top)] == top != parts)
-    return Root(real, tuple(dict.fromkeys((real, given))), descriptor, inside)
+    return OpenRoot(real, tuple(dict.fromkeys((real, given))), descriptor, inside)
 
 
 def _normal(path: str) -> tuple[str, ...]:

@@ -38,7 +38,11 @@ session_events = st.one_of(
     st.builds(events.CodeStarted, code=nasty),
     st.builds(events.CodeFinished, error=nasty),
     st.builds(
-        events.ToolCall, call_id=ids, server=nasty, tool=nasty, arguments=nasty | st.just('{"path": "\\u001b[2J"}')
+        events.ToolCallRaised,
+        call_id=ids,
+        server=nasty,
+        tool=nasty,
+        arguments=nasty | st.just('{"path": "\\u001b[2J"}'),
     ),
     st.builds(
         events.ToolDecision,

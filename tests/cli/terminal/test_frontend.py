@@ -80,7 +80,7 @@ class ConversationTests(FrontEndCase):
 
     def test_the_status_is_redrawn_every_second(self) -> None:
         self.type("one")
-        self.session.emit(events.ToolCall(call_id="a", server="s", tool="t", arguments="{}"))
+        self.session.emit(events.ToolCallRaised(call_id="a", server="s", tool="t", arguments="{}"))
         self.clock.pump([1.0] * 3)
         self.assertIn("s.t 3 s", "".join(span.text for span in self.surface.last.status))
 
@@ -166,7 +166,7 @@ class ConversationTests(FrontEndCase):
     def test_an_event_that_cannot_be_shown_does_no_harm(self) -> None:
         with capturedLogs() as logged:
             self.session.emit(events.ToolFinished(call_id="a", status="success", duration_ms=None))  # type: ignore[arg-type]
-            self.session.emit(events.ToolCall(call_id="a", server="s", tool="t", arguments="{}"))
+            self.session.emit(events.ToolCallRaised(call_id="a", server="s", tool="t", arguments="{}"))
             self.session.emit(events.ToolFinished(call_id="a", status="success", duration_ms=None))  # type: ignore[arg-type]
         self.assertEqual(len([event for event in logged if "could not be shown" in event["log_format"]]), 1)
         self.flushLoggedErrors()

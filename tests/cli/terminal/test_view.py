@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal.banner import banner
 from ironcurtain.cli.terminal.glyphs import ASCII
-from ironcurtain.cli.terminal.view import Answer, Answers, Ask, Item, Say, View
+from ironcurtain.cli.terminal.view import Answers, Ask, Item, Say, View, WholeAnswer
 from ironcurtain.session import events
 from ironcurtain.text.columns import unstyled
 from tests.cli.terminal.strategies import harmful, nasty, session_events
@@ -29,7 +29,7 @@ def texts(item: Item) -> list[str]:
     match item:
         case Say(line):
             return [unstyled(line)]
-        case Answer(text):
+        case WholeAnswer(text):
             return [f"ANSWER {line}" for line in text.split("\n")]
         case Ask(pending):
             return [unstyled(line) for line in banner(pending, 0.0, 79, ASCII)]
@@ -45,9 +45,9 @@ def view(answers: Answers = Answers.FLOWING, airy: bool = False) -> View:
     return View(answers, airy=airy, glyphs=ASCII)
 
 
-def call(server: str = "filesystem", tool: str = "read_text_file", call_id: str = "a") -> events.ToolCall:
+def call(server: str = "filesystem", tool: str = "read_text_file", call_id: str = "a") -> events.ToolCallRaised:
     """:returns: the start of a tool call."""
-    return events.ToolCall(call_id=call_id, server=server, tool=tool, arguments='{"path": "notes.txt"}')
+    return events.ToolCallRaised(call_id=call_id, server=server, tool=tool, arguments='{"path": "notes.txt"}')
 
 
 def asked(number: int, expires_at: float = 400.0) -> events.EscalationRaised:
@@ -83,10 +83,10 @@ class EscapeTests(SynchronousTestCase):
     @given(nasty, st.sampled_from(("deny", "denied")))
     def test_a_whole_call_is_escaped(self, text: str, decision: str) -> None:
         happened = (
-            events.ToolCall(call_id="a", server=text, tool=text, arguments=text),
+            events.ToolCallRaised(call_id="a", server=text, tool=text, arguments=text),
             events.ToolDecision(call_id="a", decision=decision, rule=text, reason=text, by=text),
             events.ToolFinished(call_id="a", status="denied"),
-            events.ToolCall(call_id="b", server="s", tool="t", arguments=json.dumps({text: text})),
+            events.ToolCallRaised(call_id="b", server="s", tool="t", arguments=json.dumps({text: text})),
             events.ToolFinished(call_id="b", status=text),
             events.EscalationClosed(number=1, outcome=text, by=text),
             events.TurnFinished(turn=1, error=text),

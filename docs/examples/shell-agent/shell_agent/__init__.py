@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-from ironcurtain.agents.adapter import Answer, Facts, File, TurnOutcome
+from ironcurtain.agents.adapter import AgentAnswer, Facts, File, TurnOutcome
 from ironcurtain.agents.output import failure
 
 IMAGE = files(__name__) / "image"
@@ -40,14 +40,14 @@ class ShellAgent:
         """:returns: a shell for a terminal."""
         return ("sh", "-i")
 
-    def answer(self, outcome: TurnOutcome) -> Answer:
+    def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """:raises TurnFailed: the script failed, or printed nothing."""
         text = outcome.stdout.decode("utf-8", "replace").strip()
         if outcome.exit_code != 0:
             raise failure(self.display_name, outcome)
         if not text:
             raise failure(self.display_name, outcome, kind="empty")
-        return Answer(text)
+        return AgentAnswer(text)
 
 
 AGENT = ShellAgent()
