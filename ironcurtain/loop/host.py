@@ -1,4 +1,6 @@
-"""Commands of this machine as a backend: which ones, how they get the prompt, and how they run without a terminal."""
+"""
+Commands of this machine as a backend: the known ones, how they get the prompt, and how they run without a terminal.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty, find_program, how
 
 PROMPT = "{prompt}"
-"""Stands for the prompt in a command; where it does not stand, see :func:`prepare`."""
+"""Placeholder for the prompt in a command; without it, see :func:`prepare`."""
 
 ARGUMENT_LIMIT = 128 * 1024 - 1
-"""Most bytes of one argument (Linux: MAX_ARG_STRLEN, with the NUL at the end)."""
+"""Maximum size in bytes of one argument (Linux: MAX_ARG_STRLEN, including the NUL)."""
 
 BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
     "claude": {
@@ -56,9 +58,7 @@ BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
         IterationMode.OBSERVE: ("opencode", "run", "--", PROMPT),
     },
 }
-"""
-The known ones. Where nobody can answer, they are told to ask nobody; where somebody sits at the terminal, they ask.
-"""
+"""The known commands. Without an interactive terminal, they get options that disable questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class PreparedCommand:
     """
     A command with its prompt.
 
-    :param stdin: for its standard input, where that is a pipe.
+    :param stdin: data for its standard input, if that is a pipe.
     """
 
     argv: tuple[str, ...]
@@ -85,7 +85,8 @@ def known_command(backend: str, mode: IterationMode) -> tuple[str, ...]:
 
 def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> PreparedCommand:
     """
-    Give a command its prompt: in place of ``{prompt}``; else on standard input, and in a terminal as the last argument.
+    Insert the prompt into a command: in place of ``{prompt}``; else on standard input, and in a terminal as the last
+    argument.
 
     :raises UsageError: the prompt cannot be an argument.
     """
@@ -95,20 +96,20 @@ def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> Prepare
         command = (*command, PROMPT)
     if "\0" in prompt or len(prompt.encode("utf-8", "replace")) > ARGUMENT_LIMIT:
         raise UsageError(
-            "the prompt is too long for an argument, or holds a NUL byte: let it name a file, or use --no-pty"
+            "the prompt is too long for an argument, or contains a NUL byte: move its text to a file, or use --no-pty"
         )
     return PreparedCommand(tuple(word.replace(PROMPT, prompt) for word in command))
 
 
 _NO_INPUT = ("/bin/sh", "-c", 'exec "$@" </dev/null', "sh")
-"""Runs a command in its terminal, with its standard input at the end."""
+"""Runs a command in its terminal, with empty standard input."""
 
 
 class HostBackend:
     """
-    :param backend: the name of a known one.
-    :param command: in place of it; may be empty.
-    :param environ: of the commands.
+    :param backend: name of a known command.
+    :param command: used instead of it; may be empty.
+    :param environ: environment of the commands.
     :param directory: where they run.
     """
 
@@ -120,10 +121,10 @@ class HostBackend:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name, for people."""
         return self._command[0] if self._command else self._backend
 
-    where = "on this machine, with all that you may do"
+    where = "on this machine, with all your rights"
 
     def shown(self, mode: IterationMode) -> tuple[str, ...]:
         """:returns: the command without its prompt."""
@@ -134,10 +135,10 @@ class HostBackend:
         find_program(self.shown(mode)[0], self._environ, self._directory)
 
     async def start(self) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     async def stop(self) -> None:
-        """Nothing is left."""
+        """Do nothing."""
 
     async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
         """Start the command."""
@@ -157,7 +158,7 @@ class HostBackend:
         return pty
 
     def cost(self) -> float | None:
-        """:returns: nobody knows."""
+        """:returns: ``None``: unknown."""
         return None
 
 
@@ -165,8 +166,8 @@ class PipedCommand:
     """
     One run of a command. Set :attr:`owner` before the reactor turns.
 
-    :param clock: has the same time as the reactor; the reactor itself outside of tests.
-    :ivar done: fires when it ended, and all that it wrote was received.
+    :param clock: has the same time as the reactor; the reactor itself except in tests.
+    :ivar done: fires when it has ended, and all its output was received.
     """
 
     owner: OutputHandler
@@ -180,11 +181,11 @@ class PipedCommand:
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, stdin: bytes) -> None:
         """
-        Start it, as the leader of a session and a process group of its own. Where the program setpriv is there, it gets
-        SIGTERM should this process be killed; one in a terminal gets SIGHUP then, without help.
+        Start it as the leader of a new session and process group. If the program setpriv is available, it gets SIGTERM
+        when this process is killed; one in a terminal gets SIGHUP in any case.
 
-        :param argv: a path, or a name that is looked up in the ``PATH`` of ``environ``.
-        :param stdin: what it reads; then its input is at its end.
+        :param argv: a path, or a name that is searched for in the ``PATH`` of ``environ``.
+        :param stdin: its complete input.
         :raises NotFound: there is no such command or directory.
         :raises Unavailable: it cannot be started.
         """
@@ -200,34 +201,36 @@ class PipedCommand:
             raise Unavailable(f"the command cannot be started: {e.strerror}") from e
 
     def pause(self) -> None:
-        """Give no more output for now; once the command has ended, the rest comes all the same."""
+        """Pause output. Once the command has ended, the rest is delivered anyway."""
         if not self._ending.exited:
             self._process.pauseProducing()
 
     def resume(self) -> None:
-        """Give output again."""
+        """Resume output."""
         self._process.resumeProducing()
 
     def stop(self) -> None:
-        """SIGTERM; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` SIGKILL. Harmless once it is ending."""
+        """
+        Send SIGTERM, and SIGKILL after :data:`~ironcurtain.process.termination.GRACE_SECONDS`. Can be called again.
+        """
         self._ending.stop()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._ending.kill()
 
     def started(self, process: Any) -> None:
-        """For the process: it runs, if it has not ended already."""
+        """For the process: it started, unless it has ended already."""
         self._process, self.pid = process, int(process.pid)
         self._ending.began(process)
 
     def exited(self) -> None:
-        """For the process: it ended. What it started may still have its pipes."""
+        """For the process: it exited. Processes that it started may still have its pipes."""
         self._ending.exit(self._process.loseConnection)
         self._process.resumeProducing()
 
     def over(self, reason: Failure) -> None:
-        """For the process: it ended, and its pipes are closed."""
+        """For the process: it exited, and its pipes are closed."""
         self._ending.over()
         self.done.callback(how(reason))
 

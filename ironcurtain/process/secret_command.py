@@ -1,4 +1,4 @@
-"""Get a secret from a command that people configure, such as ``pass show api``."""
+"""Get a secret from a configured command, such as ``pass show api``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.secrets.redaction import Secret
 
 COMMAND_SECONDS = 60.0
-"""How long a command may take (a password store may first ask the person for a passphrase)."""
+"""Time limit in seconds (a password store may first ask the user for a passphrase)."""
 
 OUTPUT_LIMIT = 64 * 1024
-"""Most bytes that a command may print: more than any key or certificate."""
+"""Maximum bytes of output: more than any key or certificate."""
 
 
 class CommandReactor(IReactorProcess, IReactorTime):
@@ -33,11 +33,11 @@ async def secret_from_command(
     reactor: CommandReactor, argv: Sequence[str], environ: Mapping[str, str], shown: str
 ) -> Secret:
     """
-    Run a command without input, with our standard error, in a session of its own; that is killed as a whole when the
-    command does not end well, or is cancelled.
+    Run a command without input, with this process's standard error, in a new session, which is killed if the command
+    fails or is cancelled.
 
-    :param shown: how people know the command.
-    :returns: what it printed, without line ends at its end.
+    :param shown: the command's name for people.
+    :returns: its output, without trailing line ends.
     :raises Unavailable: it failed, took too long, or printed nothing or too much.
     """
     if (setsid := shutil.which("setsid")) is None:
@@ -64,7 +64,7 @@ class _Command(ProcessProtocol):
     def __init__(self) -> None:
         self.output = bytearray()
         self.finished: Deferred[int | None] = Deferred()
-        """Fires with the exit status, ``None`` after a signal, once all output is there, or too much of it."""
+        """Fires with the exit status, ``None`` after a signal, once all output has arrived, or too much of it."""
         self._exited: Deferred[None] = Deferred()
 
     def connectionMade(self) -> None:
@@ -85,9 +85,9 @@ class _Command(ProcessProtocol):
             self.finished.callback(getattr(reason.value, "exitCode", None))
 
     async def kill(self) -> None:
-        """End it, with all that is in its session's first group."""
+        """Kill it, with its session's first process group."""
         assert self.transport is not None
-        # The group is there only once it has made its session.
+        # The group exists only after the process has called setsid.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, signal.SIGKILL)
         with suppress(ProcessExitedAlready):
