@@ -261,7 +261,7 @@ class DoctorTests(CommandCase):
             environ = {**os.environ, **self.environ}
             done = subprocess.run([*full, words], env=environ, capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
-            self.assertIn(f"nothing can be written to the home {self.home}: File too large", done.stdout + done.stderr)
+            self.assertIn(f"cannot write to the home {self.home}: File too large", done.stdout + done.stderr)
 
     def test_servers_behind_http_are_named_without_their_keys(self) -> None:
         self.home.mkdir(mode=0o700)
