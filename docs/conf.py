@@ -16,5 +16,5 @@ project_copyright = "the IronCurtain contributors"
 exclude_patterns = ["_build", "news"]
 nitpicky = True
 html_theme = "alabaster"
-html_theme_options = {"description": "Run AI agents nobody trusts, and keep the last word", "page_width": "1100px"}
+html_theme_options = {"description": "Run AI agents that you do not have to trust", "page_width": "1100px"}
 html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}

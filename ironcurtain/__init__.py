@@ -1,3 +1,3 @@
-"""IronCurtain: run AI agents nobody trusts, and keep the last word."""
+"""IronCurtain: run AI agents that you do not have to trust."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""The one place where everything is put together, for the daemon and for a command that works alone."""
+"""The composition root: assembles everything for the daemon, and for commands that work without it."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ if TYPE_CHECKING:
 
 
 SshChoice = Callable[[Ssh], Ssh]
-"""Says where to listen for SSH, given what the settings say."""
+"""Returns where to listen for SSH, from the settings."""
 
 
 class Application:
     """
     All services of one process.
 
-    :param socket: where the control API is served.
-    :param lock: held for as long as this runs, if any.
+    :param socket: where to serve the control API.
+    :param lock: held while this runs, if any.
     :param config: the settings; ``None``: those of the home.
     :raises ConfigurationError: the settings are wrong.
     """
@@ -118,9 +118,9 @@ class Application:
         cls, reactor: Any, home: Home, environ: Mapping[str, str], ssh: SshChoice, systemd: Systemd
     ) -> Application:
         """
-        :param ssh: in place of what the settings say.
-        :param systemd: is told how the service is.
-        :raises Held: another daemon runs in this home.
+        :param ssh: overrides the settings.
+        :param systemd: notified of the service's state.
+        :raises Held: another daemon is running in this home.
         """
         made = cls(reactor, home, environ, home.daemon_socket, home.daemon_lock)
         made._systemd, made._ssh = systemd, ssh(made.manager.services.settings.ssh)
@@ -128,7 +128,7 @@ class Application:
 
     @classmethod
     def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str], config: Path | None = None) -> Application:
-        """:returns: the application of a command that runs its sessions itself."""
+        """:returns: the application of a command that runs its own sessions."""
         return cls(reactor, home, environ, home.owner_socket(os.getpid()), config=config)
 
     async def start(self) -> None:
@@ -141,13 +141,12 @@ class Application:
         await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
         if self._lock is not None:
             await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
-        await deferLater(self._reactor, 0)  # once the loop runs, and signals are handled
+        await deferLater(self._reactor, 0)  # after the start, when signals are handled
         self._systemd.ready(self._serving)
 
     def reload(self) -> Reloaded:
         """
-        Read the files that people write again. Sessions that start from now on go by them; those that run keep what
-        they have.
+        Read the configuration files again, for new sessions. Running sessions keep their settings.
 
         :raises ConfigurationError: one of the files is wrong; then nothing changes.
         """
@@ -168,7 +167,7 @@ class Application:
 
     async def stop(self, reason: str) -> None:
         """End all sessions, then everything else."""
-        self._systemd.stopping("ends its sessions")
+        self._systemd.stopping("ending sessions")
         await self.manager.stop(reason)
         await self._life.stop()
         if self._lock is not None:
@@ -179,7 +178,7 @@ class Application:
 
     async def _remove_leftovers(self) -> None:
         with suppress(CancelledError):  # the daemon stops
-            await deferLater(self._reactor, 0)  # once it has started: nobody waits for this
+            await deferLater(self._reactor, 0)  # after the start, without delaying it
             from ironcurtain.container_agent.leftovers import clear_at_start
 
             await clear_at_start(self._reactor, self._home, self._environ)
@@ -237,7 +236,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
     """
     :param operations: of this process.
     :param socket: its own control socket; other processes are reached by theirs.
-    :returns: what runs over SSH, each for the key that somebody came with.
+    :returns: the programs that run over SSH, for a logged-in key.
     """
     from ironcurtain.console.console import Console
     from ironcurtain.console.source import HomeSource
@@ -271,11 +270,11 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
 
 class Kinds(Mapping[str, SessionKind[Any]]):
     """
-    The table of kinds: our own two, and one for each agent that runs in a container.
+    The table of kinds: IronCurtain's own, and one for each agent in a container.
 
-    What the latter need is imported only when one of them is started: it takes longer than all the rest.
+    Modules for containers are imported only when needed, since their import is slow.
 
-    :ivar services: of sessions that are made from now on.
+    :ivar services: for new sessions.
     """
 
     def __init__(self, services: Services, reactor: Any, environ: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """
-The one checker of the files that people write: ``config.toml``, ``policy.toml`` and ``mcp-servers.json``.
+Read and check the configuration files: ``config.toml``, ``policy.toml`` and ``mcp-servers.json``.
 
-Commands, the daemon, ``config check``, ``doctor`` and ``reload`` all read them here.
+All commands, the daemon, ``config check``, ``doctor`` and ``reload`` use this module.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
     """
-    One file that was read through.
+    The result of checking one file.
 
-    :ivar exists: if not, defaults hold in its place.
-    :ivar error: what is wrong with it; ``None`` if nothing is.
+    :ivar exists: whether it exists; if not, defaults apply.
+    :ivar error: the first error in it, or ``None``.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class CheckedFile:
 
 
 def check_files(home: Home, environ: Mapping[str, str]) -> Iterator[CheckedFile]:
-    """:returns: each of the home's three files, with the first mistake in it."""
+    """:returns: the results for the home's three files."""
     from ironcurtain.session.tools import ToolFiles
 
     files, user_home = ToolFiles.chosen(home, {}), person_home(environ, os.geteuid())
@@ -85,8 +85,8 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     """
     :param path: the file; it need not exist.
     :returns: the settings in force.
-    :raises ConfigurationError: the file cannot be read, a value is unknown or does not fit, or no session could start
-        with it.
+    :raises ConfigurationError: the file cannot be read, a setting is unknown or has a wrong value, or no session could
+        start with it.
     """
     text = read_configuration(path)
     effective = load(str(path), text, environ)
@@ -127,6 +127,6 @@ def _wrong_agent(name: str) -> Iterator[tuple[Place, str]]:
 def _open_to_others(path: Path) -> str:
     try:
         mode = path.stat().st_mode
-    except OSError:  # a key may be put there later
+    except OSError:  # the key may be added later
         return ""
     return f"others can use the key in {path}: chmod 600 {shlex.quote(str(path))}" if stat.S_IMODE(mode) & 0o077 else ""

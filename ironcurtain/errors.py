@@ -1,30 +1,30 @@
 """
 The errors of IronCurtain: one root, one class for each way a caller can react.
 
-The message of an error is written for the person who reads it on a terminal: what happened, and what to do about it.
-``exit_status`` is what a command ends with when the error reaches the top (sysexits.h, where one fits).
+The message of an error is for people: what happened, and what to do. ``exit_status`` is the exit status of a command
+that ends with the error (sysexits.h, where one fits).
 """
 
 from __future__ import annotations
 
 
 class IronCurtainError(Exception):
-    """Root. Catch this at a service boundary; never raise it bare."""
+    """Root. Catch this at a service boundary; never raise it itself."""
 
     exit_status = 1
     code = "FAILED"
-    """A stable word for programs; messages may change, codes do not."""
+    """A stable code for programs; messages may change, codes do not."""
 
 
 class UsageError(IronCurtainError):
-    """The person or program asked for something that makes no sense. Nothing was done."""
+    """The request makes no sense. Nothing was done."""
 
     exit_status = 64
     code = "USAGE"
 
 
 class ConfigurationError(IronCurtainError):
-    """A file that people write is wrong. The message names file, field and, where known, line."""
+    """A configuration file is wrong. The message names file, field and, if known, line."""
 
     exit_status = 78
     code = "CONFIGURATION"
@@ -36,7 +36,7 @@ class ConfigurationError(IronCurtainError):
 
 
 class NotFound(IronCurtainError):
-    """The session, escalation or record that was named does not exist (any more)."""
+    """The session, escalation or record does not exist, or no longer exists."""
 
     exit_status = 69
     code = "NOT_FOUND"
@@ -50,14 +50,14 @@ class NotAllowed(IronCurtainError):
 
 
 class Unavailable(IronCurtainError):
-    """Something that this needs is not there now: a program, a server, a lock held by another process."""
+    """Something required is not available now: a program, a server, a lock held by another process."""
 
     exit_status = 69
     code = "UNAVAILABLE"
 
 
 class ProtocolViolation(IronCurtainError):
-    """The peer broke the wire protocol. Answer or drop it; never guess what it meant."""
+    """The peer broke the wire protocol. Answer or disconnect; never guess the meaning."""
 
     code = "PROTOCOL"
 
@@ -74,20 +74,20 @@ class AuditUnavailable(IronCurtainError):
 
 
 class StaleDecision(IronCurtainError):
-    """An answer came for an escalation that is already decided, expired or withdrawn, or for other arguments."""
+    """An answer arrived for an escalation that is already decided, expired or withdrawn, or for other arguments."""
 
     code = "STALE_DECISION"
 
 
 class NotShown(IronCurtainError):
-    """An approval came from somebody to whom the call was not shown whole. Nothing was decided."""
+    """An approval came from somebody to whom the call was not shown completely. Nothing was decided."""
 
     code = "NOT_SHOWN"
 
 
 class SessionError(IronCurtainError):
     """
-    A session cannot do what was asked of it in its state.
+    A session cannot do this in its state.
 
     :param code: ``SESSION_NOT_READY``, ``SESSION_CLOSED``, ``SESSION_INIT_FAILED`` or ``MESSAGE_FAILED``.
     """

@@ -28,7 +28,7 @@ from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, check_address
 
 STOP_SECONDS = 60.0
-"""How long everything together may take to end (each part has a limit of its own, and is much faster)."""
+"""Time limit in seconds for stopping everything (each part has its own limit, and is much faster)."""
 
 EXAMPLES = """
 Examples:
@@ -68,10 +68,10 @@ def port_number(text: str) -> int:
 
 class Options(usage.Options):
     """
-    The options after ``twistd ironcurtain``.
+    The options of ``twistd ironcurtain``.
 
     :ivar home: prepared.
-    :ivar umask: the user's, for what works in a workspace; ``None``: as twistd sets it.
+    :ivar umask: the user's, for programs that work in a workspace; ``None``: as twistd sets it.
     """
 
     synopsis = "[options]"
@@ -109,9 +109,9 @@ class Options(usage.Options):
 
     def postOptions(self) -> None:
         """
-        Find the home, look whether a daemon can run in it, and let twistd keep its files there.
+        Find the home, check whether a daemon can run in it, and set the paths of twistd's files there.
 
-        :raises SystemExit: it cannot; that is said now, since what goes to the background is not heard any more.
+        :raises SystemExit: it cannot run; the error is printed now, since a daemon in the background cannot print it.
         """
         try:
             self.home = self._prepared_home()
@@ -132,14 +132,14 @@ class Options(usage.Options):
             twistd["pidfile"] = str(self.home.daemon_pid)
         if twistd["logfile"] is None and not twistd["nodaemon"]:
             twistd["logfile"] = str(self.home.daemon_log)
-            # twistd opens it before its umask holds, and keeps the mode of a file that is there.
+            # twistd opens it before setting its umask, and keeps the mode of an existing file.
             os.close(os.open(self.home.daemon_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
-        if twistd["umask"] is None:  # for the files that twistd makes; ours have modes of their own
+        if twistd["umask"] is None:  # for the files that twistd creates; IronCurtain sets modes itself
             twistd["umask"] = 0o077
             self.umask = os.umask(0o077)
 
     def choose_ssh(self, settings: Ssh) -> Ssh:
-        """:returns: where to listen for SSH: as the options say, else as the settings do."""
+        """:returns: where to listen for SSH, from the options or else from the settings."""
         port = self["ssh-port"]
         return msgspec.structs.replace(
             settings,
@@ -159,7 +159,7 @@ class Options(usage.Options):
 
 
 def leave(error: IronCurtainError) -> NoReturn:
-    """:raises SystemExit: with the error's own status, after its message."""
+    """:raises SystemExit: with the error's status, after printing its message."""
     print(f"ironcurtain: {error}", file=sys.stderr)
     raise SystemExit(error.exit_status)
 
@@ -169,7 +169,7 @@ class Daemon(Service):
     Everything that the daemon runs. It starts after twistd has forked, and stops when all sessions are closed.
 
     :param options: with a prepared home.
-    :param systemd: is told how the service is.
+    :param systemd: notified of the service's state.
     """
 
     log = Logger()
@@ -182,7 +182,7 @@ class Daemon(Service):
         self._has_terminal = False
 
     def startService(self) -> None:
-        """Start everything; what makes that impossible ends the process with a sentence and a status."""
+        """Start everything. An error ends the process with a message and a status."""
         from twisted.internet import reactor
 
         from ironcurtain.assembly import Application
@@ -200,12 +200,13 @@ class Daemon(Service):
         self._has_terminal = _has_terminal()
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup(1)
             self._on(signal.SIGHUP, self._hung_up)
-        # As far as it goes before the loop runs: twistd returns to the shell now, and the sockets listen by then.
+        # Start as far as possible before the loop runs: twistd returns to the shell now, and the sockets are open by
+        # then.
         self._starting = Deferred.fromCoroutine(self._application.start())
         self._starting.addErrback(self._failed)
 
     def stopService(self) -> Deferred[None]:
-        """:returns: fires when nothing is left running, or nobody wants to wait for that any more."""
+        """:returns: fires when everything has stopped, or the wait was aborted."""
         super().stopService()
         for number in (signal.SIGINT, signal.SIGTERM):
             self._on(number, lambda: self._give_up("a second signal came"))
@@ -225,7 +226,7 @@ class Daemon(Service):
 
     def _give_up(self, why: str) -> None:
         if not self._stopped.called:
-            self.log.critical("not everything has ended, and the daemon ends all the same: {why}", why=why)
+            self.log.critical("the daemon exits although not everything has stopped: {why}", why=why)
             self._stopped.callback(None)
 
     def _hung_up(self) -> None:
@@ -235,7 +236,7 @@ class Daemon(Service):
             self.log.info("the terminal is gone: the daemon stops")
             self._reactor.stop()
         else:
-            with suppress(ConfigurationError):  # it has been logged
+            with suppress(ConfigurationError):  # it was logged
                 self._application.reload()
 
     def _on(self, number: int, act: Any) -> None:
@@ -249,13 +250,13 @@ class Daemon(Service):
             self.log.critical("IronCurtain did not start: {error}", error=error)
         else:
             self.log.failure("IronCurtain did not start", failure=failure)
-        # twistd ends with status 0 whatever happened, unless by a signal.
+        # twistd exits with status 0 in any case, except after a signal.
         atexit.register(os._exit, getattr(error, "exit_status", 1))
         self._reactor.callWhenRunning(self._reactor.stop)
 
 
 def _has_terminal() -> bool:
-    """Whether a terminal controls this process, as one does that was started at it and stayed in the foreground."""
+    """Whether this process has a controlling terminal, because it was started in the foreground."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

@@ -60,17 +60,20 @@ class ReadTests(SynchronousTestCase):
                 '[agent]\n[providers.anthropic]\nendpoints = ["POST /v1/messages", "/v1/models"]\n',
                 "3: providers.anthropic.endpoints: must look like 'POST /v1/messages'",
             ),
-            ("[providers.anthropic]\nport = 8443\n", "2: providers.anthropic.port: counts only with a host"),
+            (
+                "[providers.anthropic]\nport = 8443\n",
+                "2: providers.anthropic.port: has an effect only together with host",
+            ),
             (
                 '[providers.anthropic]\nport = 8443\nbase_url = "https://gateway.example"\n',
-                "2: providers.anthropic.port: counts only with a host",
+                "2: providers.anthropic.port: has an effect only together with host",
             ),
             ('[providers.antropic]\nkey = { env = "KEY" }\n', "1: providers.antropic.host: is missing"),
             (
                 f"[providers.mine]\n{OWN}".replace("x-key", "content-length"),
-                "4: providers.mine.key.header: 'content-length' is no header",
+                "4: providers.mine.key.header: the header 'content-length' cannot carry",
             ),
-            ('[providers.openai.key]\nprefix = "a b"\n', "2: providers.openai.key.prefix: must consist"),
+            ('[providers.openai.key]\nprefix = "a b"\n', "2: providers.openai.key.prefix: contains characters"),
             ('[providers.x]\nport = 1\nbase_url = "file:///etc/x"\n', "1: providers.x.host: is missing"),
             ('[providers.openai]\nbase_url = "file:///etc/x"\n', "2: providers.openai.base_url: must look"),
             ('[providers.openai]\nbase_url = "http://10.0.0.1"\n', "2: providers.openai.base_url: must look"),
@@ -81,7 +84,7 @@ class ReadTests(SynchronousTestCase):
 
     def test_it_says_what_to_write(self) -> None:
         self.assertIn("as in api.example.com", self.refusal('[providers.openai]\nhost = "https://a.example"\n'))
-        self.assertIn("in base_url", self.refusal("[providers.openai]\nport = 8443\n"))
+        self.assertIn("into base_url", self.refusal("[providers.openai]\nport = 8443\n"))
 
     def test_files_are_named_in_full_whatever_the_current_directory_is(self) -> None:
         for field, text in (
@@ -101,13 +104,13 @@ class ReadTests(SynchronousTestCase):
         for text, wanted in (
             (
                 '[ssh]\nlisten = ["127.0.0.1", "nonsense"]\n',
-                "2: ssh.listen[1]: 'nonsense' is no address to listen on: give an IP address",
+                "2: ssh.listen[1]: 'nonsense' is not an address to listen on: give an IP address",
             ),
             ('default_agent = "nobody"\n', "1: default_agent: there is no agent 'nobody': choose one of builtin, "),
             (f'[providers.anthropic]\nkey = {{ file = "{key}" }}\n', "2: providers.anthropic.key.file: others can "),
             ('[model]\nbackend = "else"\n', '2: model.backend: must be one of "anthropic", "scripted"'),
-            ('[providers.x]\nkey = "sk-1"\n', "2: providers.x.key: a key never stands in this file: write where"),
-            ('[providers.x.key]\nvalue = "sk-1"\n', "2: providers.x.key.value: a key never stands in this file"),
+            ('[providers.x]\nkey = "sk-1"\n', "2: providers.x.key: keys are not allowed in this file: give"),
+            ('[providers.x.key]\nvalue = "sk-1"\n', "2: providers.x.key.value: keys are not allowed in this file"),
         ):
             words = self.refusal(text)
             self.assertTrue(words.startswith(wanted), words)

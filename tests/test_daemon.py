@@ -207,7 +207,7 @@ class ReloadTests(DaemonCase):
     def test_without_a_daemon(self) -> None:
         done = self.product.run("reload")
         self.assertEqual(done.returncode, 69)
-        self.assertIn("no daemon runs in ", done.stderr)
+        self.assertIn("no daemon is running in ", done.stderr)
 
 
 class StartTests(DaemonCase):
@@ -313,7 +313,7 @@ class EndTests(DaemonCase):
         return daemon
 
     def test_a_server_that_does_not_want_to_end_is_killed(self) -> None:
-        self.assertNotIn("not everything has ended", self.end(self.stubborn()))
+        self.assertNotIn("the daemon exits although not everything has stopped", self.end(self.stubborn()))
 
     def test_a_second_signal_does_not_wait_for_that(self) -> None:
         daemon = self.stubborn()
@@ -322,7 +322,10 @@ class EndTests(DaemonCase):
         daemon.terminate()
         status, text = self.ended(daemon)
         self.assertEqual(status, -signal.SIGTERM)
-        self.assertIn("not everything has ended, and the daemon ends all the same: a second signal came", text)
+        self.assertIn(
+            "the daemon exits although not everything has stopped: a second signal came",
+            text,
+        )
         # Nothing is left all the same: a sandbox ends with the process that started it.
         while any(b"signal.pause" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children()):
             pass

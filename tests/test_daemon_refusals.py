@@ -30,7 +30,7 @@ class RefusedTests(DaemonCase):
 
     def test_the_home_cannot_be_used(self) -> None:
         (self.product.person / "file").write_text("")
-        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "is no directory")):
+        for path, why in (("/proc/nowhere", "No such file"), (f"{self.product.person}/file", "is not a directory")):
             status, text = self.refused("--home", path)
             self.assertEqual(status, 64)
             self.assertIn(why, text)
@@ -42,7 +42,7 @@ class RefusedTests(DaemonCase):
             env=self.product.environ, cwd=self.product.person, capture_output=True, text=True, check=False,
         )  # fmt: skip
         self.assertEqual(done.returncode, 64, done.stderr)
-        said = f"ironcurtain: nothing can be written to the home {self.product.home}: File too large\n"
+        said = f"ironcurtain: cannot write to the home {self.product.home}: File too large\n"
         self.assertEqual(done.stdout + done.stderr, said)
 
     def test_files_that_sessions_need_are_wrong(self) -> None:

@@ -26,6 +26,9 @@ MADE = frozenset(("build", "dist", "_trial_temp"))
 
 DOCS = TOP / "docs"
 
+WORDS = 25_000
+"""Maximum number of words of all pages below ``docs/``."""
+
 
 def _other_home(case: SynchronousTestCase) -> None:
     """Let the programs' parsers, which look at the environment, find a home that is not the developer's."""
@@ -251,6 +254,11 @@ class StructureTests(SynchronousTestCase):
             if not (page.parent / link).exists()
         ]
         self.assertEqual(missing, [])
+
+    def test_the_pages_together_are_short(self) -> None:
+        pages = [page.read_text() for page in docs_commands.pages() if page.is_relative_to(DOCS)]
+        words = [word for page in pages for word in page.split() if re.search("[A-Za-z]", word)]
+        self.assertLessEqual(len(words), WORDS)
 
     def test_each_page_is_in_the_table_of_contents(self) -> None:
         contents = re.findall(r"^   ([\w/-]+)$", (DOCS / "index.rst").read_text(), re.MULTILINE)

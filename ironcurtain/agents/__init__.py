@@ -1,6 +1,6 @@
 """
-The agent programs that IronCurtain can run in a container: one module an agent, behind one interface.
+The agent programs that IronCurtain can run in a container: one module per agent, behind one interface.
 
-An adapter knows what its agent is told at the start, what it is called with, and how to read what it prints. It starts
-nothing and reads no file: it gives texts, and takes bytes.
+An adapter knows its agent's configuration, command line and output format. It starts nothing and reads no files: it
+returns texts, and takes bytes.
 """

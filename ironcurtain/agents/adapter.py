@@ -1,4 +1,4 @@
-"""What every agent has in common: what its adapter is told, what it gives, and how a turn ends."""
+"""The interface of all agents: the facts for an adapter, the values it returns, and the outcome of a turn."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 
 CALL_SECONDS = 3600
-"""Seconds that a tool call may take besides the wait for a person (the limit of a turn ends it earlier)."""
+"""Seconds allowed for a tool call in addition to the wait for a person (the limit of a turn ends it earlier)."""
 
 Kind = Literal["quota", "overloaded", "refused", "empty", "mcp-down", "failed"]
 """
 Why a turn has no answer.
 
-``quota``: the provider wants money or patience; ``overloaded``: the provider has no capacity, or an error of its own;
-``refused``: our MITM proxy let a request to the model not pass; ``empty``: the agent ended well and said nothing;
-``mcp-down``: the agent had no connection to its tools; ``failed``: anything else.
+``quota``: a limit or payment at the provider; ``overloaded``: the provider has no capacity, or an internal error;
+``refused``: the MITM proxy refused a request to the model; ``empty``: the agent succeeded without text; ``mcp-down``:
+the agent had no connection to its tools; ``failed``: any other reason.
 """
 
 
 class TurnFailed(SessionError):
     """
-    A message has no answer. The conversation can go on.
+    A message has no answer. The conversation can continue.
 
-    :param detail: for the person: what the agent said, and how its output ended.
+    :param detail: for the user: the agent's error, and the end of its output.
     """
 
     def __init__(self, kind: Kind, detail: str) -> None:
@@ -41,13 +41,13 @@ class TurnFailed(SessionError):
 @dataclass(frozen=True, slots=True)
 class Facts:
     """
-    What an adapter is told about its session.
+    The facts about a session for an adapter.
 
-    :ivar fake_keys: by name of the provider: those of the adapter's providers that this session can reach.
-    :ivar model: as the person named it; empty: the agent's default.
-    :ivar orientation: what the agent is told about where it is (:mod:`ironcurtain.agents.orientation`).
+    :ivar fake_keys: by name of the provider: the adapter's providers that this session can reach.
+    :ivar model: as the user gave it; empty: the agent's default.
+    :ivar orientation: the text for the agent about its environment (:mod:`ironcurtain.agents.orientation`).
     :ivar escalation_seconds: how long a tool call may wait for a person.
-    :ivar resumed: whether the session was closed before, and its home has the agent's own files.
+    :ivar resumed: whether the session was resumed, so that its home has the agent's own files.
     """
 
     fake_keys: Mapping[str, str]
@@ -58,18 +58,18 @@ class Facts:
 
     @property
     def tool_seconds(self) -> int:
-        """Seconds after which the agent may give a tool call up: later than any person may answer."""
+        """Seconds after which the agent may abandon a tool call: longer than the time for a person's answer."""
         return ceil(self.escalation_seconds) + CALL_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class File:
     """
-    A file that is written before the container starts.
+    A file to write before the container starts.
 
     :ivar place: ``home``: the agent's home, writable; ``orientation``: the agent cannot change it.
     :ivar path: below the place, with ``/`` between names.
-    :ivar replace: ``False``: a file that is there already, from before a resume, is left alone.
+    :ivar replace: ``False``: keep an existing file, from before a resume.
     """
 
     place: Literal["home", "orientation"]
@@ -81,10 +81,10 @@ class File:
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
     """
-    How the agent's command ended.
+    The outcome of the agent's command.
 
     :ivar exit_code: its exit status; 128 and more after a signal.
-    :ivar stdout: what it printed. The caller bounds it: lines may be missing, or cut, at its beginning.
+    :ivar stdout: its output. The caller bounds it: lines may be missing, or cut, at its beginning.
     :ivar stderr: likewise.
     """
 
@@ -96,9 +96,9 @@ class TurnOutcome:
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
     """
-    What the agent answered.
+    The agent's answer.
 
-    :ivar usage: tokens of the turn as the agent counted them; ``None`` if it did not say.
+    :ivar usage: tokens of the turn as the agent counted them; ``None`` if unknown.
     """
 
     text: str
@@ -109,11 +109,11 @@ class Adapter(Protocol):
     """
     One agent program.
 
-    :ivar id: what ``--agent`` takes: small letters, digits and ``-``.
+    :ivar id: the value for ``--agent``: lower-case letters, digits and ``-``.
     :ivar display_name: for people.
     :ivar image: name of its image folder.
-    :ivar providers: names of the model providers that it can use, the one to prefer first. No other can be reached.
-    :ivar supports_pty: whether :meth:`screen` gives a full-screen interface.
+    :ivar providers: names of the model providers that it can use, the preferred one first. It can reach no other.
+    :ivar supports_pty: whether :meth:`screen` returns a full-screen interface.
     """
 
     @property
@@ -133,7 +133,7 @@ class Adapter(Protocol):
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """
-        :returns: what the agent finds in its environment, besides what every agent gets
+        :returns: the agent's environment, besides the variables of all agents
             (:func:`ironcurtain.agents.adapter.environment`).
         :raises UsageError: the agent cannot work with these facts, such as a model of a provider without a key.
         """
@@ -143,21 +143,21 @@ class Adapter(Protocol):
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
         """
-        :param first: no message of this conversation was answered yet.
-        :returns: the command that works on one message, which it reads from its standard input.
+        :param first: whether no message of this conversation was answered yet.
+        :returns: the command that processes one message from its standard input.
         """
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """
         :param first: as for :meth:`turn`.
-        :param task: what the person wants done first, as one argument; empty: nothing yet.
-        :returns: the command that shows the agent's own full-screen interface.
-        :raises UsageError: the agent cannot begin with a task so.
+        :param task: the first task, as one argument; empty: none.
+        :returns: the command that shows the agent's full-screen interface.
+        :raises UsageError: the agent cannot start with a task in this case.
         """
 
     def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
-        Read what the command of a turn printed.
+        Parse the output of a turn's command.
 
         :raises TurnFailed: there is no answer.
         """
@@ -167,7 +167,7 @@ _UNQUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def json_text(value: Any) -> str:
-    """:returns: a value as the text of a JSON file, which is YAML as well."""
+    """:returns: a value as JSON text, which is also YAML."""
     return json.dumps(value, indent=2) + "\n"
 
 
@@ -177,7 +177,7 @@ def toml_string(text: str) -> str:
 
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}
-"""Where most agents look for each provider's key."""
+"""The usual environment variables for each provider's key."""
 
 
 def fake_key(facts: Facts, provider: str, agent: str) -> str:
@@ -194,14 +194,14 @@ def fake_key(facts: Facts, provider: str, agent: str) -> str:
 
 def provider_and_model(facts: Facts, providers: tuple[str, ...], agent: str) -> tuple[str, str]:
     """
-    Split the model's name for an agent that speaks with several providers.
+    Split the model's name for an agent that supports several providers.
 
-    ``PROVIDER/MODEL`` says it all; else the name tells by its beginning, and failing that it is a model of the first
-    provider with a key.
+    ``PROVIDER/MODEL`` is explicit; else the provider is found by the beginning of the name, or is the first one with a
+    key.
 
-    :param providers: those the agent can use, the one to prefer first.
+    :param providers: those that the agent can use, the preferred one first.
     :param agent: its display name, for messages.
-    :returns: the provider, and the model as that provider spells it, empty for the agent's default.
+    :returns: the provider, and the provider's name of the model, empty for the agent's default.
     :raises UsageError: the session has no key for that provider.
     """
     named, slash, model = facts.model.partition("/")
@@ -220,25 +220,25 @@ def _family(model: str) -> str:
 
 
 WORKSPACE = "/workspace"
-"""Where the agent finds the files that it works on."""
+"""The workspace, as the agent sees it."""
 
 HOME = "/home/agent"
-"""The agent's home; it outlives the container."""
+"""The agent's home, kept between containers."""
 
 ORIENTATION = "/etc/ironcurtain"
 """Where :class:`~ironcurtain.agents.adapter.File` values of the place ``orientation`` are, read-only."""
 
 CA_FILE = f"{ORIENTATION}/ca.pem"
-"""The only certificate authority that there is: the MITM proxy's."""
+"""The only trusted certificate authority: the MITM proxy's."""
 
 PROXY_URL = "http://127.0.0.1:18080"
-"""The MITM proxy, as the container's entry point makes it reachable."""
+"""The MITM proxy's address; the container's entry point forwards it to the socket."""
 
 SERVER = "ironcurtain"
 """Name of the MCP proxy among an agent's MCP servers."""
 
 MCP_COMMAND = ("socat", "STDIO", "UNIX-CONNECT:/run/ironcurtain/proxy.sock")
-"""Joins an agent that starts MCP servers as processes to the MCP proxy."""
+"""The command that connects an agent to the MCP proxy, for agents that start MCP servers as processes."""
 
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _CA_VARIABLES = (
@@ -248,8 +248,8 @@ _CA_VARIABLES = (
 
 
 def environment() -> Mapping[str, str]:
-    """:returns: what every agent finds in its environment."""
-    # A server that the agent starts to try its work is on the loopback address, and is no business of the proxy.
+    """:returns: the environment of all agents."""
+    # Servers that the agent starts for its own tests are on the loopback address, which bypasses the proxy.
     here = dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
     return {
         "HOME": HOME,

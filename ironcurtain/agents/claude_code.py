@@ -1,9 +1,9 @@
 """
-Claude Code, known from running version 2.1.329.
+The adapter for Claude Code, tested with version 2.1.329.
 
-It keeps its conversation below ``~/.claude`` and takes ``--continue`` also where there is none yet; in its full-screen
-interface only where there is one. Of the token counts that it reports, ``modelUsage`` and ``total_cost_usd`` grow from
-turn to turn; ``model_usage_since_last_result`` is the turn's own, with what subagents used.
+Claude Code keeps its conversation below ``~/.claude``. It accepts ``--continue`` without a conversation, but not in its
+full-screen interface. Of the token counts that it reports, ``modelUsage`` and ``total_cost_usd`` are totals of the
+conversation; ``model_usage_since_last_result`` is the turn's, including subagents.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ironcurtain.agents.output import count_at, dig, failure, objects, status_at
 from ironcurtain.llm.model import TokenUsage
 
 KEY_SUFFIX = 20
-"""How many characters of an API key Claude Code remembers that key by."""
+"""Number of characters of an API key by which Claude Code remembers that the key was approved."""
 
 KEEP_DAYS = 36_500
-"""After how many days Claude Code may delete a conversation; it would after 30, and sessions are resumed later."""
+"""Days after which Claude Code may delete a conversation. The default is 30, but sessions can be resumed later."""
 
 _NO_NETWORK = ("WebFetch", "WebSearch")
-"""Tools of its own that cannot work without a network."""
+"""Its own tools that need a network."""
 
 _MCP_FILE = "claude-mcp.json"
 _ORIENTATION_FILE = "orientation.md"
@@ -55,12 +55,15 @@ class ClaudeCode:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
             "DISABLE_AUTOUPDATER": "1",
-            # Else the model has to search for the tools of MCP servers before it can call them.
+            # Otherwise the model has to search for the tools of MCP servers before it can call them.
             "ENABLE_TOOL_SEARCH": "false",
         }
 
     def files(self, facts: Facts) -> Sequence[File]:
-        """:returns: the MCP server and the orientation, out of the agent's reach; and all first questions answered."""
+        """
+        :returns: the MCP server and the orientation, which the agent cannot change; and the answers to its first
+            questions.
+        """
         return (
             File("orientation", _MCP_FILE, json_text({"mcpServers": {SERVER: _server(facts)}})),
             File("orientation", _ORIENTATION_FILE, facts.orientation),
@@ -77,7 +80,7 @@ class ClaudeCode:
         }
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object a line."""
+        """:returns: the command, which prints one JSON object per line."""
         return (*_start(facts), "--continue", "--output-format", "stream-json", "--verbose", "--print")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
@@ -86,7 +89,7 @@ class ClaudeCode:
 
     def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
-        Find the result, the last thing that is printed; what is printed first says whether the MCP server was there.
+        Find the result, the last object printed; the first one says whether the MCP server was connected.
 
         :raises TurnFailed: there is no answer.
         """
@@ -104,7 +107,7 @@ class ClaudeCode:
 
 
 _SETTINGS = {
-    # The command line says that nothing is asked. A default mode would make the full-screen interface offer another.
+    # The command line disables questions. A default mode here would make the full-screen interface offer another one.
     "permissions": {"deny": list(_NO_NETWORK), "disableAutoMode": "disable"},
     "skipDangerousModePermissionPrompt": True,
     "cleanupPeriodDays": KEEP_DAYS,
@@ -117,12 +120,12 @@ def _server(facts: Facts) -> dict[str, Any]:
 
 
 def _start(facts: Facts) -> tuple[str, ...]:
-    # --strict-mcp-config: what the workspace's own .mcp.json names is not started.
+    # --strict-mcp-config: servers in the workspace's own .mcp.json are not started.
     return (
         *("claude", "--dangerously-skip-permissions"),
         *("--mcp-config", f"{ORIENTATION}/{_MCP_FILE}", "--strict-mcp-config"),
         *("--append-system-prompt-file", f"{ORIENTATION}/{_ORIENTATION_FILE}"),
-        # Else it goes on with the orientation that the conversation began with.
+        # Otherwise it continues with the orientation of the conversation's beginning.
         *(("--system-prompt-snapshot", "off") if facts.resumed else ()),
         *(("--model", facts.model) if facts.model else ()),
     )
@@ -138,8 +141,8 @@ def _lost_tools(event: dict[str, Any]) -> bool:
 
 def _reason(result: dict[str, Any] | None) -> str:
     errors = dig(result, "errors")
-    told = "; ".join(e for e in errors if isinstance(e, str)) if isinstance(errors, list) else ""
-    return text_at(result, "result") or told
+    reasons = "; ".join(e for e in errors if isinstance(e, str)) if isinstance(errors, list) else ""
+    return text_at(result, "result") or reasons
 
 
 def _usage(result: dict[str, Any]) -> TokenUsage:

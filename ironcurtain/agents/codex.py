@@ -1,8 +1,8 @@
 """
-Codex, known from running version 0.169.0.
+The adapter for Codex, tested with version 0.169.0.
 
-It keeps its conversation below ``~/.codex``; ``resume --last`` starts a new one where there is none. The token counts
-it reports are those of the whole conversation, so they say nothing about a turn.
+Codex keeps its conversation below ``~/.codex``; ``resume --last`` starts a new one if there is none. It reports token
+counts of the whole conversation, not of a turn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ironcurtain.agents.adapter import (
 from ironcurtain.agents.output import failure, objects, text_at
 
 START_SECONDS = 120
-"""How long Codex waits for the MCP server at its start (10 of its own are short while backends start)."""
+"""Codex's time limit for the start of the MCP server (its default, 10, is short while backends start)."""
 
 _TOOLS_LOST = "required MCP servers failed to initialize"
 
@@ -47,7 +47,7 @@ enabled = false
 plugins = false
 apps = false
 
-# A script of the model's gives a tool up after half a minute; called by itself, a tool can wait for a person.
+# A tool called from a script of the model times out after 30 seconds; called directly, it can wait for a person.
 [features.code_mode]
 direct_only_tool_namespaces = [{namespace}]
 
@@ -78,8 +78,8 @@ class Codex:
 
     def files(self, facts: Facts) -> Sequence[File]:
         """
-        :returns: the configuration, and the orientation as instructions for all projects: unlike those in the
-            configuration, they are read anew when a conversation goes on.
+        :returns: the configuration, and the orientation as instructions for all projects. Codex reads these again when
+            it resumes a conversation, but not instructions in the configuration.
         """
         program, *arguments = MCP_COMMAND
         text = _CONFIGURATION.format(
@@ -94,12 +94,12 @@ class Codex:
         return (File("home", ".codex/config.toml", text), File("home", ".codex/AGENTS.md", facts.orientation))
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object a line."""
+        """:returns: the command, which prints one JSON object per line."""
         return (*("codex", "exec", *_options(facts), "--skip-git-repo-check"), *("--json", "resume", "--last", "-"))
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """:returns: the command of the full-screen interface."""
-        # What began without a screen counts as well. A server that runs on would end with the screen all the same.
+        # Resume conversations without a screen as well. A background server would end with the screen anyway.
         resume = () if first else ("resume", "--last", "--include-non-interactive")
         return ("codex", *resume, "--no-daemon", *_options(facts), *(("--", task) if task else ()))
 

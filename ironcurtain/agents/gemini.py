@@ -1,8 +1,8 @@
 """
-Gemini CLI, known from running version 0.61.0.
+The adapter for Gemini CLI, tested with version 0.61.0.
 
-It keeps its conversation below ``~/.gemini/tmp`` and takes ``--resume latest`` also where there is none yet. The
-orientation is an extension of its own, as the settings of a project can switch the other context files off.
+Gemini CLI keeps its conversation below ``~/.gemini/tmp``, and accepts ``--resume latest`` without one. The orientation
+is an extension, since a project's settings can disable other context files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Gemini:
         }
 
     def files(self, facts: Facts) -> Sequence[File]:
-        """:returns: settings, a policy, and an extension with the orientation; what it remembers is in its own file."""
+        """
+        :returns: settings, a policy, and an extension with the orientation; the agent's own memory is in another file.
+        """
         program, *arguments = MCP_COMMAND
         server = {"command": program, "args": arguments, "timeout": facts.tool_seconds * 1000, "trust": True}
         settings = {**_SETTINGS, "mcpServers": {SERVER: server}}
@@ -66,7 +68,7 @@ class Gemini:
         )
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object a line."""
+        """:returns: the command, which prints one JSON object per line."""
         return (*_start(facts), "--resume", "latest", "--output-format", "stream-json")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
@@ -76,9 +78,10 @@ class Gemini:
 
     def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
-        Put the pieces of text since the last use of a tool together.
+        Join the pieces of text since the last use of a tool.
 
-        The exit status tells little: it is 0 after an empty answer, and the lowest byte of an HTTP status after others.
+        The exit status is unreliable: it is 0 after an empty answer, and the lowest byte of an HTTP status after
+        others.
 
         :raises TurnFailed: there is no answer.
         """
@@ -105,7 +108,7 @@ class Gemini:
 _SETTINGS: dict[str, Any] = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "privacy": {"usageStatisticsEnabled": False},
-    # Conversations would be deleted after 30 days; sessions are resumed later.
+    # By default conversations are deleted after 30 days, but sessions can be resumed later.
     "general": {
         "enableAutoUpdate": False,
         "enableAutoUpdateNotification": False,
@@ -129,7 +132,7 @@ def _last_text(events: list[dict[str, Any]]) -> str:
 
 
 def _usage(result: dict[str, Any]) -> TokenUsage:
-    # What the model thought counts as output, and is in the total only.
+    # The model's thoughts count as output, and are in the total only.
     prompt, cached = count_at(result, "stats", "input_tokens"), count_at(result, "stats", "cached")
     output = count_at(result, "stats", "total_tokens") - prompt
     return TokenUsage(max(0, prompt - cached), max(0, output), cached)

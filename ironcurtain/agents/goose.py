@@ -1,7 +1,7 @@
 """
-Goose, known from reading parts of its source, not from running it.
+The adapter for Goose, written from parts of its source and not tested with the real program.
 
-It keeps its conversation below ``~/.local/share/goose``, and can resume only one that there is.
+Goose keeps its conversation below ``~/.local/share/goose`` and cannot resume a missing one.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class Goose:
 
     def environment(self, facts: Facts) -> Mapping[str, str]:
         """
-        :returns: provider, model and key; nothing asked before a tool is used, no keyring, no telemetry.
-        :raises UsageError: no model is named, as Goose has none of its own; or its provider has no key.
+        :returns: provider, model and key. Goose does not ask before using a tool, and uses neither keyring nor
+            telemetry.
+        :raises UsageError: no model is given, since Goose has no default; or its provider has no key.
         """
         if not facts.model:
-            raise UsageError("Goose has no model of its own: name one, such as --model anthropic/claude-opus-5-5")
+            raise UsageError("Goose has no default model: give one, such as --model anthropic/claude-opus-5-5")
         provider, model = provider_and_model(facts, self.providers, self.display_name)
         return {
             "GOOSE_PROVIDER": provider,
@@ -55,7 +56,9 @@ class Goose:
         }
 
     def files(self, facts: Facts) -> Sequence[File]:
-        """:returns: its own tools and the MCP server; and the orientation as its hints for all projects."""
+        """
+        :returns: the configuration with its tools and the MCP server, and the orientation as hints for all projects.
+        """
         program, *arguments = MCP_COMMAND
         server = {
             **{"enabled": True, "type": "stdio", "name": SERVER, "description": "Tools outside the container"},
@@ -69,18 +72,18 @@ class Goose:
         )
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object a line."""
+        """:returns: the command, which prints one JSON object per line."""
         resume = () if first else ("--resume",)
         return ("goose", "run", *resume, "--quiet", "--output-format", "stream-json", "--instructions", "-")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
-        """:returns: the command of the interface in a terminal."""
+        """:returns: the command of the interactive terminal interface."""
         resume = () if first else ("--resume",)
         return ("goose", "run", *resume, "--interactive", "--text", task) if task else ("goose", "session", *resume)
 
     def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
-        Put the pieces of the last message together; where the model failed, that message says so.
+        Join the pieces of the last message. If the model failed, that message says so.
 
         :raises TurnFailed: there is no answer.
         """

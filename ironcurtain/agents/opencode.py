@@ -1,8 +1,8 @@
 """
-OpenCode, known from running version 1.18.33.
+The adapter for OpenCode, tested with version 1.18.33.
 
-It keeps its conversation in a database below ``~/.local/share/opencode``, and takes ``--continue`` also where there is
-none yet. It says nowhere but in its log that it lost the MCP server, so the log is printed.
+OpenCode keeps its conversation in a database below ``~/.local/share/opencode``, and accepts ``--continue`` without one.
+Only its log shows that the MCP server is disconnected, so the log is printed.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class OpenCode:
         return {**keys, **switches, "OPENCODE_CONFIG": f"{ORIENTATION}/{_CONFIG_FILE}"}
 
     def files(self, facts: Facts) -> Sequence[File]:
-        """:returns: the configuration and the orientation, out of the agent's reach."""
+        """:returns: the configuration and the orientation, which the agent cannot change."""
         server = {"type": "local", "command": list(MCP_COMMAND), "enabled": True, "timeout": facts.tool_seconds * 1000}
         configuration = {
             **self._model(facts),
             "mcp": {SERVER: server},
             "instructions": [f"{ORIENTATION}/{_ORIENTATION_FILE}"],
-            # The container is the limit; what fetches from the network by itself could only fail.
+            # The container is the limit. Features that need the network would fail.
             "permission": {"*": "allow", "webfetch": "deny", "websearch": "deny"},
-            # Else each session makes one more request to the model, for a title that nobody sees.
+            # Otherwise each session makes another request to the model, for a title.
             "agent": {"title": {"disable": True}},
             "autoupdate": False,
             "share": "disabled",
@@ -74,25 +74,25 @@ class OpenCode:
             return {"model": f"{provider}/{model}"}
         if provider == "google":
             example = "--model google/gemini-2.5-pro"
-            raise UsageError(f"OpenCode's own choice for google is a model for images: name one, such as {example}")
-        return {"disabled_providers": ["google"]}  # it would be chosen before that of openai
+            raise UsageError(f"OpenCode's default for google is a model for images: give one, such as {example}")
+        return {"disabled_providers": ["google"]}  # the adapter would choose it before that of openai
 
     def turn(self, facts: Facts, first: bool) -> tuple[str, ...]:
-        """:returns: the command, which prints one JSON object a line."""
+        """:returns: the command, which prints one JSON object per line."""
         return ("opencode", "run", "--continue", "--format", "json", "--print-logs", "--log-level", "WARN")
 
     def screen(self, facts: Facts, first: bool, task: str = "") -> tuple[str, ...]:
         """
         :returns: the command of the full-screen interface.
-        :raises UsageError: there is a task for a conversation that goes on, which OpenCode would leave out.
+        :raises UsageError: there is a task for a resumed conversation, which OpenCode would ignore.
         """
         if task and not first:
-            raise UsageError("OpenCode takes no task when a conversation goes on: leave it out, and type it there")
+            raise UsageError("OpenCode accepts no task for a resumed conversation: omit it, and type it there")
         return ("opencode", *(() if first else ("--continue",)), *((f"--prompt={task}",) if task else ()))
 
     def answer(self, outcome: TurnOutcome) -> AgentAnswer:
         """
-        Put the texts of the last message that has any together, and add up what its steps used.
+        Join the texts of the last message with text, and add up the usage of its steps.
 
         :raises TurnFailed: there is no answer.
         """

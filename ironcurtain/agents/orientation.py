@@ -1,4 +1,4 @@
-"""What an agent is told about where it is, what it may do, and what happens when it asks for more."""
+"""The orientation: a text for agents about their environment, their permissions, and escalations."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ironcurtain.agents.adapter import HOME, SERVER, WORKSPACE
 from ironcurtain.text.display import one_line
 
 TOOLS_LISTED = 300
-"""Most tools that are named (about 10 KB); agents see all of them in their own list of tools."""
+"""Maximum number of tools listed (about 10 KB); agents see all of them in their own list of tools."""
 
 NAME_LIMIT = 100
-"""Most characters of one name in the text: tools and hosts are named by others."""
+"""Maximum length in characters of a name in the text, since tools and hosts have names that others chose."""
 
 KEYS = "- Keys in your environment work only here and only for your model. Do not print them, and do not store them.\n"
-"""What agents with a model are told about their keys."""
+"""The paragraph on keys, for agents with a model."""
 
 
 def orientation(tools: Sequence[str], hosts: Sequence[str], escalation_seconds: float) -> str:
     """
-    :param tools: the public names of the tools of the MCP proxy.
-    :param hosts: what the container can reach at all, through the MITM proxy; none for an agent without a model.
+    :param tools: the public names of the MCP proxy's tools.
+    :param hosts: the hosts that the container can reach through the MITM proxy; none for an agent without a model.
     :param escalation_seconds: how long a call waits for a person.
     :returns: the text, in Markdown.
     """

@@ -1,8 +1,8 @@
 """
-Read what an agent printed, and say why it is no answer.
+Parse an agent's output, and explain why there is no answer.
 
-Everything here comes from a program that nobody trusts: lines may be anything, members may be missing or of another
-type, and texts are made safe before a person reads them.
+The output comes from an untrusted program: lines can contain anything, members can be missing or have another type, and
+texts are escaped before a person reads them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ironcurtain.agents.adapter import Kind, TurnFailed, TurnOutcome
 from ironcurtain.text.display import one_line, paragraphs
 
 REASON_LIMIT = 1000
-"""Most characters of what the agent gives as its reason."""
+"""Maximum length in characters of the agent's reason."""
 
 TAIL_LINES, TAIL_LIMIT = 15, 2000
-"""Most lines and characters of the end of the output that a message shows."""
+"""Maximum number of lines and characters of output in a message."""
 
 COUNT_LIMIT = 10**12
-"""Token counts above this are nonsense."""
+"""Larger token counts are invalid."""
 
 OURS = "IronCurtain: "
-"""What the reason of every refusal by the MITM proxy begins with."""
+"""Beginning of the reason of every refusal by the MITM proxy."""
 
 _QUOTA = re.compile(
     r"quota|rate.?limit|too many requests|usage limit|credit balance|billing|payment|resource_exhausted", re.IGNORECASE
@@ -35,20 +35,20 @@ _OVERLOADED = re.compile(
 )
 _ADVICE: dict[Kind, str] = {
     "quota": "the account at the model's provider has reached a limit, or needs a payment",
-    "overloaded": "the model's provider cannot answer now: try again later",
-    "refused": "the MITM proxy refused a request to the model: the audit log says which",
-    "empty": "it ended well and said nothing: ask again, or in other words",
+    "overloaded": "the model's provider is unavailable: try again later",
+    "refused": "the MITM proxy refused a request to the model: see the audit log",
+    "empty": "it ended without an answer: ask again, or in other words",
     "mcp-down": "it had no connection to its tools: try again; if that does not help, see the session's log",
     "failed": "it failed",
 }
 
 
 def objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """:returns: the JSON objects that stand alone on a line; all else is passed over."""
+    """:returns: the JSON objects that are alone on a line; other lines are ignored."""
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):
             try:
-                # Not msgspec: a text that was cut in the middle of a character must not cost the whole answer.
+                # Not msgspec: a text that was cut within a character must not make the complete answer unusable.
                 value = json.loads(line.decode("utf-8", "replace"))
             except (ValueError, RecursionError):
                 continue
@@ -57,20 +57,20 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def dig(value: Any, *path: str) -> Any:
-    """:returns: the member at the end of a path of objects, ``None`` where the path breaks off."""
+    """:returns: the member at the end of a path of objects, ``None`` if the path does not exist."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def text_at(value: Any, *path: str) -> str:
-    """:returns: the text at the end of a path, empty if there is none; half characters become question marks."""
+    """:returns: the text at the end of a path, empty if there is none; lone surrogates become question marks."""
     found = dig(value, *path)
     return found.encode("utf-8", "replace").decode() if isinstance(found, str) else ""
 
 
 def count_at(value: Any, *path: str) -> int:
-    """:returns: the count at the end of a path, 0 if there is none that makes sense."""
+    """:returns: the count at the end of a path, 0 if there is no valid one."""
     found = dig(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= COUNT_LIMIT else 0
 
@@ -85,12 +85,12 @@ def failure(
     agent: str, outcome: TurnOutcome, reason: str = "", *, status: int | None = None, kind: Kind | None = None
 ) -> TurnFailed:
     """
-    Tell the person why there is no answer.
+    Explain to the user why there is no answer.
 
     :param agent: its display name.
-    :param reason: what the agent itself gave as the reason, where it did.
-    :param status: the HTTP status of the model's answer, where the agent told it.
-    :param kind: why, where that is certain; else it is judged by reason, status and standard error.
+    :param reason: the agent's own reason, if any.
+    :param status: the HTTP status of the model's response, if the agent reported it.
+    :param kind: the kind, if certain; else it is derived from reason, status and standard error.
     """
     end = _end(outcome.stderr)
     kind = kind or _judge(reason or end, status)
@@ -113,6 +113,6 @@ def _judge(reason: str, status: int | None) -> Kind:
 
 
 def _end(data: bytes) -> str:
-    """:returns: the last lines that hold anything, safe to show."""
+    """:returns: the last non-blank lines, escaped."""
     text = paragraphs(data[-4 * TAIL_LIMIT :].decode("utf-8", "replace")).strip()
     return "\n".join(text[-TAIL_LIMIT:].split("\n")[-TAIL_LINES:])

@@ -1,7 +1,8 @@
 """
-The agents that there are: those that come with IronCurtain, and those that other packages bring.
+The registry of agents: those of IronCurtain, and those of other packages.
 
-A package brings one by an entry point of the group :data:`GROUP`: its name is the agent's id, its object the adapter.
+A package adds an agent with an entry point of the group :data:`GROUP`. The entry point's name is the agent's id; its
+object is the adapter.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from ironcurtain.agents.opencode import OpenCode
 from ironcurtain.errors import ConfigurationError, UsageError
 
 GROUP = "ironcurtain.agents"
-"""Group of the entry points."""
+"""Entry point group for agents of other packages."""
 
 BUILT_IN: tuple[Adapter, ...] = (ClaudeCode(), Codex(), Gemini(), Goose(), OpenCode())
-"""The agents that come with IronCurtain."""
+"""The agents of IronCurtain."""
 
 _ID = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TEXTS = ("id", "display_name", "image")
@@ -48,10 +49,10 @@ class Listed:
 
 class AgentRegistry:
     """
-    All agents by id. What another package brings is imported only when it is wanted.
+    All agents by id. Adapters of other packages are imported only when needed.
 
     :param entry_points: of the group :data:`GROUP`.
-    :raises ConfigurationError: an id is there twice: nobody may put another program in the place of one that is known.
+    :raises ConfigurationError: two adapters have the same id. A package must not replace an existing agent.
     """
 
     def __init__(self, entry_points: Iterable[metadata.EntryPoint] = ()) -> None:
@@ -61,7 +62,7 @@ class AgentRegistry:
             if entry.name in self._built_in or entry.name in self._brought:
                 first = self._brought.get(entry.name)
                 owner = _source(first) if first else "IronCurtain itself"
-                raise ConfigurationError(_source(entry), f"the agent {entry.name} is there already, from {owner}")
+                raise ConfigurationError(_source(entry), f"the agent {entry.name} already exists, from {owner}")
             self._brought[entry.name] = entry
 
     @property
@@ -71,17 +72,17 @@ class AgentRegistry:
 
     def find(self, name: str) -> Adapter:
         """
-        :raises UsageError: there is no such agent; the message names those that there are.
-        :raises ConfigurationError: another package brings it, and it is no adapter.
+        :raises UsageError: there is no such agent; the message lists the agents.
+        :raises ConfigurationError: it belongs to another package, and is not an adapter.
         """
         if name in self._built_in:
             return self._built_in[name]
         if name not in self._brought:
-            raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names)}")
+            raise UsageError(f"there is no agent {name!r}; choose one of {', '.join(self.names)}")
         return _load(self._brought[name])
 
     def listing(self) -> list[Listed]:
-        """:returns: every agent, also those that cannot be used."""
+        """:returns: every agent, including unusable ones."""
         return [self._listed(name) for name in self.names]
 
     def _listed(self, name: str) -> Listed:
@@ -95,7 +96,7 @@ class AgentRegistry:
 def installed() -> AgentRegistry:
     """
     :returns: the agents of this installation.
-    :raises ConfigurationError: an id is there twice.
+    :raises ConfigurationError: two adapters have the same id.
     """
     return AgentRegistry(metadata.entry_points(group=GROUP))
 
@@ -108,7 +109,7 @@ def _load(entry: metadata.EntryPoint) -> Adapter:
     try:
         adapter = entry.load()
     except Exception as e:
-        # Code of somebody else runs here, at its import: anything may come out.
+        # Importing runs code of the other package, which can raise anything.
         raise ConfigurationError(_source(entry), f"cannot be imported: {type(e).__name__}: {e}") from e
     if problem := _problem(adapter, entry.name):
         raise ConfigurationError(_source(entry), problem)
@@ -116,9 +117,9 @@ def _load(entry: metadata.EntryPoint) -> Adapter:
 
 
 def _problem(adapter: object, name: str) -> str:
-    """:returns: what is wrong with an adapter from elsewhere, empty if nothing is."""
+    """:returns: the problem of another package's adapter, empty if there is none."""
     if isinstance(adapter, type):
-        return "is a class: name an object of it"
+        return "is a class, not an instance"
     wrong = [member for member in _TEXTS if not isinstance(getattr(adapter, member, None), str)]
     wrong += [member for member in _METHODS if not callable(getattr(adapter, member, None))]
     providers = getattr(adapter, "providers", None)
@@ -127,7 +128,7 @@ def _problem(adapter: object, name: str) -> str:
     if not isinstance(getattr(adapter, "supports_pty", None), bool):
         wrong.append("supports_pty")
     if wrong:
-        return f"is no adapter: wrong or missing: {', '.join(wrong)}"
+        return f"is not an adapter: wrong or missing: {', '.join(wrong)}"
     if getattr(adapter, "id", "") != name:
-        return f"calls itself {getattr(adapter, 'id', '')!r}, not {name!r}"
-    return "" if _ID.fullmatch(name) else "its id must be small letters, digits and -, at most 40"
+        return f"has the id {getattr(adapter, 'id', '')!r}, not {name!r}"
+    return "" if _ID.fullmatch(name) else "its id must be at most 40 lower-case letters, digits and hyphens"

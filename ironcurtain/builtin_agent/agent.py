@@ -1,4 +1,4 @@
-"""The loop: ask the model, run the code it wants run, give it the result, until it answers."""
+"""The loop of the built-in agent: ask the model, run its code, return the result, until it answers."""
 
 from __future__ import annotations
 
@@ -40,33 +40,33 @@ DENIED_CODES = frozenset(
         "changed-meanwhile",
     }
 )
-"""Values of ``_meta["ironcurtain/code"]`` that mean: not permitted."""
+"""Values of ``_meta["ironcurtain/code"]`` that mean that the call was not permitted."""
 
 _WRAPPERS = ("content", "result")
 
 
 def reply(raw: bytes) -> ToolReply:
     """
-    Take the value out of a result.
+    Extract the value of a result.
 
-    Structured content is preferred; where it is only a wrapper round one value (``{"content": ...}`` of the reference
-    servers, ``{"result": ...}`` of the Python SDK) that value is taken. Else texts are joined to one string; if other
-    parts are among them, it is a list of strings and parts.
+    Structured content is preferred. If it only wraps one value (``{"content": ...}`` of the reference servers,
+    ``{"result": ...}`` of the Python SDK), that value is used. Otherwise texts are joined to one string; with other
+    parts, the value is a list of strings and parts.
 
     :param raw: a ``CallToolResult`` object as JSON.
     """
     try:
         result = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ToolReply(None, "the tool's result is no JSON, or is nested too deeply")
+        return ToolReply(None, "the tool's result is not JSON, or is nested too deeply")
     if not isinstance(result, dict):
-        return ToolReply(None, "the tool's result is no object")
+        return ToolReply(None, "the tool's result is not an object")
     value = _value(result)
     if not result.get("isError"):
         return ToolReply(value)
     meta = result.get("_meta")
     denied = isinstance(meta, dict) and meta.get("ironcurtain/code") in DENIED_CODES
-    return ToolReply(None, value if isinstance(value, str) and value else "the tool failed without a word", denied)
+    return ToolReply(None, value if isinstance(value, str) and value else "the tool failed without a message", denied)
 
 
 def _value(result: dict[str, Any]) -> Any:
@@ -92,12 +92,12 @@ class BuiltinAgent:
     """
     An agent in this process.
 
-    :param choose: chooses the model; asked once, when the agent starts.
-    :param tools: gives all tools of the session; asked once, when the agent starts.
-    :param call: calls one of them, through the policy.
-    :param describe: says what tools there are, for the model.
-    :param language: says what the interpreter can do, for the model.
-    :param max_steps: most model requests for one message.
+    :param choose: chooses the model; called once, when the agent starts.
+    :param tools: returns all tools of the session; called once, when the agent starts.
+    :param call: makes a tool call, through the policy.
+    :param describe: describes the tools for the model.
+    :param language: describes the interpreter for the model.
+    :param max_steps: maximum number of model requests for one message.
     """
 
     terminal = None
@@ -129,7 +129,7 @@ class BuiltinAgent:
 
     async def start(self) -> None:
         """
-        Choose the model, and make the interpreter, with the tools that the session has now.
+        Choose the model, and create the interpreter, with the session's current tools.
 
         :raises ConfigurationError: there is no key for the model, or its settings are wrong.
         """
@@ -145,16 +145,16 @@ class BuiltinAgent:
 
     @property
     def model(self) -> str:
-        """The model's name, as its provider spells it; empty before the agent has started."""
+        """The provider's name of the model; empty before the agent has started."""
         return self._chosen.model if self._chosen is not None else ""
 
     def remember(self, turn: Turn) -> None:
-        """Take a turn of before the session was resumed into the conversation."""
+        """Add a turn from before the session was resumed to the conversation."""
         self._conversation.say(turn.message)
         self._conversation.answer((TextBlock(turn.answer or f"(no answer: {turn.error or 'nothing was said'})"),))
 
     def usage(self) -> Usage:
-        """:returns: what the current or last message used so far."""
+        """:returns: the usage of the current or last message so far."""
         return self._accounting.turn
 
     async def respond(self, message: str) -> Reply:
@@ -224,7 +224,7 @@ def _answer(reply: ModelReply) -> str:
     if not text:
         raise SessionError("MESSAGE_FAILED", f"the model gave an empty answer ({reply.stop_reason}): ask again")
     if reply.stop_reason == "max_tokens":
-        return f"{text}\n[cut off by the model's limit: say 'go on', or raise model.max_tokens]"
+        return f"{text}\n[cut at the model's limit: say 'continue', or raise model.max_tokens]"
     return text
 
 
@@ -235,7 +235,7 @@ def _shown(result: RunResult) -> str:
     if result.error is not None:
         parts.append(result.error)
     if result.variables_lost:
-        parts.append("The interpreter was started afresh: all variables are gone.")
+        parts.append("The interpreter was restarted: all variables are lost.")
     return "\n".join(part for part in parts if part) or "(no output)"
 
 

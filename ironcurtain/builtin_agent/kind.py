@@ -1,4 +1,4 @@
-"""Put a built-in agent together for a session."""
+"""Assemble a built-in agent for a session."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ from ironcurtain.session.history import read_turns
 from ironcurtain.session.parts import Core
 
 SERVERS_SECONDS = 10.0
-"""How long the agent waits for MCP servers that start slowly; it goes without those that take longer."""
+"""Seconds that the agent waits for slow MCP servers; it starts without those that take longer."""
 
 
 def make_builtin_agent(
     core: Core, proxy: McpProxy, reactor: Any, environ: Mapping[str, str], make_interpreter: InterpreterFactory
 ) -> BuiltinAgent:
-    """
-    :param make_interpreter: makes what runs the model's code.
-    """
+    """:param make_interpreter: creates the interpreter for the model's code."""
     settings = core.services.settings
     known = {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
     budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))

@@ -1,4 +1,4 @@
-"""What the model is told about where it is."""
+"""The system prompt and the tool of the built-in agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironcurtain.codemode.prelude import SUMMARY, documentation, first_sentence,
 from ironcurtain.llm.model import ToolSpec
 
 TOOLS_LIMIT = 40_000
-"""Most characters for the list of tools, about 10 000 tokens; longer lists are shortened evenly."""
+"""Maximum length in characters of the list of tools, about 10 000 tokens. Longer lists are shortened evenly."""
 
 _LANGUAGE = """\
 Programs are Python, run in a small interpreter. Variables stay from one program to the next. What print() writes and
@@ -32,7 +32,7 @@ all variables are lost. Output over {result} kB is cut in the middle: print what
 
 
 def language(limits: CodeLimits) -> str:
-    """What the interpreter can and cannot do, for the description of the tool that runs programs."""
+    """:returns: the description of the interpreter, for the tool that runs programs."""
     bounds = _LIMITS.format(
         seconds=limits.run_seconds, memory=limits.memory_bytes // 10**6, result=limits.result_bytes // 1000
     )
@@ -41,16 +41,16 @@ def language(limits: CodeLimits) -> str:
 
 def tools(modules: Sequence[Module], limit: int = TOOLS_LIMIT) -> str:
     """
-    The list of tools, in as much detail as fits.
+    List the tools, in as much detail as fits.
 
-    :param limit: most characters. Descriptions, then signatures, then names are left out where it is exceeded.
+    :param limit: maximum length in characters. If exceeded, descriptions are left out, then signatures, then names.
     """
     if not modules:
         return "There are no tools in this session."
     full = "\n".join(documentation(module, each) for module in modules for each in module.functions)
     if len(full) <= limit:
         return full
-    hint = '\nThe rest is told by tools.help("server") and tools.help("server.tool").'
+    hint = '\nFor more, call tools.help("server") or tools.help("server.tool").'
     short = "\n".join(f"{signature(m, each)}  # {first_sentence(each)}" for m in modules for each in m.functions)
     if len(short) + len(hint) <= limit:
         return short + hint
@@ -64,8 +64,8 @@ EXECUTE_CODE = "execute_code"
 
 def system_prompt(workspace: str, tools: str) -> str:
     """
-    :param workspace: the agent's name for its workspace.
-    :param tools: the functions that code can call, as the interpreter describes them.
+    :param workspace: path of the workspace, as the agent sees it.
+    :param tools: the description of the functions that code can call.
     """
     return f"""You are a careful software engineer who works for the person you talk to.
 
@@ -86,8 +86,8 @@ When you are done, answer in plain words: what you did, and what you could not d
 
 def execute_code_tool(language: str) -> ToolSpec:
     """
-    :param language: what the interpreter can and cannot do, as it says itself.
-    :returns: the tool as the model sees it.
+    :param language: the description of the interpreter.
+    :returns: the definition of the tool for the model.
     """
     schema = {
         "type": "object",

@@ -1,5 +1,5 @@
 """
-The ``ironcurtain`` command. Each command is a module of its own, loaded when it is called: so ``--help`` is instant.
+The ``ironcurtain`` command. Each command is a module that is imported when it is called, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "start": ("start", "Run an agent on a task, or talk with it."),
-    "loop": ("loop", "Run an agent again and again until it says that all is done."),
+    "start": ("start", "Run an agent on a task, or in a conversation."),
+    "loop": ("loop", "Run an agent repeatedly until its task is done."),
     "shell": ("shell", "Your own shell, with an agent that proposes commands."),
-    "sessions": ("sessions", "List the sessions that run now."),
+    "sessions": ("sessions", "List the running sessions."),
     "stop": ("sessions", "End a session."),
-    "attach": ("attach", "Sit down at a session's terminal."),
-    "observe": ("attach", "Look at a session's terminal."),
+    "attach": ("attach", "Attach to a session."),
+    "observe": ("attach", "View a session's terminal."),
     "escalations": ("escalations", "List the calls that wait for a decision."),
-    "approve": ("escalations", "Let a waiting call happen, once."),
-    "deny": ("escalations", "Refuse a waiting call."),
-    "permissions": ("permissions", "List the approvals that were kept."),
-    "revoke": ("permissions", "Take back an approval that was kept."),
-    "tools": ("tools", "List, show or accept definitions of tools that were withheld."),
-    "escalation-listener": ("escalation_listener", "See what waits for a decision, and decide, on the whole screen."),
+    "approve": ("escalations", "Approve a waiting call, once."),
+    "deny": ("escalations", "Deny a waiting call."),
+    "permissions": ("permissions", "List the kept approvals."),
+    "revoke": ("permissions", "Revoke a kept approval."),
+    "tools": ("tools", "List, show or accept definitions of MCP tools."),
+    "escalation-listener": ("escalation_listener", "Watch sessions and decide on waiting calls."),
     "replay": ("replay", "Play the recording of a session's terminal."),
     "diff": ("diff", "Show what an agent changed in its workspace."),
     "export": ("export", "Copy a session's workspace to another place."),
     "logs": ("logs", "Show a session's log."),
-    "audit": ("audit", "Verify, show or follow the record of what was done."),
+    "audit": ("audit", "Verify, show or follow a session's audit log."),
     "policy": ("policy", "Check the policy, or explain a verdict."),
     "config": ("config", "Show the settings, or check the files of the home."),
-    "reload": ("reload", "Have the daemon read config.toml again."),
-    "systemd-unit": ("systemd_unit", "Print a unit by which systemd runs the daemon."),
-    "init": ("init", "Make the home directory with files to start from."),
-    "doctor": ("doctor", "Say what is missing here and how to mend it."),
-    "prove": ("prove", "Run a hostile program in the sandboxes, and show that they hold."),
-    "images": ("images", "Build and look after the agents' container images."),
+    "reload": ("reload", "Make the daemon read config.toml again."),
+    "systemd-unit": ("systemd_unit", "Print a systemd unit for the daemon."),
+    "init": ("init", "Create the home directory with configuration files."),
+    "doctor": ("doctor", "Check this installation, and say how to fix it."),
+    "prove": ("prove", "Test the sandboxes with a hostile program."),
+    "images": ("images", "Build and manage the agents' container images."),
     "gc": ("gc", "Remove containers that dead processes left behind."),
     "mcp-proxy": ("mcp_proxy", "Put MCP servers under policy, for any MCP client."),
-    "mitm-proxy": ("mitm_proxy", "Stand between an agent and its model provider, with the real key."),
-    "ssh": ("ssh", "Say who may come in over SSH, and with which roles."),
-    "completion": ("completion", "Print a script by which a shell completes commands and names."),
-    "demo": ("demo", "Play a whole session: no Docker and no API key needed."),
+    "mitm-proxy": ("mitm_proxy", "Forward an agent's requests to its model provider."),
+    "ssh": ("ssh", "Manage the keys that may log in over SSH."),
+    "completion": ("completion", "Print a completion script for your shell."),
+    "demo": ("demo", "Run an example session without Docker or a key."),
 }
 """Each command's module in this package, and its line in the help."""
 
 
 class Commands(click.Group):
-    """The commands, of which only the one that is called is imported."""
+    """The commands; only the one that is called is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """:returns: the names in the order of :data:`COMMANDS`."""
@@ -71,7 +71,7 @@ class Commands(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """:returns: the names that begin so, without importing the commands; else our own options."""
+        """:returns: the matching names, without importing the commands; else the group's options."""
         from click.shell_completion import CompletionItem
 
         begun = [(name, line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)]
@@ -88,13 +88,13 @@ class Commands(click.Group):
 @click.version_option(__version__, "-V", "--version", prog_name="ironcurtain")
 def commands() -> None:
     """
-    Run AI agents nobody trusts, and keep the last word.
+    Run AI agents that you do not have to trust.
 
-    An agent reaches files and services only through a policy. What the policy does not settle is put before you, and
-    everything is recorded. Try it now with: ironcurtain demo
+    An agent reaches files and services only through a policy. Where the policy requires it, you are asked first, and
+    everything is recorded. Try it with: ironcurtain demo
 
-    Files lie in ~/.ironcurtain, or where IRONCURTAIN_HOME says. Exit statuses: 0 done, 1 failed, 64 wrong usage,
-    69 not there, 77 not allowed, 78 a file of yours is wrong, 130 and 143 interrupted.
+    Files are in ~/.ironcurtain, or in the directory IRONCURTAIN_HOME. Exit status: 0 success, 1 failure, 64 wrong
+    usage, 69 not available, 77 not allowed, 78 error in a configuration file, 130 and 143 interrupted.
     """
 
 
@@ -123,8 +123,8 @@ def main() -> None:
         _complain(f"{where}{e.strerror or e}")
         status = 1
     except SystemExit as e:
-        # When nobody reads our output any more, `head` for example, click puts something silent in place of the stream
-        # and ends with 1; but what was asked for was done.
+        # When the reader of the output has gone, such as `head`, click replaces the stream and exits with 1, although
+        # the command succeeded.
         status = e.code if sys.stdout is stdout else 0
     _leave(status if isinstance(status, int) else 0)
 
@@ -136,7 +136,7 @@ def _complain(text: str) -> None:
 
 
 def _complete_streams() -> None:
-    # The number of a standard stream that is closed goes to the next file that is opened, such as an audit log.
+    # The descriptor of a closed standard stream would be used for the next file that is opened, such as an audit log.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)
@@ -155,8 +155,8 @@ def _leave(status: int) -> None:
         except OSError:
             _silence(stream)
             status = status or 1
-    # The interpreter's worker pool aborts the process now and then while Python shuts down (measured: 2 of 25 times),
-    # so a process that opened it leaves at once, with everything written.
+    # The interpreter's worker pool sometimes aborts the process while Python shuts down (measured: 2 of 25 times), so a
+    # process that opened it exits at once, after flushing.
     pool = sys.modules.get("ironcurtain.codemode.pool")
     if pool is None or not pool.ever_opened():
         sys.exit(status)
@@ -164,7 +164,9 @@ def _leave(status: int) -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """What a stream could not write, Python would try to write again while it shuts down, and complain."""
+    """
+    Discard what a stream could not write. Python would try to write it again while it shuts down, and report an error.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

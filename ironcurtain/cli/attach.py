@@ -13,35 +13,34 @@ from ironcurtain.terminal.model import Mode
 @click.argument("session", default="last", shell_complete=running_sessions)
 def attach(session: str) -> None:
     """
-    Join SESSION, given by its number or id, in whatever process it runs; without one, the newest that runs.
+    Attach to SESSION, given by its number or id, in any process; default: the newest running one.
 
-    At one with a terminal ('ironcurtain start --pty', 'ironcurtain loop'): what you type goes to its agent, and the
-    size of your terminal becomes the agent's. Ctrl-] and then d leaves it; a lone Ctrl-\\ ends the session. If your
-    terminal is in disorder after SIGKILL: reset, and Enter or Ctrl-J.
+    A session with a terminal ('ironcurtain start --pty', 'ironcurtain loop'): your input goes to its agent, which gets
+    the size of your terminal. Ctrl-] and then d detaches; Ctrl-\\ typed alone ends the session. If SIGKILL leaves your
+    terminal garbled: type reset, and Enter or Ctrl-J.
 
-    At a conversation ('ironcurtain start'): you see what was said, go on with it, and decide what waits. The first
-    terminal may stay or go: from now on the session does not end with it, if it is one of the daemon's. /quit leaves
-    it, and it goes on.
+    A conversation ('ironcurtain start'): you see it, continue it, and decide on waiting calls. From now on, a session
+    of the daemon does not end with the terminal that started it. /quit detaches, and the session continues.
 
-    A loop without a terminal, or what 'ironcurtain mcp-proxy' serves, can be joined as well: to see what it does, and
-    to decide. It takes no messages.
+    You can also attach to a loop without a terminal and to a session of 'ironcurtain mcp-proxy', to watch it and to
+    decide. They accept no messages.
 
-    Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known, 1 if a conversation was ended
-    elsewhere, 130 if you left it with Ctrl-C.
+    Exit status: that of the agent's program; 0 if you detached, 69 if unknown, 1 if a conversation was ended elsewhere,
+    130 after Ctrl-C.
     """
     _show(session, Mode.DRIVE)
 
 
-@click.command(short_help="Look at a session's terminal.")
+@click.command(short_help="View a session's terminal.")
 @click.argument("session", default="last", shell_complete=running_sessions)
 def observe(session: str) -> None:
     """
-    Look at the terminal of SESSION, given by its number or id; without one, of the newest that has a terminal.
+    View the terminal of SESSION, given by its number or id; default: the newest session with a terminal.
 
-    What you type goes nowhere. A lone Ctrl-\\, or Ctrl-] and then d, leaves it. If your terminal is in disorder after
-    SIGKILL: reset, and Enter or Ctrl-J.
+    Your input is ignored. Ctrl-\\ typed alone, or Ctrl-] and then d, detaches. If SIGKILL leaves your terminal garbled:
+    type reset, and Enter or Ctrl-J.
 
-    Exit status: that of the agent's program; 0 if you left it, 69 if it cannot be known.
+    Exit status: that of the agent's program; 0 if you detached, 69 if unknown.
     """
     _show(session, Mode.OBSERVE)
 

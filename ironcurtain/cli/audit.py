@@ -17,9 +17,9 @@ session_argument = click.argument("session", default="last", shell_complete=all_
 @click.group()
 def audit() -> None:
     """
-    Verify, show or follow the record of what a session did.
+    Verify, show or follow the audit log of a session.
 
-    SESSION is a number, an id, or 'last' for the newest one; a session need not run any more.
+    SESSION is a number, an id, or 'last' for the newest one. It may be running or ended.
     """
 
 
@@ -30,7 +30,7 @@ def verify(session: str, json_output: bool) -> None:
     """
     Check that no record was changed, removed or inserted.
 
-    Ends with status 1 if one was. Note the head digest elsewhere to see later that nothing was cut off the end.
+    Exits with status 1 if one was. Keep the head digest elsewhere to detect later that the end was removed.
     """
     from ironcurtain.audit.chain import verify as check
 
@@ -43,7 +43,7 @@ def verify(session: str, json_output: bool) -> None:
         click.echo(f"{path}")
         for problem in report.problems:
             click.echo(f"  line {problem.line} {problem.what}")
-        end = "ended" if report.ended else "not ended: the session runs, or was cut off"
+        end = "ended" if report.ended else "not ended: the session is running, or was interrupted"
         click.echo(f"  {report.records} records, {end}{f', {report.recovered} torn lines' if report.recovered else ''}")
         click.echo(f"  head {report.head}")
         click.echo("Intact." if report.intact else "NOT intact.")
@@ -55,7 +55,7 @@ def verify(session: str, json_output: bool) -> None:
 @session_argument
 @as_json
 def show(session: str, json_output: bool) -> None:
-    """Show all records, one a line, broken where a terminal is narrower; with --json exactly as they were written."""
+    """Show all records, one per line, wrapped to the terminal's width; with --json exactly as written."""
     _print(session, False, json_output)
 
 
@@ -63,7 +63,7 @@ def show(session: str, json_output: bool) -> None:
 @session_argument
 @as_json
 def tail(session: str, json_output: bool) -> None:
-    """Show all records and those that come, until Ctrl-C."""
+    """Show all records, and new ones as they are written, until Ctrl-C."""
     _print(session, True, json_output)
 
 

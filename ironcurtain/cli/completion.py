@@ -1,4 +1,4 @@
-"""``ironcurtain completion``, and the names that shells complete: read from the home, without asking any process."""
+"""``ironcurtain completion``, and completions of names, read from the home without asking any process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 Completions = list[CompletionItem[str]]
 
 VARIABLE = "_IRONCURTAIN_COMPLETE"
-"""The environment variable by which a completion script asks; click forms its name from ours."""
+"""The environment variable that a completion script sets; click derives its name from the program's."""
 
 REQUEST_LIMIT = 4 * 1024 * 1024
-"""Most bytes of the file of an escalation that is read for its number."""
+"""Maximum number of bytes read from the file of an escalation to find its number."""
 
 
 @click.command()
@@ -29,7 +29,7 @@ REQUEST_LIMIT = 4 * 1024 * 1024
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """
-    Print a script by which SHELL completes commands, sessions, agents and escalations.
+    Print a script that makes SHELL complete commands, sessions, agents and escalations.
 
     \b
     In ~/.bashrc:                     eval "$(ironcurtain completion bash)"
@@ -42,17 +42,17 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 def running_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
-    """:returns: ``last``, and the sessions that run: by number, by id where a part of that stands there already."""
+    """:returns: ``last`` and the running sessions: by number, or by id if the typed text begins one."""
     return _sessions(incomplete, ended=False)
 
 
 def all_sessions(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
-    """:returns: ``last``, and all sessions, those that ended among them."""
+    """:returns: ``last`` and all sessions, running or ended."""
     return _sessions(incomplete, ended=True)
 
 
 def agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
-    """:returns: the agents by their ids."""
+    """:returns: the ids of the agents."""
     own = [CompletionItem(BUILT_IN_AGENT)] if BUILT_IN_AGENT.startswith(incomplete) else []
     return own + in_containers(context, parameter, incomplete)
 
@@ -68,7 +68,7 @@ def in_containers(_: click.Context, __: click.Parameter, incomplete: str) -> Com
 
 
 def waiting(_: click.Context, parameter: click.Parameter, incomplete: str) -> Completions:
-    """:returns: the numbers of the calls that wait for a decision."""
+    """:returns: the numbers of the pending escalations."""
     found = sorted(_waiting())
     return [CompletionItem(str(number), help=what) for number, what in found if str(number).startswith(incomplete)]
 
@@ -97,7 +97,7 @@ def _of_home(ended: bool) -> Iterator[tuple[int, str, str]]:
 
 
 def _waiting() -> Iterator[tuple[int, str]]:
-    """:returns: number and tool of each escalation that waits."""
+    """:returns: number and tool of each pending escalation."""
     from pathlib import Path
 
     import msgspec

@@ -11,16 +11,16 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines, print
 
 @click.group()
 def config() -> None:
-    """Show the settings and where each came from, or check the files of the home."""
+    """Show the settings with their sources, or check the configuration files."""
 
 
 @config.command()
 @as_json
 def show(json_output: bool) -> None:
     """
-    Print every setting in force and where it came from: a default, config.toml, or the environment.
+    Print every setting in force with its source: a default, config.toml, or the environment.
 
-    Keys are never printed: only where they will be read from.
+    Keys are never printed, only their sources.
     """
     from ironcurtain.home.settings import flatten
 
@@ -36,10 +36,10 @@ def show(json_output: bool) -> None:
 @as_json
 def check(json_output: bool) -> None:
     """
-    Read config.toml, policy.toml and mcp-servers.json through, and say what is wrong with each.
+    Check config.toml, policy.toml and mcp-servers.json, and report the first error in each.
 
-    The daemon, 'ironcurtain reload' and 'ironcurtain doctor' check the same. 'ironcurtain policy check' also finds
-    rules that are probably not what was meant. Ends with status 78 if a file is wrong.
+    The daemon, 'ironcurtain reload' and 'ironcurtain doctor' make the same checks. 'ironcurtain policy check' also
+    finds probable mistakes in rules. Exits with status 78 if a file is wrong.
     """
     from ironcurtain.configuration import check_files
 
@@ -55,6 +55,6 @@ def check(json_output: bool) -> None:
         if file.error is not None:
             print_lines(f"wrong  {file.error}")
         else:
-            print_lines(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults hold'}")
+            print_lines(f"ok     {file.path}{'' if file.exists else ' does not exist: the defaults apply'}")
     if any(file.error is not None for file in found):
         raise SystemExit(78)

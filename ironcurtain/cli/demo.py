@@ -23,15 +23,15 @@ the tools are an MCP server behind the policy, and every step is recorded. All o
 
 What you will see:
   1  It reads the project in its workspace. The policy allows that without asking.
-  2  It mends a file there. That is allowed as well.
-  3  It reads a file outside the workspace. The policy asks you, and nothing happens before: \
+  2  It corrects a file there. That is allowed, too.
+  3  It reads a file outside the workspace. The policy asks you, and the call waits for your answer: \
 type /approve 1 or /deny 1.
-  4  It tries to change the policy to its own liking. Denied. There is no rule, and no approval, for that.
+  4  It tries to change the policy. That is denied; no rule and no approval can allow it.
 """
 
 NEXT = """
 The file in the workspace now says:  {greeting}
-Look at it yourself:
+See the record yourself:
   IRONCURTAIN_HOME={home} {program} audit show
 
 With a real model, on a project of yours:
@@ -42,13 +42,13 @@ What is missing on this machine, if anything:
 
 
 @click.command()
-@click.option("--yes/--no", "answer", default=None, help="Answer the question so, for scripts; without, you are asked.")
+@click.option("--yes/--no", "answer", default=None, help="Answer the question, for scripts; without it, you are asked.")
 def demo(answer: bool | None) -> None:
     """
-    Play a whole session: no Docker and no API key needed.
+    Run an example session: no Docker and no API key needed.
 
-    A scripted model works on a small project, through real tools, under the real policy; you answer its one question.
-    Everything happens in a directory of its own below the temporary directory, which stays there to be looked at.
+    A scripted model works on a small project, through real tools, under the real policy; you answer one question.
+    Its files are in a new directory below the temporary directory, which is kept for you to inspect.
     """
     from ironcurtain.audit.chain import read_record, verify
     from ironcurtain.audit.view import render
@@ -65,7 +65,7 @@ def demo(answer: bool | None) -> None:
     where = find_home(environ, os.geteuid())
     print_text(INTRODUCTION.format(place=place), err=True)
     script = str(files("ironcurtain.cli") / "data" / "demo.toml")
-    task = "Mend the greeting, then greet the people in ~/names.txt."
+    task = "Fix the greeting, then greet the people in ~/names.txt."
     request = SessionRequest("builtin", task, project, {"backend": f"scripted:{script}"})
     status = Play(where, request, environ, answer).run()
     if status:
@@ -87,6 +87,6 @@ def demo(answer: bool | None) -> None:
 
 
 def _program() -> str:
-    """:returns: how to call us again from this directory."""
+    """:returns: the command that runs this program from this directory."""
     called = sys.argv[0]
     return "ironcurtain" if shutil.which("ironcurtain") == called else os.path.relpath(called)

@@ -25,9 +25,9 @@ def diff(session: str, json_output: bool) -> None:
     """
     Show what changed in the workspace of SESSION since it first started.
 
-    SESSION is a number, an id, or 'last' for the newest one; it need not run any more. The output is one that
-    'git apply' takes; with --json it is a list of the changed files. Files to look at before you go on, because
-    programs run or obey them by themselves, are named on standard error.
+    SESSION is a number, an id, or 'last' for the newest one. It may be running or ended. The output is a patch for
+    'git apply', with --json a list of the changed files. Files to review, because programs run or obey them on their
+    own, are named on standard error.
     """
     from ironcurtain.project.patch import patch
 
@@ -45,7 +45,7 @@ def diff(session: str, json_output: bool) -> None:
 def comparison_of(session: str) -> Iterator[Comparison]:
     """
     :param session: as commands take it.
-    :returns: its workspace now beside what it was.
+    :returns: its workspace compared with the manifest.
     :raises NotFound: there is no such session, or it has no manifest.
     :raises UsageError: the workspace cannot be read.
     """
@@ -78,7 +78,7 @@ def _print(text: str) -> None:
 
         click.echo(paragraphs(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")), nl=False)
     else:
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))  # as it is, for programs
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))  # unescaped, for programs
         sys.stdout.buffer.flush()
 
 

@@ -30,9 +30,9 @@ OK, HINT, WRONG = "ok", "hint", "wrong"
 @dataclass(frozen=True, slots=True)
 class Finding:
     """
-    One thing that was looked at.
+    The result of one check.
 
-    :param state: ``ok``, ``hint`` (works, but less well), or ``wrong``.
+    :param state: ``ok``, ``hint`` (works, but could be better), or ``wrong``.
     :param mend: what to do; empty if nothing.
     """
 
@@ -46,9 +46,9 @@ class Finding:
 @as_json
 def doctor(json_output: bool) -> None:
     """
-    Say what is missing here and how to mend it.
+    Check this installation, and say how to fix what is wrong.
 
-    Ends with status 1 if something is wrong; hints do not count.
+    Exits with status 1 if something is wrong; hints do not count.
     """
     where = home()
     findings = list(examine(where))
@@ -63,18 +63,18 @@ def doctor(json_output: bool) -> None:
 
 
 def examine(where: Home) -> Iterator[Finding]:
-    """Look at everything, in the order in which it is needed."""
+    """Run all checks, in the order of their dependence."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
-    told: set[str] = set()
+    reported: set[str] = set()
     for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _running):
         try:
             for finding in check(where):
-                told.add(finding.detail)
+                reported.add(finding.detail)
                 yield finding
         except Exception as e:
-            if str(e) not in told:  # the check of the files may have found it
-                yield Finding(check.__name__.strip("_"), WRONG, str(e), "Mend that and run this again.")
+            if str(e) not in reported:  # the check of the files may have reported it
+                yield Finding(check.__name__.strip("_"), WRONG, str(e), "Fix that and run this again.")
 
 
 def _home(where: Home) -> Iterator[Finding]:
@@ -100,9 +100,9 @@ def _files(where: Home) -> Iterator[Finding]:
 
     for file in check_files(where, os.environ):
         if file.error is not None:
-            yield Finding(file.path.name, WRONG, str(file.error), "Mend that: ironcurtain config check reads it again.")
+            yield Finding(file.path.name, WRONG, str(file.error), "Fix that, then run: ironcurtain config check")
         else:
-            yield Finding(file.path.name, OK, str(file.path) if file.exists else "the defaults hold")
+            yield Finding(file.path.name, OK, str(file.path) if file.exists else "the defaults apply")
 
 
 def _servers(where: Home) -> Iterator[Finding]:
@@ -117,14 +117,14 @@ def _servers(where: Home) -> Iterator[Finding]:
         if isinstance(server, HttpServer):
             yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}")
         elif shutil.which(server.command) is None:
-            mend = f"Install it, or mend its command in {where.mcp_servers}"
+            mend = f"Install it, or correct its command in {where.mcp_servers}"
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)
         elif server.sandbox is None:
-            mend = 'Remove "sandbox": "none", unless it cannot do its work otherwise; "read" and "write" give it more.'
-            told = f"{server.command}, outside any sandbox: it may do all that its account may; each call is asked"
-            yield Finding(f"MCP server {server.name}", HINT, told, mend)
+            mend = 'Remove "sandbox": "none", unless it cannot work with it; "read" and "write" extend its sandbox.'
+            text = f"{server.command}, outside any sandbox, with all rights of its account; each call is asked"
+            yield Finding(f"MCP server {server.name}", HINT, text, mend)
         elif not is_own(server) and programs.unavailable() is not None:
-            mend = 'Make sandboxes possible, see "sandbox".'
+            mend = 'Enable sandboxes, see "sandbox".'
             yield Finding(f"MCP server {server.name}", WRONG, "does not start: no sandbox can be made for it", mend)
         else:
             kept = "which follows no links" if is_own(server) else "in a sandbox"
@@ -140,7 +140,7 @@ def _tools(where: Home) -> Iterator[Finding]:
         found += len(pins)
         if held := sorted(name for name, pin in pins.items() if pin.waiting is not None):
             names = ", ".join(one_line(name, 64) for name in held[:5]) + (", ..." if len(held) > 5 else "")
-            mend = f"Look at what is new, and accept it or not: ironcurtain tools show {server}"
+            mend = f"View the new definitions before you accept them: ironcurtain tools show {server}"
             yield Finding(f"tools of {server}", HINT, f"withheld, as their definitions changed: {names}", mend)
     yield Finding("tools", OK, f"{found} definitions pinned")
 
@@ -152,11 +152,11 @@ def _sandbox(_: Home) -> Iterator[Finding]:
     if problem is None:
         yield Finding("sandbox", OK, "bubblewrap works: MCP servers, git and the interpreter's worker run inside it")
     elif programs.unavailable() is None:
-        mend = "Install bubblewrap: servers start faster then, and the interpreter's worker has a second wall too."
+        mend = "Install bubblewrap: servers start faster, and the interpreter's worker runs in a sandbox, too."
         yield Finding("sandbox", HINT, f"{problem}: MCP servers and git run in containers of the Docker Engine", mend)
     else:
         mend = (
-            "MCP servers other than our own do not start, and the interpreter's worker has no second wall. Install "
+            "Only IronCurtain's own MCP servers start, and the interpreter's worker runs without a sandbox. Install "
             "bubblewrap, or let a Docker Engine run; in a container, allow user namespaces, or run as root."
         )
         yield Finding("sandbox", HINT, programs.unavailable() or "", mend)
@@ -188,7 +188,7 @@ def _key_file(path: Path) -> tuple[str, str, str]:
     try:
         path.stat()
     except OSError as e:
-        mend = f"Put it there, for you alone: (umask 077; cat > {shlex.quote(str(path))})"
+        mend = f"Write it there, readable by you only: (umask 077; cat > {shlex.quote(str(path))})"
         return HINT, f"but no key in {path}: {e.strerror}", mend
     return OK, f"key from {path}", ""
 
@@ -217,17 +217,17 @@ def _daemon(where: Home) -> Iterator[Finding]:
     if where.path.exists() and is_held(where.daemon_lock):
         yield Finding("daemon", OK, "runs")
     else:
-        yield Finding("daemon", OK, "does not run; commands work alone (start it with: twistd ironcurtain)")
+        yield Finding("daemon", OK, "is not running; commands work without it (start it with: twistd ironcurtain)")
 
 
 def _running(where: Home) -> Iterator[Finding]:
-    """What the processes of this home and the Docker Engine say, over the reactor, which runs only once."""
+    """Query the processes of this home and the Docker Engine. Uses the reactor, which runs only once."""
     from ironcurtain.cli.run import run
 
     sessions, engine = run(lambda reactor: _ask(reactor, where))
     for info in sessions:
         for server, why in info.servers_down.items():
-            mend = f"See what it says: ironcurtain logs {info.number}"
+            mend = f"See its log: ironcurtain logs {info.number}"
             yield Finding(f"MCP server {server}", WRONG, f"{why} (session {info.number})", mend)
     yield from _docker(engine)
 
@@ -263,9 +263,9 @@ MEND = (
 
 
 def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """:param info: what the Engine says about itself; members that it does not send are no shortcoming."""
+    """:param info: the Engine's description of itself; missing members do not count as shortcomings."""
     options = [str(option) for option in info.get("SecurityOptions") or ()]
-    refused = "No agent starts in a container as long as that is so."
+    refused = "Until then, no agent can start in a container."
     if not any(option.startswith("name=seccomp") for option in options):
         yield "does not filter system calls (seccomp)", refused
     for member, what in (("MemoryLimit", "memory"), ("PidsLimit", "processes"), ("CpuCfsQuota", "processor time")):
@@ -273,6 +273,6 @@ def _shortcomings(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"cannot limit {what}", refused
     if any(option in ("name=rootless", "name=userns") for option in options):
         yield (
-            "gives containers other user ids than this machine has (rootless, or userns-remap)",
+            "maps user ids of containers (rootless, or userns-remap)",
             "An agent cannot write its workspace then: use a Docker that runs as root, without userns-remap.",
         )

@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from ironcurtain.home.layout import Home
 
 INSTEAD = "use 'ironcurtain escalations', 'ironcurtain approve' and 'ironcurtain deny' instead"
-"""What works without a terminal."""
+"""The commands that work without a terminal."""
 
 
-@click.command("escalation-listener", short_help="See what waits for a decision, and decide, on the whole screen.")
+@click.command("escalation-listener", short_help="Watch sessions and decide on waiting calls, full screen.")
 def escalation_listener() -> None:
     """
-    See what waits for a decision, and decide, on the whole screen.
+    Watch sessions and decide on waiting calls, full screen.
 
-    It shows the sessions of the daemon and of all other terminals, the calls that wait with all that they would do, and
-    what was decided, when and by whom. Press ? in it for its keys. One listener runs at a time. Leaving it decides
-    nothing: what waits goes on waiting.
+    It shows the sessions of the daemon and of all terminals, the waiting calls with all their arguments, and past
+    decisions. Press ? for its keys. Only one listener can run. Calls that wait when you leave it keep waiting.
     """
     from ironcurtain.cli.run import run
 
@@ -37,7 +36,7 @@ def escalation_listener() -> None:
 
 
 def require_terminal(stdin: TextIO | None, stdout: TextIO | None, environ: Mapping[str, str]) -> None:
-    """:raises UsageError: there is no terminal, or none that can be drawn on."""
+    """:raises UsageError: there is no terminal, or an unsuitable one."""
     from ironcurtain.errors import UsageError
 
     if stdin is None or stdout is None or not (stdin.isatty() and stdout.isatty()):
@@ -53,7 +52,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     Show the console until its user leaves.
 
     :returns: the exit status.
-    :raises Unavailable: another listener runs.
+    :raises Unavailable: another listener is running.
     """
     from ironcurtain.console.console import Console
     from ironcurtain.console.source import HomeSource
@@ -70,7 +69,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
         lock.acquire()
     except Held as e:
         whose = f" (process {e.holder})" if e.holder else ""
-        raise Unavailable(f"another escalation listener runs{whose}: only one can, so end that one first") from None
+        raise Unavailable(f"another escalation listener is running{whose}: end that one first") from None
     terminal, guard = LocalTerminal(reactor), Guard(reactor)
     registry = SessionRegistry(where.registry)
     source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))

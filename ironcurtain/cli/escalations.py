@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", required=False, type=click.Choice(("show",)), metavar="[show")
 @click.argument("number", required=False, type=int, metavar="N]", shell_complete=waiting)
-@click.option("--all", "everything", is_flag=True, help="Also those that are decided.")
+@click.option("--all", "everything", is_flag=True, help="Include decided ones.")
 @as_json
 def escalations(what: str | None, number: int | None, everything: bool, json_output: bool) -> None:
     """
-    List the calls that wait for a decision, with all that they would do; or show all of escalation N.
+    List the calls that wait for a decision, with their arguments; or show escalation N completely.
 
     Answer with 'ironcurtain approve N' or 'ironcurtain deny N'. What is too long for the list says so: look at it with
     'ironcurtain escalations show N' before you approve it. Where it is longer than the terminal this is a pager, and
@@ -48,8 +48,8 @@ async def _list(reactor: Any, everything: bool, json_output: bool) -> None:
     if json_output:
         print_json(found)
     else:
-        click.echo("\n".join(listed.lines or ["Nothing waits for a decision."]))
-    await owners.shown(listed.whole)  # JSON is read as little as a long text: it counts for no more
+        click.echo("\n".join(listed.lines or ["No call waits for a decision."]))
+    await owners.shown(listed.whole)  # people do not read JSON, so it does not count as shown
 
 
 async def _show(reactor: Any, number: int, json_output: bool) -> str:
@@ -73,10 +73,10 @@ async def _show(reactor: Any, number: int, json_output: bool) -> str:
 @click.command()
 @click.argument("number", type=int, shell_complete=waiting)
 @click.option("--digest", help="Approve the call that has this digest; 'escalations show N' ends with it.")
-@click.option("--keep", is_flag=True, help="Ask no more about such calls in this session: 'escalations' says which.")
+@click.option("--keep", is_flag=True, help="Stop asking about such calls in this session; 'escalations' says which.")
 def approve(number: int, digest: str | None, keep: bool) -> None:
     """
-    Let the waiting call NUMBER happen, once, exactly as it was shown.
+    Approve the waiting call NUMBER, once, exactly as it was shown.
 
     Without a digest only a call can be approved that was shown to you whole: look at it with 'ironcurtain escalations',
     or 'ironcurtain escalations show NUMBER'. Where equal calls wait for the decision, as many are let through as were
@@ -92,12 +92,14 @@ def approve(number: int, digest: str | None, keep: bool) -> None:
 
 @click.command()
 @click.argument("number", metavar="NUMBER|all", shell_complete=waiting)
-@click.option("--session", default="", shell_complete=running_sessions, help="With 'all': only those of this session.")
+@click.option(
+    "--session", default="", shell_complete=running_sessions, help="With 'all': only the calls of this session."
+)
 def deny(number: str, session: str) -> None:
     """
-    Refuse the waiting call NUMBER, or all that wait. The agent is told that a person said no.
+    Deny the waiting call NUMBER, or all. The agent gets the answer that a person refused the call.
 
-    An agent that goes on asking is ended by 'ironcurtain stop SESSION'.
+    To end an agent that keeps asking: ironcurtain stop SESSION
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
@@ -108,7 +110,7 @@ def deny(number: str, session: str) -> None:
         where = home()
         print_lines(denied_all(run(lambda reactor: Owners(reactor, where).deny_all(session))))
     elif session or not number.isdecimal():
-        raise click.UsageError("say which: deny NUMBER, deny all, or deny all --session S")
+        raise click.UsageError("give one of: deny NUMBER, deny all, or deny all --session S")
     else:
         _decide(int(number), Outcome.DENIED, None, False)
 

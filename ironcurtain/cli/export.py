@@ -13,7 +13,7 @@ from ironcurtain.cli.output import print_lines
 from ironcurtain.text.display import one_line
 
 SHOWN = 20
-"""Most paths of each sort that are named: an agent decides how many there are."""
+"""Maximum number of paths named of each sort, since an agent decides how many there are."""
 
 
 @click.command()
@@ -23,9 +23,9 @@ def export(session: str, destination: Path) -> None:
     """
     Copy the workspace of SESSION to DESTINATION, a new or empty directory.
 
-    Links are copied where they stay inside and never followed; devices, pipes and set-user-id bits are not copied. What
-    git would run in the copy by itself (settings, hooks, links in a repository) is as it was before the session, or
-    left out. SESSION is a number, an id, or 'last', and need not run any more.
+    Links that point inside are copied, and no link is followed; devices, pipes and set-user-id bits are not copied.
+    Files that make git run programs (settings, hooks, links in a repository) are copied as they were before the
+    session, or left out. SESSION is a number, an id, or 'last', running or ended.
     """
     from ironcurtain.project.export import destination as made
     from ironcurtain.project.export import export as copy

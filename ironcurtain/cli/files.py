@@ -9,12 +9,12 @@ from pathlib import Path
 from ironcurtain.errors import NotFound
 
 LOOK_SECONDS = 0.2
-"""How often a followed file is looked at."""
+"""Seconds between checks of a followed file."""
 
 
 def follow(path: Path, on: bool) -> Iterator[bytes]:
     """
-    :param on: whether to go on after the end, for ever.
+    :param on: whether to continue after the end, without a time limit.
     :returns: the lines of a file, with their ends.
     """
     if not path.exists():

@@ -11,16 +11,15 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
 @as_json
 def gc(dry_run: bool, json_output: bool) -> None:
     """
     Remove containers and sockets that dead processes left behind.
 
-    The daemon does this when it starts, and each session as well; this does it by hand. Only containers of this home
-    are looked at, and only those are removed whose owner has died: the labels of a container name that process, with
-    its start time. The directories of sockets are removed also where no Docker Engine answers. Sandboxes and all other
-    files stay.
+    The daemon and each session do this when they start. Only containers of this home are removed, and only if their
+    owner has died: a container's labels name that process, with its start time. Directories of sockets are removed even
+    if no Docker Engine answers. Sandboxes and all other files are kept.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine

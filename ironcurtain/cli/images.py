@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from ironcurtain.container.images import AgentImages
 
 MEGABYTE = 1_000_000
-"""As the Engine's own commands count."""
+"""In the Engine's units."""
 
 PROBLEM_LIMIT = 1000
-"""Most characters that are shown of what is wrong with a package's image."""
+"""Maximum length in characters of the problem of a package's image."""
 
 
 @click.group()
 def images() -> None:
     """
-    Build and look after the agents' container images.
+    Build and manage the agents' container images.
 
-    They are built when they are first needed; nothing here is needed before "ironcurtain start --agent".
+    They are built when first needed, so you need not run this before "ironcurtain start --agent".
     """
 
 
@@ -38,7 +38,7 @@ def images() -> None:
 @click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=in_containers)
 def build(agents: tuple[str, ...]) -> None:
     """
-    Build the images of these agents, or of all, where they are not as they would be built now.
+    Build the outdated and missing images of these agents, or of all.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.container.image_choices import load_recipes
@@ -60,7 +60,7 @@ def build(agents: tuple[str, ...]) -> None:
 @as_json
 def list_(json_output: bool) -> None:
     """
-    Show each agent's image, and whether it is as it would be built now.
+    Show each agent's image, and whether it is up to date.
     """
     from ironcurtain.cli.run import run
 
@@ -90,7 +90,7 @@ def list_(json_output: bool) -> None:
 @as_json
 def prune(json_output: bool) -> None:
     """
-    Remove our images that would not be used again.
+    Remove IronCurtain's outdated images.
     """
     from ironcurtain.cli.run import run
 
@@ -113,8 +113,8 @@ def update(names: tuple[str, ...], json_output: bool) -> None:
     """
     Choose the newest releases of these agents, or of all, for the images.
 
-    "base" stands for Debian's packages in the image that all stand on. Nothing is built: that is the work of
-    "ironcurtain images build", or of the next "ironcurtain start --agent".
+    "base" stands for Debian's packages in the base image. This builds nothing: run "ironcurtain images build", or the
+    next "ironcurtain start --agent".
     """
     from ironcurtain.cli.run import run
     from ironcurtain.container.engine import Engine

@@ -7,7 +7,7 @@ import click
 from ironcurtain.cli.output import home
 
 CONFIG = """\
-# Settings of IronCurtain. Whatever is not set here has a default: see 'ironcurtain config show'.
+# Settings of IronCurtain. For the defaults of other settings, see 'ironcurtain config show'.
 version = 1
 
 [model]
@@ -22,7 +22,7 @@ version = 1
 # Limits of one session; without a value there is none.
 # cost = 5.0
 
-# Where the real key comes from: an environment variable, a command that prints it, or a file with mode 0600.
+# Source of the real key: an environment variable, a command that prints it, or a file with mode 0600.
 [providers.anthropic]
 # key = { env = "ANTHROPIC_API_KEY" }
 # key = { command = "pass show anthropic" }
@@ -32,9 +32,9 @@ version = 1
 @click.command()
 def init() -> None:
     """
-    Make the home directory with files to start from: config.toml, policy.toml, mcp-servers.json.
+    Create the home directory with config.toml, policy.toml and mcp-servers.json.
 
-    Files that exist stay as they are. In a terminal it asks whether your own SSH keys (~/.ssh/*.pub) may come in.
+    Existing files are kept. In a terminal, it asks whether your own SSH keys (~/.ssh/*.pub) may log in.
     """
     from ironcurtain.cli.own_keys import offer_own_keys
     from ironcurtain.files.atomic import publish_once

@@ -1,4 +1,4 @@
-"""Sit down at a session of another process, at this terminal: at its own, or in its conversation."""
+"""Attach to a session of another process at this terminal: to its terminal, or to its conversation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Joining:
     One session at this terminal.
 
     :param session: its number or id, or ``last``.
-    :param mode: conversations cannot be observed only.
+    :param mode: conversations cannot only be observed.
     """
 
     def __init__(self, home: Home, session: str, mode: Mode) -> None:
@@ -33,7 +33,7 @@ class Joining:
         """
         :returns: the exit status.
         :raises NotFound: there is no such session.
-        :raises NoTerminal: it has a terminal, and here is none to show it on.
+        :raises NoTerminal: it has a terminal, but standard input or output is not one.
         """
         return run(self._main, lambda number: self._front is not None and self._front.signalled(number))
 

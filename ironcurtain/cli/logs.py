@@ -12,7 +12,7 @@ from ironcurtain.session.elsewhere import session_directory
 
 @click.command()
 @click.argument("session", default="last", shell_complete=all_sessions)
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on with what is written from now on.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Continue with new lines as they are written.")
 def logs(session: str, following: bool) -> None:
     """
     Show the log of SESSION: a number, an id, or 'last' for the newest one.

@@ -22,10 +22,10 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class LoopCommand(click.Command):
-    """Leaves what comes after ``--`` alone."""
+    """A command that does not parse the words after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the words before ``--``, and keep those after it."""
+        """Parse the words before ``--``, and store those after it."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_COMMAND] = tuple(args[at + 1 :])
         if at < len(args) - 1 or at == len(args) or ctx.resilient_parsing:
@@ -38,7 +38,7 @@ class LoopCommand(click.Command):
 
 
 class Duration(click.ParamType["float"]):
-    """Seconds, or with a unit: 90, 90s, 15m, 2h."""
+    """A time span in seconds, or with a unit: 90, 90s, 15m, 2h."""
 
     name = "TIME"
 
@@ -53,24 +53,34 @@ class Duration(click.ParamType["float"]):
 
 @click.command(cls=LoopCommand)
 @click.argument("action", required=False, type=click.Choice(["config"]), metavar="[config]")
-@click.option("-p", "--prompt", metavar="TEXT", help="The prompt itself.")
-@click.option("-P", "--prompt-file", type=click.Path(path_type=Path), help="Its file (default: PROMPT.md).")
+@click.option("-p", "--prompt", metavar="TEXT", help="The text of the prompt.")
+@click.option(
+    "-P", "--prompt-file", type=click.Path(path_type=Path), help="The file with the prompt (default: PROMPT.md)."
+)
 @click.option(
     "--agent",
     shell_complete=in_containers,
-    help="An agent in a container, such as claude-code, in place of a command of this machine.",
+    help="Run an agent in a container, such as claude-code, instead of a command of this machine.",
 )
 @click.option("--backend", help="claude (default), codex, gemini or opencode, as installed on this machine.")
-@click.option("-n", "--max-iterations", type=int, help="Stop after so many (default: 100).")
-@click.option("--max-time", type=Duration(), help="Stop after so long: seconds, or 15m, or 2h.")
-@click.option("--max-cost", type=float, metavar="USD", help="Stop after so many US dollars; needs --agent.")
-@click.option("--max-failures", type=int, help="Stop after so many failures in a row (default: 3).")
-@click.option("--completion-promise", metavar="TEXT", help="What the agent says in the end (default: LOOP_COMPLETE).")
-@click.option("--pty", is_flag=True, help="Give the agent a terminal, and your keys.")
-@click.option("--observe", is_flag=True, help="Give it a terminal, but no keys.")
-@click.option("--no-pty", is_flag=True, help="Give it no terminal, whatever the configuration says.")
-@click.option("--idle-timeout", type=Duration(), help="End an iteration that is idle so long (default: 30; 0: never).")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Settings (default: ralph.yml).")
+@click.option("-n", "--max-iterations", type=int, help="Maximum number of iterations (default: 100).")
+@click.option("--max-time", type=Duration(), help="Maximum time: seconds, or 15m, or 2h.")
+@click.option("--max-cost", type=float, metavar="USD", help="Maximum cost in US dollars; needs --agent.")
+@click.option("--max-failures", type=int, help="Maximum number of failures in a row (default: 3).")
+@click.option(
+    "--completion-promise",
+    metavar="TEXT",
+    help="The line that the agent prints when it is done (default: LOOP_COMPLETE).",
+)
+@click.option("--pty", is_flag=True, help="Run the agent in a terminal and pass your keys to it.")
+@click.option("--observe", is_flag=True, help="Run it in a terminal, without your keys.")
+@click.option("--no-pty", is_flag=True, help="Run it without a terminal, even if the configuration asks for one.")
+@click.option(
+    "--idle-timeout", type=Duration(), help="End an iteration after so many idle seconds (default: 30; 0: never)."
+)
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path), help="The settings file (default: ralph.yml)."
+)
 @click.option(
     "-r",
     "--resume",
@@ -78,15 +88,15 @@ class Duration(click.ParamType["float"]):
     flag_value="last",
     metavar="[SESSION]",
     shell_complete=all_sessions,
-    help="Go on with a loop (default: the last).",
+    help="Resume a loop (default: the last one).",
 )
-@click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed something.")
+@click.option("--git-checkpoint", is_flag=True, help="Commit after each iteration that changed files.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work in (default: this one).")
 @click.option("--json", "json_output", is_flag=True, help="With 'config': print JSON, for programs.")
 @click.pass_context
 def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: Any) -> None:
     """
-    Run an agent with the same prompt again and again, until it says LOOP_COMPLETE or a limit is reached.
+    Run an agent with the same prompt repeatedly, until it prints LOOP_COMPLETE or a limit is reached.
 
     \b
     Write PROMPT.md, and end it with: When everything is done, print
@@ -98,7 +108,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
       ironcurtain loop config
 
     A command of this machine runs as you, with all that you may do; --agent keeps it in a container. It gets the prompt
-    on standard input; with --pty or --observe as its last argument; or wherever its words hold {prompt}.
+    on standard input; with --pty or --observe as its last argument; or wherever its words contain {prompt}.
 
     \b
     Keys with --pty and --observe (within a paste they are just text):
@@ -107,10 +117,10 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
 
     An iteration that shows nothing and gets no keys for 30 s is ended, and the next one begins: --idle-timeout.
 
-    Look on from elsewhere: ironcurtain attach N. If your terminal is in disorder after a kill -9: type reset.
+    View it from another terminal with: ironcurtain attach N. If kill -9 leaves your terminal garbled, type: reset
 
-    Exit status: 0 the promise was made, 3 a limit is reached, 4 too many failures, 64 wrong usage, 78 a wrong
-    ralph.yml, 130 and 143 interrupted.
+    Exit status: 0 LOOP_COMPLETE was printed, 3 a limit was reached, 4 too many failures, 64 wrong usage, 78 an
+    error in ralph.yml, 130 and 143 interrupted.
     """
     from ironcurtain.errors import UsageError
     from ironcurtain.loop.config import values_of
@@ -125,7 +135,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     earlier = _earlier(given["resume"]) if given["resume"] else None
     if earlier is not None:
         if given["workspace"] is not None:
-            raise UsageError("a loop that goes on has its workspace already: leave --workspace out")
+            raise UsageError("a resumed loop keeps its workspace: omit --workspace")
         place = Path(earlier.workspace)
     found = _effective(given, ctx.meta[_COMMAND], place, earlier)
     settings = found.settings
@@ -141,7 +151,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
     if settings.loop.agent and settings.loop.command:
         raise UsageError("give either --agent or a command after --")
     if settings.event_loop.max_cost_usd is not None and not settings.loop.agent:
-        raise UsageError("--max-cost needs --agent: nobody knows what a command of this machine costs")
+        raise UsageError("--max-cost needs --agent: the cost of a command of this machine is unknown")
     from ironcurtain.cli.looping import Looping
     from ironcurtain.loop.kind import LoopOptions
 
@@ -155,7 +165,7 @@ def loop(ctx: click.Context, /, action: str | None, json_output: bool, **given: 
 def _effective(
     given: dict[str, Any], command: tuple[str, ...], place: Path, earlier: SessionInfo | None
 ) -> LoopConfiguration:
-    """:returns: the settings: defaults, those of the loop that goes on or the file, the flags."""
+    """:returns: the settings: the defaults, overridden by those of the resumed loop or the file, then by the flags."""
     from ironcurtain.errors import ConfigurationError, UsageError
     from ironcurtain.home.layout import read_configuration
     from ironcurtain.loop.config import FILE, SettingsLayer, configured, read_file
@@ -184,7 +194,7 @@ def _effective(
 def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[SettingsLayer]:
     from ironcurtain.loop.config import SettingsLayer
 
-    # What its directory is now, it stays: an agent may make a link of a directory in its workspace.
+    # Resolve the directory now: an agent can replace a directory in its workspace by a link.
     if (file := given["prompt_file"]) is not None:
         file = Path(os.path.realpath(file.expanduser().parent), file.name)
     values = {
@@ -213,7 +223,7 @@ def _flags(given: dict[str, Any], command: tuple[str, ...]) -> list[SettingsLaye
 
 
 def _earlier(name: str) -> SessionInfo:
-    """:raises UsageError: it is no loop."""
+    """:raises UsageError: the session is not a loop."""
     import msgspec
 
     from ironcurtain.errors import UsageError
@@ -222,5 +232,5 @@ def _earlier(name: str) -> SessionInfo:
 
     info = msgspec.json.decode(session_directory(home(), name, "loop".__eq__).snapshot.read_bytes(), type=SessionInfo)
     if info.kind != "loop":
-        raise UsageError(f"session {info.number} is no loop: name one, see its number in the loop's summary")
+        raise UsageError(f"session {info.number} is not a loop: give the number from a loop's summary")
     return info

@@ -1,4 +1,4 @@
-"""The terminal at which a loop was started: it shows what all its viewers see, and has the keys that end it."""
+"""The terminal at which a loop was started: it shows what all viewers see, and handles the keys that end the loop."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ironcurtain.terminal.local import Guard, LocalTerminal
 from ironcurtain.terminal.model import Mode
 
 OUTPUT = 1
-"""Standard output, whose terminal it is: standard input may be something else."""
+"""Standard output: standard input may be something else."""
 
 HELD_LIMIT = 256 * 1024
-"""Most bytes typed to a program that reads nothing, before no more keys are read (a large paste)."""
+"""Maximum bytes queued for a program that does not read, before keys are no longer read (a large paste)."""
 
 
 SAVE_TITLE, RESTORE_TITLE = b"\x1b[22;2t", b"\x1b[23;2t"
-"""The window's title is put on the terminal's stack, and taken from it (xterm's ctlseqs, XTWINOPS)."""
+"""Push the window's title onto the terminal's stack, and pop it (xterm's ctlseqs, XTWINOPS)."""
 
 
 class LoopTerminal:
     """
-    Joins the local terminal with the loop's.
+    Connects the local terminal with the loop's.
 
     :param listens: whether the program gets keys.
     """
@@ -39,14 +39,14 @@ class LoopTerminal:
         self._begun = self._over = False
 
     def begin(self, hub: Hub) -> None:
-        """Show it. Its size is the program's."""
+        """Show the loop's terminal, with the local terminal's size."""
         self._guard.begin(OUTPUT)
         self._terminal.begin(self)
         self._terminal.write(SAVE_TITLE)
         self._attachment = hub.attach(self, Mode.DRIVE, *self._terminal.size())
 
     async def left(self) -> None:
-        """Be as before."""
+        """Restore the local terminal."""
         if self._attachment is not None:
             self._attachment.detach()
         self.ended("", None)
@@ -55,18 +55,18 @@ class LoopTerminal:
         await self._guard.end()
 
     def received(self, read: bytes) -> None:
-        """For the terminal: keys."""
+        """For the terminal: input."""
         for what in self._keys.feed(read):
             if isinstance(what, ForwardedInput) or self._agent.pressed(what.name) is Action.FORWARD:
                 self._type(what.data)
 
     def resized(self, columns: int, rows: int) -> None:
-        """For the terminal: its size has changed."""
+        """For the terminal: it has a new size."""
         if self._attachment is not None:
             self._attachment.resized(columns, rows)
 
     def drained(self) -> None:
-        """For the terminal: it is not blocked any more."""
+        """For the terminal: it accepts output again."""
         if self._attachment is not None:
             self._attachment.drained()
 
@@ -75,19 +75,19 @@ class LoopTerminal:
         self._agent.interrupt("the terminal is gone")
 
     def draw(self, data: bytes) -> bool:
-        """For the hub. What it draws first is an empty screen, but the person's own one may stay as it is."""
+        """For the hub. The first redraw clears the screen, but the person's own screen may stay."""
         if self._begun:
             self._terminal.write(data)
         self._begun = True
         return not self._terminal.blocked
 
     def hold(self, full: bool) -> None:
-        """For the hub. Keys are still read, or a program that hangs could not be ended by them."""
+        """For the hub. Keys are still read, so that they can end a program that hangs."""
         self._held = 0 if full else None
         self._terminal.hold(False)
 
     def ended(self, reason: str, status: int | None) -> None:
-        """For the hub: the loop is over."""
+        """For the hub: the loop ended."""
         if not self._over:
             self._over = True
             self._terminal.write(RESTORE_TITLE)

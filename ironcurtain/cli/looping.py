@@ -1,4 +1,4 @@
-"""Run one loop in this process, at this terminal or with its standard streams."""
+"""Run a loop in this process, at this terminal or on the standard streams."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ERRORS = 2
 """Standard error."""
 
 INTERRUPTED_SECONDS = 1.0
-"""How long output that nobody reads is waited for once somebody has interrupted the loop."""
+"""How long to wait for unread output to be written after the user interrupts the loop."""
 
 
 class Looping:
@@ -46,7 +46,7 @@ class Looping:
     One loop at this terminal.
 
     :param place: its workspace.
-    :param resume: id of the session that goes on; empty: a new one.
+    :param resume: id of the session to resume; empty: start a new one.
     """
 
     def __init__(self, home: Home, options: LoopOptions, place: Path, resume: str) -> None:
@@ -105,7 +105,7 @@ class Looping:
         return sys.stdin.isatty() or sys.stderr.isatty() or is_held(self._home.listener_lock)
 
     def _fall_back(self) -> None:
-        """Without a terminal to show it on, or one to be had, there is none."""
+        """Use no terminal if standard output is not one or none can be opened."""
         if self._options.mode is IterationMode.HEADLESS:
             return
         if not os.isatty(OUTPUT):
@@ -133,8 +133,10 @@ class Looping:
         for descriptor in (OUTPUT, ERRORS):
             filled = partial(self._filled, descriptor)
             self._writers[descriptor] = StreamWriter(reactor, descriptor, filled, self._refused)
-        with suppress(OSError):  # one of them is closed
-            if os.path.sameopenfile(OUTPUT, ERRORS):  # then all is seen in the order in which it was written
+        with suppress(OSError):  # standard output or error is closed
+            if os.path.sameopenfile(
+                OUTPUT, ERRORS
+            ):  # so that output and errors appear in the order in which they were written
                 self._writers[ERRORS] = self._writers[OUTPUT]
         try:
             ending, reason = await agent.run(self)
@@ -142,18 +144,20 @@ class Looping:
             await self._all_written(reactor)
             if terminal is not None:
                 await terminal.left()
-        with suppress(OSError):  # the terminal itself may be gone
+        with suppress(OSError):  # the terminal may have disconnected
             self._summary(session, agent, reason)
         return 128 + self._signals[0] if self._signals else EXIT_STATUS[ending]
 
     def _heard(self, session: Session) -> None:
-        """In a terminal, the bell rings instead: what is written there would be lost on the agent's screen."""
+        """
+        Print a line for each escalation. At a terminal the bell is used, since the agent's screen would hide a line.
+        """
         for stamped in session.events.after(self._seen):
             self._seen, event = stamped.sequence, stamped.event
             if isinstance(event, EscalationRaised) and session.terminal is None:
                 what = f"escalation {event.number}: {event.server}.{event.tool}"
                 answer = f"'ironcurtain approve {event.number}' or 'ironcurtain deny {event.number}'"
-                self.say(f"{what}: look at it with 'ironcurtain escalations', and answer with {answer}")
+                self.say(f"{what}: see 'ironcurtain escalations', then answer with {answer}")
 
     def _label(self) -> str:
         settings = self._options.settings
@@ -165,19 +169,19 @@ class Looping:
         self.say(f"session {session.number}: {sentence(agent.state, reason)}")
 
     def begin(self, hold: Callable[[bool], None]) -> None:
-        """For the agent: what is called if no more output can be taken for now, or can again."""
+        """Set the function that pauses (``True``) or resumes (``False``) the agent's output."""
         self._hold = hold
 
     def output(self, data: bytes) -> None:
-        """What a program without a terminal wrote."""
+        """Write standard output of a program that has no terminal."""
         self._writers[OUTPUT].write(data)
 
     def complained(self, data: bytes) -> None:
-        """What it wrote on its error output."""
+        """Write its standard error."""
         self._writers[ERRORS].write(data)
 
     def say(self, text: str) -> None:
-        """A sentence of ours."""
+        """Write a message of IronCurtain's."""
         line = f"{fitted(f'[loop] {one_line(text, 500)}', err=True)}\n"
         if self._writers:
             self._writers[ERRORS].write(line.encode("utf-8", "replace"))
@@ -185,7 +189,7 @@ class Looping:
             click.echo(line, err=True, nl=False)
 
     async def _all_written(self, reactor: Any) -> None:
-        """Wait until all is written, but not long for somebody who has interrupted us, or does it now."""
+        """Wait until all output is written; after an interrupt for at most :data:`INTERRUPTED_SECONDS`."""
         writers, self._writers = self._writers, {}
         for writer in writers.values():
             self._writing = writer.written()
@@ -202,13 +206,13 @@ class Looping:
 
     def _refused(self, error: OSError) -> None:
         if self._agent is not None:
-            self._agent.interrupt(f"its output can go nowhere: {error.strerror}")
+            self._agent.interrupt(f"its output cannot be written: {error.strerror}")
 
 
 HEADER = ("N", "OUTCOME", "STATUS", "SECONDS", "COST", "EVENTS", "COMMIT", "WHY")
 
 SHOWN = 20
-"""Most iterations that are listed; of a longer loop, the last ones."""
+"""Maximum number of iterations listed; of a longer loop, the last ones are listed."""
 
 
 def rows(state: LoopState) -> list[tuple[str, ...]]:
@@ -217,14 +221,14 @@ def rows(state: LoopState) -> list[tuple[str, ...]]:
 
 
 def sentence(state: LoopState, reason: str) -> str:
-    """:returns: how it ended; what stands in the reason is to be escaped."""
+    """:returns: a sentence on how the loop ended; ``reason`` must be escaped."""
     count = len(state.iterations)
     cost = f", ${state.cost:.2f}" if any(each.cost is not None for each in state.iterations) else ""
     return f"{count} iteration{'s' * (count != 1)} in {state.seconds:.1f} s{cost}: {reason}."
 
 
 def _row(iteration: Iteration) -> tuple[str, ...]:
-    cut_off = iteration.outcome is RunOutcome.RUNNING  # the loop is over, and never heard of its end
+    cut_off = iteration.outcome is RunOutcome.RUNNING  # the loop has ended already
     return (
         str(iteration.number),
         "cut off" if cut_off else iteration.outcome,

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--socket", type=click.Path(path_type=Path), help="Serve on this UNIX socket, for any number of clients.")
-@click.option("--servers", type=click.Path(path_type=Path), help="The MCP servers (default: mcp-servers.json at home).")
-@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
-@click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
-@click.option("--mask", is_flag=True, help="Cover what is protected in the workspace, instead of refusing it.")
-@click.option("--session-dir", type=click.Path(path_type=Path), help="Where audit log and escalations are kept.")
+@click.option(
+    "--servers", type=click.Path(path_type=Path), help="The MCP servers (default: mcp-servers.json in the home)."
+)
+@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml in the home).")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    help="The directory that agents see as /workspace (default: this one).",
+)
+@click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
+@click.option("--session-dir", type=click.Path(path_type=Path), help="Directory for the audit log and the escalations.")
 def mcp_proxy(
     socket: Path | None,
     servers: Path | None,
@@ -33,17 +39,17 @@ def mcp_proxy(
     """
     Put MCP servers under policy, for any MCP client.
 
-    Without --socket it speaks MCP on standard input and output, so that a client starts it as its server:
+    Without --socket it uses standard input and output, so that a client can start it as its server:
 
     \b
       {"mcpServers": {"ironcurtain": {
           "command": "ironcurtain",
           "args": ["mcp-proxy", "--workspace", "/path/to/project"]}}}
 
-    Standard error says which servers are down, and why; so do 'ironcurtain sessions' and 'ironcurtain doctor' in
-    another terminal, and a message of the log that the client gets when it lists the tools.
+    Standard error names servers that are down, with the reason. So do 'ironcurtain sessions' and 'ironcurtain doctor'
+    in another terminal, and a log message that the client gets when it lists the tools.
 
-    What the policy puts before a person is answered with 'ironcurtain approve N' in another terminal.
+    Answer escalations with 'ironcurtain approve N' in another terminal.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.session.model import SessionRequest
@@ -74,7 +80,7 @@ def mcp_proxy(
 
 
 def _print_warnings(log: EventLog) -> None:
-    """Print on standard error what a person should know of the session, from its beginning on."""
+    """Print messages for the user on standard error, from the beginning of the log on."""
     from ironcurtain.session.events import Notice, ServerDown
     from ironcurtain.session.words import describe
     from ironcurtain.text.display import one_line
@@ -86,7 +92,7 @@ def _print_warnings(log: EventLog) -> None:
         for stamped in log.after(printed):
             printed = stamped.sequence
             if isinstance(stamped.event, Notice | ServerDown):
-                with suppress(OSError):  # nobody reads it any more
+                with suppress(OSError):  # standard error was closed
                     print_lines(f"ironcurtain: {one_line(describe(stamped.event))}", err=True)
 
     log.watch(print_new)

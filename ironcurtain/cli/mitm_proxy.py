@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from ironcurtain.secrets.redaction import Secret
 
 USUAL = "anthropic"
-"""The provider that is served if no file names any."""
+"""The default provider."""
 
 
 @click.command()
-@click.option("--socket", type=click.Path(path_type=Path), required=True, help="Let agents in at this UNIX socket.")
-@click.option("--providers", type=click.Path(path_type=Path), help="The providers (default: config.toml at home).")
-@click.option("--session-dir", type=click.Path(path_type=Path), help="Where the audit log is kept.")
+@click.option("--socket", type=click.Path(path_type=Path), required=True, help="Accept agents on this UNIX socket.")
+@click.option("--providers", type=click.Path(path_type=Path), help="The providers (default: config.toml in the home).")
+@click.option("--session-dir", type=click.Path(path_type=Path), help="Directory for the audit log.")
 @as_json
 def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, json_output: bool) -> None:
     """
-    Stand between an agent and its model provider, with the real key.
+    Forward an agent's requests to its model provider, adding the real key.
 
-    Prints what the agent has to be given: a fake key for each provider, and the certificate to trust. It runs until
-    Ctrl-C or SIGTERM. An agent that wants a proxy with a port reaches the socket by:
+    Prints the agent's fake key for each provider, and the certificate to trust. It runs until Ctrl-C or SIGTERM. For
+    an agent that needs a proxy on a TCP port, run:
 
     \b
       socat TCP-LISTEN:18080,bind=127.0.0.1,fork,reuseaddr,nodelay \\
@@ -66,7 +66,7 @@ class _Serving:
     tables: Mapping[str, Provider]
 
     async def run(self, reactor: Any, json_output: bool) -> None:
-        """Serve until cancelled, or until agents cannot come in any more."""
+        """Serve until cancelled, or until agents can no longer connect."""
         from twisted.internet.defer import Deferred
         from twisted.internet.threads import deferToThreadPool
         from twisted.python.failure import Failure
@@ -135,7 +135,7 @@ class _Serving:
         for variable in ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"):
             click.echo(f"{variable}={certificate}")
         click.echo(
-            f"The keys are fake, for agents that come in at {self.socket}: give each under the name by which the agent "
+            f"The keys are fake, for agents that connect to {self.socket}: set each in the variable that the agent "
             f"looks for it. {audit} records what they ask. Ctrl-C ends it.",
             err=True,
         )
@@ -149,7 +149,10 @@ def _heard(event: ModelTraffic) -> None:
 
 
 def _variable(provider: str) -> str:
-    """:returns: where agents usually look for a provider's key; our own variable, ``key.env``, is nothing to them."""
+    """
+    :returns: the variable from which agents usually read a provider's key. The setting ``key.env`` concerns IronCurtain
+        only.
+    """
     from ironcurtain.providers.keys import DEFAULT_VARIABLES
 
     made = "".join(char if char.isalnum() else "_" for char in provider.upper())
@@ -158,8 +161,8 @@ def _variable(provider: str) -> str:
 
 def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
     """
-    :param named: the file that the person named, if so; then it has to hold something.
-    :raises ConfigurationError: it cannot be read, or holds no provider.
+    :param named: the file that the user named, if any; it must exist.
+    :raises ConfigurationError: it cannot be read, or has no provider.
     """
     from ironcurtain.configuration import read_settings
     from ironcurtain.errors import ConfigurationError
@@ -167,5 +170,5 @@ def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
 
     tables = read_settings(source, {}).settings.providers
     if named is not None and not tables:
-        raise ConfigurationError(str(source), f"names no provider: write a table [providers.{USUAL}] there")
+        raise ConfigurationError(str(source), f"has no provider: add a table [providers.{USUAL}]")
     return tables or {USUAL: Provider()}

@@ -1,4 +1,4 @@
-"""Small things that commands share: the home, tables, JSON."""
+"""Helpers that commands share: the home, tables, JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ as_json = click.option("--json", "json_output", is_flag=True, help="Print JSON, 
 
 
 def home() -> Home:
-    """:returns: the home that the environment names."""
+    """:returns: the home that the environment selects."""
     return find_home(os.environ, os.geteuid())
 
 
@@ -39,9 +39,9 @@ def print_json(value: Any) -> None:
 
 def print_text(text: str, *, err: bool = False) -> None:
     """
-    Print text in lines as wide as the terminal, 80 columns where there is none.
+    Print text, wrapped to the width of the terminal, or to 80 columns without one.
 
-    :param text: its lines are broken at spaces, and go on below their own beginning.
+    :param text: its lines are wrapped at spaces, and keep their indentation.
     :param err: on standard error.
     """
     for line in _folded(text):
@@ -75,7 +75,7 @@ def _folded(text: str) -> Iterator[str]:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
     """
-    Print rows in columns; the last column is as wide as it likes.
+    Print rows in columns; the last column has any width.
 
     :param err: on standard error.
     """
@@ -84,7 +84,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, err: bo
 
 
 def print_settings(values: Mapping[str, Any], origins: Mapping[str, str], json_output: bool) -> None:
-    """Print settings and where each came from: a table, or one JSON object."""
+    """Print settings with their sources: a table, or one JSON object."""
     if json_output:
         print_json({name: {"value": values.get(name), "from": origin} for name, origin in origins.items()})
         return
@@ -93,7 +93,7 @@ def print_settings(values: Mapping[str, Any], origins: Mapping[str, str], json_o
 
 
 def fits_screen(lines: Sequence[str]) -> bool:
-    """:returns: whether text needs no pager: a program reads it, or all of it is on the screen at once."""
+    """:returns: whether text needs no pager: the output is not a terminal, or the text fits on the screen."""
     if not sys.stdout.isatty():
         return True
     columns, rows = shutil.get_terminal_size()

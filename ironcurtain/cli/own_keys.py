@@ -1,4 +1,4 @@
-"""What ``ironcurtain init`` asks about: whether the person's own SSH keys may come in."""
+"""The question of ``ironcurtain init`` whether the user's own SSH keys may log in."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList
 
 USUAL = ("id_ed25519.pub", "id_ed25519_sk.pub", "id_ecdsa.pub", "id_ecdsa_sk.pub", "id_rsa.pub")
-"""The keys that ``ssh`` tries by itself (ssh_config(5)). Of keys with the same name, these go first."""
+"""The keys that ``ssh`` tries by default (ssh_config(5)). Of keys with the same name, these take precedence."""
 
 ROLES = ("view", "approve", "attach", "admin")
-"""What these keys may do: all that their holder may do at the machine itself."""
+"""The roles of these keys: all, since their holder has all rights on the machine anyway."""
 
-HOW = "To come in over SSH: ironcurtain ssh add-key ~/.ssh/id_ed25519.pub --roles view,approve,attach"
-"""What is said where no key was let in."""
+HOW = "To log in over SSH: ironcurtain ssh add-key ~/.ssh/id_ed25519.pub --roles view,approve,attach"
+"""The hint if no key was added."""
 
 
 def offer_own_keys(where: Home) -> None:
     """
-    List the keys below ``~/.ssh``, and let them in if the person says so. Without a terminal, only say how.
+    List the keys below ``~/.ssh``, and add them if the user agrees. Without a terminal, only print how.
 
     :raises UsageError: the list has a wrong line with one of the keys.
-    :raises ConfigurationError: the list of those that may come in cannot be read.
+    :raises ConfigurationError: the list of permitted keys cannot be read.
     """
     from ironcurtain.ssh.key_files import KeyFile
 
@@ -53,11 +53,11 @@ def offer_own_keys(where: Home) -> None:
 def _confirmed(keys: list[AuthorizedKey]) -> bool:
     print_table(("NAME", "TYPE", "FINGERPRINT"), [(key.name, key.type, key.fingerprint) for key in keys])
     which = "this key of yours" if len(keys) == 1 else "these keys of yours"
-    return click.confirm(f"Let {which} in over SSH, with all roles ({', '.join(ROLES)})?", default=True)
+    return click.confirm(f"Permit {which} to log in over SSH, with all roles ({', '.join(ROLES)})?", default=True)
 
 
 def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:
-    """:returns: the keys that are not listed yet; of others that cannot be, it is said why."""
+    """:returns: the keys that are not listed yet. For unusable ones the reason is printed."""
     blobs, names = {key.blob for key in listed.keys}, {key.name for key in listed.keys}
     for path in sorted(directory.glob("*.pub"), key=_rank):
         try:
@@ -65,7 +65,7 @@ def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:
             if key.blob in blobs:
                 continue
             if key.name in names:
-                raise UsageError(f"another key is called {key.name}; ironcurtain ssh add-key has --name")
+                raise UsageError(f"another key has the name {key.name}; use --name of ironcurtain ssh add-key")
         except UsageError as e:
             print_lines(f"left out {one_line(path.name)}: {e}")
             continue
@@ -77,7 +77,7 @@ def _own_keys(directory: Path, listed: KeyList) -> Iterator[AuthorizedKey]:
 def _read(path: Path) -> AuthorizedKey:
     try:
         if not path.is_file():
-            raise UsageError("is no regular file")
+            raise UsageError("is not a regular file")
         with path.open(encoding="utf-8") as file:
             return read_key(file, ",".join(ROLES))
     except OSError as e:

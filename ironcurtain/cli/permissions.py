@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @as_json
 def permissions(json_output: bool) -> None:
     """
-    List the approvals that were kept, and for which calls nobody is asked because of them.
+    List the kept approvals, with the calls that they permit without asking.
 
-    'ironcurtain approve N --keep' keeps one. Each ends with its session, or with 'ironcurtain revoke N'.
+    'ironcurtain approve N --keep' creates one. It ends with its session, or with 'ironcurtain revoke N'.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
@@ -30,7 +30,7 @@ def permissions(json_output: bool) -> None:
     if json_output:
         print_json(found)
     elif not found:
-        print_lines("No approvals were kept.")
+        print_lines("No kept approvals.")
     else:
         print_lines("\n\n".join("\n".join(permission_lines(view, time.time())) for view in found))
 
@@ -39,9 +39,9 @@ def permissions(json_output: bool) -> None:
 @click.argument("number", type=int)
 def revoke(number: int) -> None:
     """
-    Take back the approval of escalation NUMBER that was kept: people are asked again.
+    Revoke the kept approval of escalation NUMBER, so that its calls are asked about again.
 
-    A call that it permitted already goes on.
+    Calls that are already in progress continue.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners

@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from ironcurtain.control.client import ControlClient
 
 READING_SECONDS = 0.5
-"""How long a question stands on the screen before it is answered for the person."""
+"""Seconds for which the demo shows a question before answering it."""
 
 
 class Play:
     """
     One session at this terminal.
 
-    :param environ: in place of ours, and then the session is never the daemon's.
-    :param answer: to every escalation; ``None``: the person answers.
-    :param json_output: print the answer to a task as JSON, with what it used and the session.
+    :param environ: the environment to use instead of this process's; then the session does not run in the daemon.
+    :param answer: the answer to every escalation; ``None``: the person answers.
+    :param json_output: print the answer to a task as JSON, with its usage and the session.
     """
 
     log = Logger()
@@ -73,7 +73,7 @@ class Play:
 
     async def _main(self, reactor: Any) -> int:
         if self._environ is None and self._home.daemon_socket.exists():
-            from ironcurtain.control.client import ControlClient  # slow to import, and mostly there is no daemon
+            from ironcurtain.control.client import ControlClient  # slow to import, and usually there is no daemon
 
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
             if (info := await started_by(daemon, self._request)) is not None:
@@ -81,7 +81,7 @@ class Play:
         return await self._alone(reactor)
 
     async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
-        let_go, goes_on = await daemon.hold(info.number), False
+        release, goes_on = await daemon.hold(info.number), False
         try:
             status = await self._talk(reactor, daemon, info)
             if self._detached:
@@ -90,7 +90,7 @@ class Play:
         finally:
             with suppress(IronCurtainError):  # it may have ended, or the daemon with it
                 goes_on = (await daemon.stop(info.number, held=True)).state != State.CLOSED
-            let_go()
+            release()
             if goes_on:
                 say_that_it_goes_on(info.number)
             else:
@@ -123,7 +123,7 @@ class Play:
             progress.done()
 
     def _attended(self) -> bool:
-        # Only a single shot without a terminal has nobody to ask, unless a console is open somewhere.
+        # Only a single task without a terminal has nobody to ask, unless a console is open.
         return (
             not self._request.task
             or self._answer is not None
@@ -158,10 +158,10 @@ class Play:
         if isinstance(stamped.event, EscalationRaised):
             outcome = Outcome.APPROVED if self._answer else Outcome.DENIED
             deciding = Deferred.fromCoroutine(_decide(reactor, api, stamped.event, outcome))
-            deciding.addErrback(lambda failure: self.log.failure("the answer was not taken", failure))
+            deciding.addErrback(lambda failure: self.log.failure("the answer was not accepted", failure))
 
 
 async def _decide(clock: IReactorTime, api: SessionApi, raised: EscalationRaised, outcome: Outcome) -> None:
     await deferLater(clock, READING_SECONDS)
-    with suppress(StaleDecision):  # somebody else was faster
+    with suppress(StaleDecision):  # it was decided elsewhere first
         await api.decide(raised.number, outcome, raised.digest)

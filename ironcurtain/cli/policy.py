@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from ironcurtain.session.tools import ToolFiles
 
 policy_option = click.option(
-    "--policy", "policy_file", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home)."
+    "--policy",
+    "policy_file",
+    type=click.Path(path_type=Path),
+    help="The policy file (default: policy.toml in the home).",
 )
 
 
@@ -28,9 +31,9 @@ def policy() -> None:
 @as_json
 def check(policy_file: Path | None, json_output: bool) -> None:
     """
-    Read the policy through, and name what is probably a mistake.
+    Check the policy, and report errors and probable mistakes.
 
-    Ends with status 1 if there are errors, 78 if the file cannot be understood; warnings do not count.
+    Exits with status 1 if there are errors, 78 if the file cannot be parsed. Warnings do not change the status.
     """
     from dataclasses import asdict
 
@@ -58,11 +61,15 @@ def check(policy_file: Path | None, json_output: bool) -> None:
     "--servers",
     "servers_file",
     type=click.Path(path_type=Path),
-    help="The MCP servers, for the hosts of their sandboxes (default: mcp-servers.json at home).",
+    help="The MCP servers, for the hosts of their sandboxes (default: mcp-servers.json in the home).",
 )
-@click.option("--workspace", type=click.Path(path_type=Path), help="What agents call /workspace (default: here).")
-@click.option("--mask", is_flag=True, help="As 'start --mask': cover what is protected in the workspace.")
-@click.option("--git-directory", help="Where the session's git server works, if the call does not say it.")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    help="The directory that agents see as /workspace (default: this one).",
+)
+@click.option("--mask", is_flag=True, help="Hide protected files in the workspace, as 'start --mask' does.")
+@click.option("--git-directory", help="Directory of the session's git server, if the call does not give one.")
 @as_json
 def explain(
     tool: str,
@@ -75,15 +82,15 @@ def explain(
     json_output: bool,
 ) -> None:
     """
-    Say what the policy would answer to a call of TOOL, and why.
+    Print the verdict of the policy on a call of TOOL, and the reason.
 
     \b
     TOOL is server.tool; ARGUMENTS are name=value, or one JSON object:
       ironcurtain policy explain filesystem.read_text_file path=~/notes.txt
       ironcurtain policy explain git.git_push '{"path": "/workspace"}'
 
-    The tool is taken to exist, with the arguments that its annotations name. A workspace in which 'ironcurtain start'
-    refuses to work is refused here as well.
+    The tool is assumed to exist, with the arguments that its annotations name. A workspace that 'ironcurtain start'
+    refuses is refused here, too.
     """
     from ironcurtain.home.layout import person_home
     from ironcurtain.policy import PolicyEngine, ToolCall
@@ -125,7 +132,7 @@ def explain(
 
 
 def tool_files(policy_file: Path | None, servers_file: Path | None = None) -> ToolFiles:
-    """:returns: the files in force, with those that were named."""
+    """:returns: the files in force, with the given files in place of the default ones."""
     from ironcurtain.session.tools import ToolFiles
 
     named = {"policy": policy_file, "servers": servers_file}
@@ -134,7 +141,7 @@ def tool_files(policy_file: Path | None, servers_file: Path | None = None) -> To
 
 def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:
     """
-    :param words: ``name=value`` each, where a value is JSON if it can be, else text; or one JSON object.
+    :param words: ``name=value`` pairs, where a value is JSON if it parses, else text; or one JSON object.
     :raises click.UsageError: they are neither.
     """
     import json
@@ -143,7 +150,7 @@ def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:
         try:
             whole: dict[str, Any] = json.loads(words[0])
         except ValueError as e:
-            raise click.UsageError(f"the arguments are no JSON: {e}") from None
+            raise click.UsageError(f"the arguments are not JSON: {e}") from None
         return whole
     arguments: dict[str, Any] = {}
     for word in words:

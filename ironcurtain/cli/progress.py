@@ -1,4 +1,4 @@
-"""What a session tells while it starts, for a person who waits."""
+"""The progress of a session's start, shown to the person who waits."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ironcurtain.session.session import Session
 from ironcurtain.text.display import one_line, shorten
 
 CLEAR = "\r\x1b[K"
-"""Begins a terminal's line anew."""
+"""Clears a terminal's line."""
 
 
 class ProgressDisplay:
     """
-    Shows it as lines; on a terminal as one line that changes, and goes in the end.
+    Shows progress as lines; at a terminal as one line that changes and finally disappears.
 
     :param stream: standard error.
-    :param notices: whether to show, as lines that stay, also what the person should know; where nothing else shows it.
+    :param notices: whether to print also messages for the user as lines that stay, if nothing else shows them.
     """
 
     def __init__(self, stream: TextIO, notices: bool = False) -> None:
@@ -33,11 +33,11 @@ class ProgressDisplay:
         self._stop: Callable[[], object] = lambda: None
 
     def follow(self, session: Session) -> None:
-        """Show what this session tells from now on."""
+        """Show the progress of this session from now on."""
         self._stop = session.events.watch(lambda: self._more(session))
 
     def heard(self, stamped: Stamped) -> None:
-        """Show an event, if it is one that tells of progress."""
+        """Show an event if it reports progress."""
         self._seen = stamped.sequence
         if isinstance(stamped.event, Progress):
             self._show(stamped.event.text)
@@ -51,7 +51,7 @@ class ProgressDisplay:
         return self._seen > 0
 
     def done(self) -> None:
-        """Show no more."""
+        """Stop, and clear the line."""
         self._stop()
         if self._terminal and self._seen:
             self._stream.write(CLEAR)
@@ -74,7 +74,7 @@ async def started_by(daemon: SessionApi, request: SessionRequest, notices: bool 
     Start a session in the daemon, and show its progress.
 
     :param notices: as for :class:`ProgressDisplay`.
-    :returns: the session; ``None`` if only the socket is left, of a daemon that was killed.
+    :returns: the session; ``None`` if the socket belongs to a daemon that was killed.
     """
     progress = ProgressDisplay(sys.stderr, notices)
     try:

@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 @click.option(
     "--agent",
     shell_complete=agents,
-    help="Prove the container of this agent, one of 'ironcurtain start --list-agents'.",
+    help="Test the container of this agent, one of 'ironcurtain start --list-agents'.",
 )
-@click.option("--server", "names", multiple=True, help="Prove the sandbox of this MCP server; may be given again.")
+@click.option("--server", "names", multiple=True, help="Test the sandbox of this MCP server; may be repeated.")
 @as_json
 def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
     """
-    Run a hostile program where agents and their tools run, and show that each way out fails.
+    Test the sandboxes with a hostile program, which tries to break out of them.
 
     Without options: the built-in agent's interpreter, its process, and the sandbox of every MCP server in
     mcp-servers.json. The program tries some hundred ways to read, write, reach or end what is outside, by files, links,
-    git, sockets, other processes, system calls, devices and limits. What it is after is made for the trial: a file
-    with a secret, servers of this machine, and a process; whether anything came of it is looked at from outside too.
+    git, sockets, other processes, system calls, devices and limits. Its targets are created for the test: a file with a
+    secret, servers on this machine, and a process; whether an attempt had an effect is also checked from outside.
 
-    Exit status: 0 each attempt failed, 1 one succeeded, 69 something could not be tried.
+    Exit status: 0 each attempt failed, 1 one succeeded, 69 a test could not run.
     """
     reports = list(_of_agent(agent)) if agent else []
     if names or not agent:
@@ -51,14 +51,14 @@ def prove(agent: str | None, names: tuple[str, ...], json_output: bool) -> None:
         for report in reports:
             click.echo("\n".join(report.lines()))
         out = sum(not report.held for report in reports)
-        click.echo(f"{len(reports)} places were tried; " + (f"{out} did not hold." if out else "all held."))
+        click.echo(f"{len(reports)} places were tested; " + (f"{out} did not hold." if out else "all held."))
     if not all(report.held for report in reports):
         raise SystemExit(1)
 
 
 @contextmanager
 def _ground() -> Iterator[tuple[Path, Account, str]]:
-    """A fresh workspace, as whom its session would run, and the person's home."""
+    """:returns: a new workspace, the account of its session, and the user's home directory."""
     from ironcurtain.home.layout import person_home
     from ironcurtain.process.accounts import session_account
 
@@ -80,11 +80,13 @@ def _servers(names: tuple[str, ...]) -> list[CommandServer]:
     every = ToolFiles.chosen(where, {}).load_servers(str(where.path), person_home(os.environ, os.geteuid()))
     servers = {server.name: server for server in every if isinstance(server, CommandServer)}
     if missing := [name for name in names if name not in servers]:
-        raise NotFound(f"{where.mcp_servers} has no server {missing[0]} that runs here")
+        raise NotFound(f"{where.mcp_servers} has no server {missing[0]} that runs on this machine")
     chosen = [servers[name] for name in names] if names else [s for s in servers.values() if not is_own(s)]
     for server in chosen:
         if is_own(server):
-            raise NotFound(f"{server.name} is our own server: it runs outside a sandbox, and follows no link")
+            raise NotFound(
+                f"{server.name} is IronCurtain's own server: it runs outside a sandbox, and does not follow links"
+            )
     return chosen
 
 
@@ -101,7 +103,7 @@ def _of_server(server: CommandServer) -> Iterator[Report]:
         return
     with _ground() as (workspace, account, person), Outside(Path(person)) as outside:
         other = account.switched
-        writers = default_annotations().writers() | {server.name}  # the program needs a place for its links
+        writers = default_annotations().writers() | {server.name}  # the program needs a directory for its links
         launch = prepare(server, {}, Ground(os.environ, str(workspace), account=other, writers=writers))
         if launch.sandbox is not None:
             yield prove_sandbox(f"{subject}, in its sandbox", launch.sandbox, str(workspace), outside)

@@ -18,7 +18,7 @@ from ironcurtain.text.display import one_line
 
 
 class Time(click.ParamType[float]):
-    """A place in a recording."""
+    """A position in a recording."""
 
     name = "time"
 
@@ -32,26 +32,26 @@ class Time(click.ParamType[float]):
 
 @click.command()
 @click.argument("recording", metavar="SESSION|FILE", default="last", shell_complete=all_sessions)
-@click.option("--speed", type=click.FloatRange(0.01, 1000), default=1.0, help="2 for twice as fast.")
-@click.option("--idle-limit", type=click.FloatRange(0), metavar="SECONDS", help="Shorten longer pauses to this.")
-@click.option("--at", type=Time(), metavar="TIME", default=0.0, help="Begin there: 90, 1:30 or 1:02:03.")
-@click.option("--markers", is_flag=True, help="List what happened and when, such as tool calls; do not play.")
+@click.option("--speed", type=click.FloatRange(0.01, 1000), default=1.0, help="Speed; 2 is twice as fast.")
+@click.option("--idle-limit", type=click.FloatRange(0), metavar="SECONDS", help="Maximum length of a pause in seconds.")
+@click.option("--at", type=Time(), metavar="TIME", default=0.0, help="Position to begin at: 90, 1:30 or 1:02:03.")
+@click.option("--markers", is_flag=True, help="List the markers with their times, such as tool calls; do not play.")
 @as_json
 def replay(recording: str, speed: float, idle_limit: float | None, at: float, markers: bool, json_output: bool) -> None:
     """
     Play the recording of a session's terminal.
 
-    SESSION is a number, an id, or 'last'; what has a slash in it, or ends in .cast, is a FILE (asciicast v2 or v3).
+    SESSION is a number, an id, or 'last'. A name with a slash, or ending in .cast, is a FILE (asciicast v2 or v3).
 
     \b
-    Keys: space         pause, or go on
+    Keys: space         pause, or resume
           left, right   back or forward 5 seconds
           .             pause, and show the next change
-          [ and ]       to the marker before, or the next one
+          [ and ]       to the previous or next marker
           q             end
 
-    Only what can be seen is played: your clipboard, the title of your window and your keyboard stay as they are.
-    Without a terminal at both ends, its text is printed at once.
+    Only visible output is played: your clipboard, window title and keyboard settings are not changed. If standard input
+    or output is not a terminal, the text is printed at once.
     """
     if json_output and not markers:
         raise click.UsageError("--json is for --markers")
@@ -66,9 +66,11 @@ def replay(recording: str, speed: float, idle_limit: float | None, at: float, ma
     else:
         print_text(cast, at)
     if cast.torn:
-        print_lines("The recording ends in the middle of a line: it is still being made, or was cut off.", err=True)
+        print_lines(
+            "The recording ends in the middle of a line: it is still being written, or was interrupted.", err=True
+        )
     if cast.damaged:
-        print_lines(f"{cast.damaged} lines of the recording are damaged, and were left out.", err=True)
+        print_lines(f"{cast.damaged} lines of the recording are damaged, and were ignored.", err=True)
     raise SystemExit(status)
 
 
@@ -82,14 +84,13 @@ def recording_path(name: str) -> Path:
     path = session_directory(home(), name).recording
     if not path.exists():
         raise NotFound(
-            f"session {name} has no recording: it had no terminal of its own, or [terminal] record was false when it "
-            "started"
+            f"session {name} has no recording: it had no terminal, or [terminal] record was false when it started"
         )
     return path
 
 
 def read(path: Path) -> Cast:
-    """:raises NoRecording: the file is none."""
+    """:raises NoRecording: the file is not a recording."""
     try:
         return read_cast(path.read_bytes())
     except NoRecording as e:
@@ -111,7 +112,7 @@ def show_markers(cast: Cast, json_output: bool) -> None:
 
 
 def print_text(cast: Cast, at: float) -> None:
-    """Print the text of what was shown from a time on."""
+    """Print the text of the recording from a position on."""
     from ironcurtain.terminal.sequences import Appearance, plain
 
     harmless = Appearance(*cast.size)

@@ -1,4 +1,4 @@
-"""Tell a person which files to look at before going on in a workspace where an agent was."""
+"""Show which files to review before continuing in a workspace that an agent changed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from ironcurtain.project.planted import SuspectFile
 
 SHOWN = 20
-"""Most files that are named; 'ironcurtain diff' shows all changes."""
+"""Maximum number of files named; 'ironcurtain diff' shows all changes."""
 
 PATH_LIMIT = 120
 
 
 def review(findings: Sequence[SuspectFile]) -> None:
-    """Name them on standard error; files of builds are only counted."""
+    """Print the files on standard error; files that run in builds are summarised."""
     urgent = [finding for finding in findings if not finding.building]
     if urgent:
-        print_lines("Look at these before you go on in the workspace:", err=True)
+        print_lines("Review these files before you continue in the workspace:", err=True)
     for finding in urgent[:SHOWN]:
         print_lines(f"  {finding.what:<8} {one_line(finding.path, PATH_LIMIT)}", err=True)
         print_lines(f"           {one_line(finding.reason, 300)}", err=True)
@@ -34,7 +34,7 @@ def review(findings: Sequence[SuspectFile]) -> None:
 
 
 def review_of(paths: SessionPaths) -> None:
-    """Name what was found when a session ended; nothing if it was not looked at."""
+    """Print the findings of a session that ended; nothing if its workspace was not checked."""
     import msgspec
 
     from ironcurtain.session.project import Findings
@@ -45,4 +45,4 @@ def review_of(paths: SessionPaths) -> None:
         return
     review(found.files)
     if not found.complete:
-        print_lines("Not everything in the workspace could be looked at: see 'ironcurtain diff'", err=True)
+        print_lines("Not all files in the workspace could be checked: see 'ironcurtain diff'", err=True)

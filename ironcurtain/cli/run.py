@@ -1,4 +1,4 @@
-"""Run one asynchronous command under the reactor, and leave when it is done."""
+"""Run one asynchronous command under the reactor."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def run(
     """
     Run a coroutine until it ends.
 
-    :param main: gets the reactor.
-    :param on_signal: is told of SIGINT, SIGTERM and SIGHUP; says whether it did something about it. If not, the
-        coroutine is cancelled.
-    :returns: what the coroutine returned, or raises what it raised.
-    :raises SystemExit: a signal ended it: 130 or 143, as a shell would say.
+    :param main: called with the reactor; returns the coroutine.
+    :param on_signal: called with the number of SIGINT, SIGTERM or SIGHUP. It returns whether it handled the signal;
+        if not, the coroutine is cancelled.
+    :returns: the coroutine's result. Its exceptions are raised.
+    :raises SystemExit: a signal ended the coroutine; the status is 128 plus the signal's number.
     """
     install()
     from twisted.internet import reactor as installed
@@ -69,8 +69,9 @@ def run(
 
 def _quiet_log() -> None:
     """
-    Only what went wrong inside reaches standard error, and what has a field ``for_person``; all else is in the
-    session's own log.
+    Log to standard error only internal failures and events with a true ``for_person`` field.
+
+    The session's own log has all other events.
     """
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 

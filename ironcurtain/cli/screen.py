@@ -1,4 +1,4 @@
-"""Run one session that shows its agent's own screen at this terminal: in the daemon if there is one, else here."""
+"""Run one session with its agent's own screen at this terminal: in the daemon if there is one, else in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironcurtain.cli.output import print_lines
 from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
-from ironcurtain.cli.viewing import come_back, told, view, view_elsewhere
+from ironcurtain.cli.viewing import come_back, report_end, view, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.server import owner
 from ironcurtain.errors import IronCurtainError
@@ -40,8 +40,8 @@ class Screen:
 
     def run(self) -> int:
         """
-        :returns: the exit status: that of the agent's program; 0 if it was left.
-        :raises NoTerminal: standard input or output is none.
+        :returns: the exit status: that of the agent's program; 0 if it was detached.
+        :raises NoTerminal: standard input or output is not a terminal.
         """
         return run(self._main)
 
@@ -56,7 +56,7 @@ class Screen:
     async def _in_daemon(self, reactor: Any, daemon: ControlClient, info: SessionInfo) -> int:
         print_lines(f"Session {info.number}, in the daemon. {KEYS}.", err=True)
         status = await view_elsewhere(reactor, daemon, info, Mode.DRIVE)
-        with suppress(IronCurtainError):  # it has ended, and the daemon has perhaps
+        with suppress(IronCurtainError):  # it has ended, and the daemon perhaps, too
             await review_if_over(self._home, daemon, info)
         return status
 
@@ -94,16 +94,16 @@ class Screen:
             if not have_terminal():
                 return 128 + signal.SIGHUP
             await come_back(reactor, session)
-        return told(session.number, ended)
+        return report_end(session.number, ended)
 
 
 async def review_if_over(home: Home, owner: ControlClient, info: SessionInfo) -> None:
     """
-    Name the files to look at once nothing of a session of another process runs any more; nothing if it goes on.
+    Print the files to review once a session of another process has ended; nothing if it continues.
 
     :param owner: that process.
     """
     now = await owner.session(info.number)
     if now.state == State.CLOSED or now.status is not None:
-        await owner.stop(info.number)  # and wait for its end
+        await owner.stop(info.number)  # this waits for its end
         review_of(home.session(info.id))

@@ -12,11 +12,11 @@ from ironcurtain.cli.output import as_json, home, print_json, print_lines, print
 from ironcurtain.text.display import ago
 
 
-@click.command(short_help="List the sessions that run now.")
+@click.command(short_help="List the running sessions.")
 @as_json
 def sessions(json_output: bool) -> None:
     """
-    List the sessions that run now, those of the daemon and those of other terminals.
+    List the running sessions, those of the daemon and those of other terminals.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners
@@ -46,7 +46,7 @@ def stop(session: str) -> None:
     """
     End SESSION, given by its number, its id, or 'last' for the newest one.
 
-    What it works on is cancelled, its waiting calls are withdrawn, its files stay.
+    Its current work is cancelled, its waiting calls are withdrawn, and its files are kept.
     """
     from ironcurtain.cli.run import run
     from ironcurtain.control.owners import Owners

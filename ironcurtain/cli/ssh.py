@@ -1,4 +1,4 @@
-"""``ironcurtain ssh``: who may come in over SSH, and by what the service is known."""
+"""``ironcurtain ssh``: manage the keys that may log in, and show the service's host key."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     from ironcurtain.ssh.authorized_keys import AuthorizedKey
 
 ROLES = "view,approve"
-"""What a key may do unless somebody says otherwise: see what waits, and decide."""
+"""The default roles of a key: view and decide."""
 
 
 @click.group()
 def ssh() -> None:
     """
-    Say who may come in over SSH, and show by what key the service is known.
+    Manage the keys that may log in over SSH, and show the service's host key.
 
-    The daemon listens for SSH. Each key has roles: view (see sessions and what waits), approve (decide), attach (work
-    in a session), admin (all of it, for everybody's sessions). Changes hold at once: whoever is in with a key that is
-    removed is cut off.
+    The daemon listens for SSH. Each key has roles: view (see sessions and waiting calls), approve (decide), attach
+    (work in a session), admin (everything, for all users' sessions). Changes apply at once: a connection with a removed
+    key is closed.
     """
 
 
 @ssh.command("add-key")
 @click.argument("file", type=click.File())
-@click.option("--name", default="", help="What the audit calls the holder (default: the comment in the file).")
-@click.option("--roles", "roles_text", help=f"Names with commas between them (default: {ROLES}).")
+@click.option("--name", default="", help="The holder's name in the audit log (default: the comment in the file).")
+@click.option("--roles", "roles_text", help=f"Roles, separated by commas (default: {ROLES}).")
 def add_key(file: TextIO, name: str, roles_text: str | None) -> None:
     """
-    Let the public key in FILE in, for example ~/.ssh/id_ed25519.pub; '-' is standard input.
+    Permit the public key in FILE, such as ~/.ssh/id_ed25519.pub, to log in; '-' is standard input.
 
-    A key that is listed already gets the roles that are given.
+    A key that is already listed gets the given roles.
     """
     from dataclasses import replace
 
@@ -53,25 +53,25 @@ def read_key(file: TextIO, roles_text: str = ROLES, name: str = "") -> Authorize
     """
     Read a ``.pub`` file.
 
-    :param name: in place of the comment in it.
-    :raises UsageError: it does not hold one key that may be listed, or there is no such role.
+    :param name: replaces the comment in it.
+    :raises UsageError: it does not contain exactly one permitted key, or a role does not exist.
     """
     from ironcurtain.errors import UsageError
     from ironcurtain.ssh.authorized_keys import LINE_LIMIT, public_key, read_roles
 
     text = file.read(2 * LINE_LIMIT)
     if "PRIVATE KEY" in text:
-        raise UsageError("this is a private key, which belongs to nobody but its holder: give the .pub file")
+        raise UsageError("this is a private key, which must stay with its holder: give the .pub file")
     if len(lines := [line for line in text.splitlines() if line.strip()]) != 1:
-        raise UsageError("the file has to hold one public key on one line")
+        raise UsageError("the file must contain one public key on one line")
     return public_key(lines[0], read_roles(roles_text), name)
 
 
 def let_in(where: Home, key: AuthorizedKey) -> None:
     """
-    List a key, or give one that is listed other roles, and say so.
+    Add a key, or change the roles of a listed one, and print the result.
 
-    :raises UsageError: the key has another name there, or another key has this name.
+    :raises UsageError: the key is listed with another name, or another key has this name.
     """
     from ironcurtain.ssh.key_files import KeyFile
 
@@ -81,14 +81,14 @@ def let_in(where: Home, key: AuthorizedKey) -> None:
     file.add(key)
     already = " already" if known == key else ""
     before = "" if known in (None, key) else f"; before: {', '.join(_roles(known.roles))}"
-    print_lines(f"{key.name} may come in{already} ({', '.join(_roles(key.roles))}{before}): {key.fingerprint}")
+    print_lines(f"{key.name} may log in{already} ({', '.join(_roles(key.roles))}{before}): {key.fingerprint}")
 
 
 @ssh.command()
 @as_json
 def keys(json_output: bool) -> None:
     """
-    List the keys that may come in. Ends with status 78 if a line of the file is wrong; such a line lets nobody in.
+    List the keys that may log in. Exits with status 78 if a line of the file is wrong; such a line is ignored.
     """
     from ironcurtain.errors import ConfigurationError
     from ironcurtain.ssh.key_files import KeyFile
@@ -105,7 +105,7 @@ def keys(json_output: bool) -> None:
         rows = [(k.name, ",".join(_roles(k.roles)), k.type, k.fingerprint) for k in listed.keys]
         print_table(("NAME", "ROLES", "TYPE", "FINGERPRINT"), rows)
     else:
-        print_lines("Nobody may come in yet. Let somebody in with: ironcurtain ssh add-key FILE")
+        print_lines("No key may log in yet. Add one with: ironcurtain ssh add-key FILE")
     for problem in listed.problems:
         print_lines(f"{file.path}:{problem.line}: {problem.what}", err=True)
     if listed.problems:
@@ -116,19 +116,19 @@ def keys(json_output: bool) -> None:
 @click.argument("name")
 def remove_key(name: str) -> None:
     """
-    Let the key called NAME in no more, and cut off whoever is in with it.
+    Remove the key with the name NAME, and close its connections.
     """
     from ironcurtain.ssh.key_files import KeyFile
 
     KeyFile.of(home()).remove(name)
-    print_lines(f"{name} may not come in any more.")
+    print_lines(f"{name} may no longer log in.")
 
 
 @ssh.command("host-key")
 @as_json
 def host_key(json_output: bool) -> None:
     """
-    Show the service's own key, which ssh asks about at the first connection. It is made if there is none yet.
+    Show the service's host key, which ssh asks about at the first connection. It is created if missing.
     """
     from ironcurtain.ssh.key_files import host_key as find_host_key
 

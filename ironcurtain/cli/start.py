@@ -11,40 +11,38 @@ from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_lines, print_table, settings
 
 BUILT_IN = "builtin"
-"""The agent that needs no container; it runs unless another one is asked for."""
+"""The default agent, which does not need a container."""
 
 WITH_SCREEN = "claude-code"
-"""The agent that runs with ``--pty`` unless another one is asked for."""
+"""The default agent with ``--pty``."""
 
 _OTHERS = {
     "shell": "was a shell: start another one with 'ironcurtain shell'",
-    "loop": "is a loop: go on with 'ironcurtain loop --resume {}'",
-    "mcp-proxy": "served MCP clients, and had no agent of ours that could go on",
+    "loop": "is a loop: resume it with 'ironcurtain loop --resume {}'",
+    "mcp-proxy": "served MCP clients, and has no agent to resume",
 }
 """Kinds of sessions that this command does not start."""
 
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--agent", shell_complete=agents, help="Which agent: builtin, or one of --list-agents.")
-@click.option("--pty", is_flag=True, help="Show the agent's own full screen here, instead of messages and answers.")
-@click.option("--list-agents", is_flag=True, help="List the agents, and do nothing else.")
-@click.option("--model", help="The model, as its provider spells it.")
+@click.option("--agent", shell_complete=agents, help="The agent: builtin, or one of --list-agents.")
+@click.option("--pty", is_flag=True, help="Show the agent's own full-screen interface.")
+@click.option("--list-agents", is_flag=True, help="List the agents, and exit.")
+@click.option("--model", help="The model, by its provider's name for it.")
 @click.option("--backend", help="The built-in agent's model: anthropic[:MODEL], scripted:FILE, subprocess:COMMAND.")
-@click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on; without it, a fresh one.")
-@click.option("--mask", is_flag=True, help="Cover what is protected in the workspace, instead of refusing it.")
-@click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a fresh directory first.")
-@click.option(
-    "--stdin/--no-stdin", default=None, help="Wait for what is piped in, however long it takes; or do not read it."
-)
+@click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on (default: a new one).")
+@click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
+@click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
+@click.option("--stdin/--no-stdin", default=None, help="Wait for piped input without a time limit; or do not read it.")
 @click.option("--json", "json_output", is_flag=True, help="Print the answer, its usage and the session as JSON.")
-@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml at home).")
+@click.option("--policy", type=click.Path(path_type=Path), help="The policy (default: policy.toml in the home).")
 @click.option(
     "-r",
     "--resume",
     metavar="SESSION",
     shell_complete=all_sessions,
-    help="Go on with a session that ended: its number, its id, or 'last'.",
+    help="Resume an ended session: its number, its id, or 'last'.",
 )
 def start(
     task: str | None,
@@ -62,36 +60,36 @@ def start(
     resume: str | None,
 ) -> None:
     """
-    Run an agent on TASK, or, without one, talk with it.
+    Run an agent on TASK, or without one, in a conversation.
 
     \b
-    With a task: the answer goes to standard output, all else to standard error.
+    With a task: the answer goes to standard output, the rest to standard error.
       ironcurtain start --workspace . "What does this project do?"
-    What is piped in goes with the task, as data:
+    Piped input is added to the task, as data:
       git diff | ironcurtain start --workspace . "Review this"
-    Without: a conversation. /help lists what you can type.
+    Without a task: a conversation. /help lists its commands.
       ironcurtain start --workspace .
     An agent program, in a container without a network (needs Docker):
-      ironcurtain start --agent claude-code --workspace . "Mend the tests"
+      ironcurtain start --agent claude-code --workspace . "Fix the tests"
 
-    The agent works on the files of its workspace. What reaches further is put before you: answer with /approve N or
-    /deny N there, or from another terminal with 'ironcurtain approve N'. Ctrl-C cancels the message, twice it leaves,
-    which ends the session unless somebody else has joined it in the daemon; /detach leaves it, and 'ironcurtain attach
-    N' goes on with it elsewhere. Afterwards: 'ironcurtain diff' shows what changed, 'ironcurtain start -r last' goes
-    on.
+    The agent works on the files of its workspace. You are asked about calls that reach further: answer with /approve N
+    or /deny N, or with 'ironcurtain approve N' in another terminal. Ctrl-C cancels the message. Ctrl-C twice leaves,
+    which ends the session unless another terminal is attached to it in the daemon. /detach leaves it running;
+    'ironcurtain attach N' continues it. Afterwards, 'ironcurtain diff' shows what changed, and 'ironcurtain start -r
+    last' resumes the session.
 
     \b
-    With --pty: the agent program's own full screen. TASK is what it begins with.
-      ironcurtain start --pty --workspace . "Mend the tests"
+    With --pty: the agent program's own interface. TASK is its first message.
+      ironcurtain start --pty --workspace . "Fix the tests"
 
-    All keys go to the agent but two, each pressed by itself: Ctrl-\\ ends the session, and Ctrl-] and then d leaves it.
-    It goes on in the daemon if there is one (ironcurtain attach N comes back), else as long as this command runs. The
-    bell rings for what is put before you: answer in another terminal. If your terminal is in disorder after SIGKILL:
-    type reset and Enter, or Ctrl-J where Enter does nothing, unseen if need be. The exit status is then that of the
-    agent's program, 143 after SIGTERM; 0 if you left it.
+    All keys go to the agent, except two, typed alone: Ctrl-\\ ends the session, and Ctrl-] and then d detaches. The
+    session continues in the daemon if there is one (ironcurtain attach N returns to it), else while this command runs.
+    The bell rings when a call waits: answer in another terminal. If SIGKILL leaves your terminal garbled: type reset
+    and Enter, or Ctrl-J if Enter does nothing, even if you cannot see it. The exit status is then that of the agent's
+    program, 143 after SIGTERM; 0 if you detached.
 
-    Exit status: 0 an answer, 1 the message failed, 64 wrong usage, 69 Docker or something else that is needed is not
-    there, 130 and 143 interrupted.
+    Exit status: 0 answered, 1 the message failed, 64 wrong usage, 69 Docker or another requirement is not available,
+    130 and 143 interrupted.
     """
     if list_agents:
         show_agents()
@@ -124,19 +122,19 @@ def start(
 
 
 def check_task(task: str | None, pty: bool, stdin: bool | None, json_output: bool) -> None:
-    """:raises click.UsageError: the task is empty, or missing where an option needs one."""
+    """:raises click.UsageError: the task is empty, or missing although an option needs one."""
     if task is not None and not task.strip():
-        raise click.UsageError("TASK is empty (an unset variable?): say what is to be done, or leave TASK out to talk")
+        raise click.UsageError("TASK is empty (an unset variable?): describe the task, or omit TASK for a conversation")
     for option, given in (("--stdin", stdin), ("--json", json_output)):
         if given and (task is None or pty):
-            raise click.UsageError(f"{option} needs a TASK, and goes without --pty")
+            raise click.UsageError(f"{option} needs a TASK, and cannot be used with --pty")
 
 
 def with_standard_input(task: str, patient: bool) -> str:
     """
-    :param patient: wait for the first byte however long it takes.
-    :returns: the task, with what was piped in.
-    :raises UsageError: that is too long, or no text.
+    :param patient: wait for the first byte without a time limit.
+    :returns: the task, with the piped data.
+    :raises UsageError: that is too long, or not text.
     """
     import secrets
 
@@ -145,14 +143,14 @@ def with_standard_input(task: str, patient: bool) -> str:
     data = read_piped(0, patient)
     if data is None:
         click.echo(
-            f"Nothing was piped in within {FIRST_BYTE_SECONDS:g} s: TASK goes without it. --stdin waits for it.",
+            f"Nothing was piped in within {FIRST_BYTE_SECONDS:g} s: continuing without. --stdin waits for it.",
             err=True,
         )
     return with_data(task, data or b"", secrets.token_hex(4))
 
 
 def show_agents() -> None:
-    """Print the agents, each with the models it can use."""
+    """Print the agents with the models that each can use."""
     from ironcurtain.agents.registry import installed
 
     rows = [(BUILT_IN, "IronCurtain's own, without a container", "anthropic")]
@@ -162,10 +160,10 @@ def show_agents() -> None:
 
 def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
     """
-    :param name: of a session, as commands take it.
-    :returns: its id, its agent, and why this one.
+    :param name: a session, as commands take it.
+    :returns: its id, its agent, and the source of that choice.
     :raises NotFound: there is no such session.
-    :raises click.UsageError: it is none of this command's.
+    :raises click.UsageError: it was not started by this command.
     """
     import msgspec
 
@@ -177,55 +175,55 @@ def to_resume(name: str, agent: str | None) -> tuple[str, str, str]:
     if info.kind in _OTHERS:
         raise click.UsageError(f"session {info.number} {_OTHERS[info.kind].format(info.number)}")
     if agent is not None and agent != info.kind:
-        raise click.UsageError(f"session {info.number} is one of {info.kind}: it cannot go on with {agent}")
-    return info.id, info.kind, f"session {info.number} goes on"
+        raise click.UsageError(f"session {info.number} is one of {info.kind}: it cannot be resumed with {agent}")
+    return info.id, info.kind, f"session {info.number} is resumed"
 
 
 def check(agent: str, options: dict[str, Any], workspace: Path | None, *, resuming: bool) -> None:
-    """:raises click.UsageError: the options do not fit together."""
+    """:raises click.UsageError: the options cannot be combined."""
     if agent != BUILT_IN and "backend" in options:
         raise click.UsageError("--backend is for the built-in agent: other agents reach the models of their providers")
     if workspace is not None and "repo" in options:
         raise click.UsageError("give either --workspace or --repo")
     if resuming and (workspace is not None or "repo" in options):
-        raise click.UsageError("a session that goes on has its workspace already: leave --workspace and --repo out")
+        raise click.UsageError("a resumed session keeps its workspace: omit --workspace and --repo")
 
 
 def check_screen(agent: str) -> None:
     """
-    :raises click.UsageError: the agent has no screen of its own.
-    :raises NoTerminal: there is none to show it on.
+    :raises click.UsageError: the agent has no interactive interface.
+    :raises NoTerminal: there is no terminal.
     """
     from ironcurtain.agents.registry import installed
     from ironcurtain.terminal.local import NoTerminal, have_terminal
 
     if agent == BUILT_IN:
         raise click.UsageError(
-            "the built-in agent has no screen of its own: name another one with --agent, or leave --pty out"
+            "the built-in agent has no interactive interface: name another one with --agent, or omit --pty"
         )
     if not (adapter := installed().find(agent)).supports_pty:
-        raise click.UsageError(f"{adapter.display_name} has no screen of its own: leave --pty out")
+        raise click.UsageError(f"{adapter.display_name} has no interactive interface: omit --pty")
     if not have_terminal():
         raise NoTerminal
 
 
 def absolute(backend: str | None) -> str | None:
-    """:returns: the backend, with the file of a scripted one as the daemon finds it too."""
+    """:returns: the backend, with the absolute path of a scripted one, for the daemon."""
     name, colon, file = (backend or "").partition(":")
     return f"{name}:{Path(file).expanduser().absolute()}" if colon and name == "scripted" else backend
 
 
 def path_text(path: Path | None) -> str | None:
-    """:returns: a path as the daemon finds it too."""
+    """:returns: the absolute path, for the daemon."""
     return str(path.expanduser().absolute()) if path is not None else None
 
 
 def choose_agent(asked: str | None, default: str, pty: bool = False) -> tuple[str, str]:
     """
-    :param asked: what ``--agent`` said.
+    :param asked: the value of ``--agent``.
     :param default: the setting ``default_agent``.
-    :param pty: whether it has to have a screen of its own.
-    :returns: the agent, and why this one.
+    :param pty: whether it has to have an interactive interface.
+    :returns: the agent, and the source of that choice.
     :raises click.UsageError: there is no such agent.
     """
     usual = (WITH_SCREEN, "the default with --pty") if pty else (BUILT_IN, "the default")

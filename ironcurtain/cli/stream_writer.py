@@ -1,4 +1,4 @@
-"""Write to a standard stream without waiting for whoever reads it, such as a pager that somebody has stopped."""
+"""Write to a standard stream without blocking on its reader, such as a stopped pager."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 FULL_SIZE = 256 * 1024
-"""So many bytes that wait are enough; then no more should come until half of them are written."""
+"""Number of queued bytes at which the writer is full; it is ready again at half of it."""
 
 
 class StreamWriter:
     """
-    Writes in a thread of its own: a descriptor that others use as well cannot be told not to block.
+    Writes in its own thread, because non-blocking mode would affect other processes that share the descriptor.
 
-    :param reactor: runs what is told.
-    :param descriptor: of the stream.
-    :param on_full: hears whether enough waits.
-    :param on_error: hears that nothing can be written any more; what waits is dropped.
+    :param reactor: runs the callbacks.
+    :param descriptor: descriptor of the stream.
+    :param on_full: called with whether the writer is full.
+    :param on_error: called when the stream can no longer be written; queued data is dropped.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class StreamWriter:
         self._written: Deferred[None] | None = None
 
     def write(self, data: bytes) -> None:
-        """Write, after what waits."""
+        """Write, after queued data."""
         if self._broken or not data:
             return
-        if self._thread is None:  # a daemon, so that one that waits does not keep the process
+        if self._thread is None:  # a daemon thread, so that a blocked one does not delay the process's end
             self._thread = threading.Thread(target=self._run, name=f"writes to {self._descriptor}", daemon=True)
             self._thread.start()
         with self._change:
@@ -52,7 +52,7 @@ class StreamWriter:
             self._on_full(True)
 
     def written(self) -> Deferred[None]:
-        """:returns: fires when nothing waits; to be called once at a time."""
+        """:returns: fires when the queue is empty. Call it once at a time."""
         if not self._size:
             return succeed(None)
         self._written = Deferred()
@@ -74,10 +74,10 @@ class StreamWriter:
                 return
 
     def _write(self, data: bytes) -> bytes:
-        """:returns: what is left."""
+        """:returns: the remaining data."""
         try:
             return data[os.write(self._descriptor, data) :]
-        except BlockingIOError:  # somebody else who has it wants it so
+        except BlockingIOError:  # another process with the descriptor made it non-blocking
             select.select((), (self._descriptor,), ())
             return data
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @click.pass_context
 def tools(context: click.Context, json_output: bool) -> None:
     """
-    List the definitions of MCP tools that were pinned, and those that wait to be accepted.
+    List the pinned definitions of MCP tools, and the new definitions that wait to be accepted.
 
-    What a server says of a tool when it is seen first is pinned: agents in all sessions of this home use that. When the
-    server says something else later, the tool is withheld until you accept its new definition: look at it with
+    The first definition of a tool that a server sends is pinned for all sessions of this home. If the server later
+    changes it, the tool is withheld until you accept the new definition: view it with
     'ironcurtain tools show SERVER', and accept it with 'ironcurtain tools accept SERVER'.
     """
     if context.invoked_subcommand is not None:
@@ -47,16 +47,16 @@ def tools(context: click.Context, json_output: bool) -> None:
 @as_json
 def show(server: str, tool: str | None, json_output: bool) -> None:
     """
-    Show what waits of SERVER, or of its TOOL: the pinned definition (-) beside the new one (+), whole.
+    Show the changed definitions of SERVER, or of its TOOL: the pinned one (-) and the new one (+), complete.
 
-    The last line says how to accept exactly what was shown. A TOOL of which nothing waits is shown as it is pinned.
+    The last line is the command that accepts exactly what was shown. An unchanged TOOL is shown as it is pinned.
     """
     from ironcurtain.errors import NotFound
     from ironcurtain.mcp_proxy.pins import waiting
 
     pins = _files().of(server).read()
     if tool is not None and tool not in pins:
-        raise NotFound(f"no tool {one_line(tool, 64)} of {server} was ever seen")
+        raise NotFound(f"no tool {one_line(tool, 64)} of {server} has been seen")
     chosen = {tool: pins[tool]} if tool is not None else waiting(server, pins)
     if json_output:
         print_json(
@@ -73,13 +73,13 @@ def show(server: str, tool: str | None, json_output: bool) -> None:
 @tools.command()
 @click.argument("server")
 @click.argument("tool", nargs=-1)
-@click.option("--digest", help="Accept what has this digest; 'tools show' ends with it.")
+@click.option("--digest", help="Accept only definitions with this digest, which 'tools show' prints.")
 def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
     """
-    Accept the definitions of SERVER that wait, or only those of its TOOLs.
+    Accept the new definitions of SERVER, or only those of its TOOLs.
 
-    Without a digest they are shown, and you are asked. Sessions that run use them within a second; it is recorded in
-    the audit log of each session that meets them.
+    Without a digest, the command shows them and asks. Running sessions use them within a second. The audit log of each
+    session that uses them records it.
     """
     from ironcurtain.control.server import owner
     from ironcurtain.mcp_proxy.pins import digest_of_waiting, waiting
@@ -90,7 +90,7 @@ def accept(server: str, tool: Sequence[str], digest: str | None) -> None:
         lines = list(_comparisons(server, chosen, tool))
         if not sys.stdin.isatty() or not fits_screen(lines):
             look = shlex.join(["ironcurtain", "tools", "show", server, *tool[:1]])
-            raise click.UsageError(f"this has to be looked at first: {look} ends with the digest to accept it by")
+            raise click.UsageError(f"view the definitions first: {look} prints the digest with which to accept them")
         click.echo("\n".join(lines))
         click.confirm("Accept?", abort=True)
         digest = digest_of_waiting(chosen)
@@ -117,7 +117,11 @@ def _comparisons(server: str, pins: Mapping[str, Pin], tools: Sequence[str]) -> 
 
 def _state(pin: Pin) -> str:
     if pin.waiting is not None:
-        return "WITHHELD: another one waits to be accepted" if pin.definition else "WITHHELD: it has hidden text in it"
+        return (
+            "WITHHELD: a new definition waits to be accepted"
+            if pin.definition
+            else "WITHHELD: it has hidden text in it"
+        )
     when = ago(time.time() - pin.since)
     return f"accepted by {one_line(pin.by, 64)} {when} ago" if pin.by else f"as seen first, {when} ago"
 

@@ -1,4 +1,4 @@
-"""Show the terminal of a session at the terminal of a command, and say in the end how it was left."""
+"""Show the terminal of a session at the command's terminal, and report how it ended."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from ironcurtain.session.session import Session
 
 FOREGROUND_SECONDS = 0.5
-"""How often a job in the background looks whether the terminal is its own again."""
+"""Seconds between checks of a background job whether it is in the foreground again."""
 
 GONE = 69
-"""Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
+"""Exit status if the program's is unknown (sysexits.h, EX_UNAVAILABLE)."""
 
 
 async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -> ProgramExit | None:
     """
-    Drive a terminal of this process.
+    Control a terminal of this process.
 
-    :param on_key: gets the names of reserved keys; it may call :meth:`Viewing.leave`.
-    :returns: how the program ended; ``None`` if it was left, or this terminal is gone.
+    :param on_key: called with the names of reserved keys; it may call :meth:`Viewing.leave`.
+    :returns: how the program ended; ``None`` if it was detached, or this terminal is gone.
     """
     terminal, over = LocalTerminal(reactor), Deferred[None]()
 
@@ -67,10 +67,10 @@ async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -
 
 async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, mode: Mode) -> int:
     """
-    Look at, or drive, the terminal of a session of another process, until it ends or is left.
+    Observe or control the terminal of a session of another process, until it ends or is detached.
 
     :param owner: that process.
-    :returns: the status for the command to end with: that of the program; 0 if it was left.
+    :returns: the exit status of the command: that of the program; 0 if it was detached.
     :raises NotAllowed: and other errors, if it cannot be attached to.
     """
     from ironcurtain.terminal.wire import Hello
@@ -99,7 +99,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     if left:
         say_that_it_goes_on(info.number)
         return 0
-    status = told(info.number, ended)
+    status = report_end(info.number, ended)
     if ended.status is None and (how := how_to_resume(info)):
         try:
             await owner.session(info.number)
@@ -108,31 +108,31 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
     return status
 
 
-def told(number: int, ended: ProgramExit) -> int:
+def report_end(number: int, ended: ProgramExit) -> int:
     """
-    Say why a program ended.
+    Print why a program ended.
 
-    :returns: the status for the command to end with.
+    :returns: the exit status of the command.
     """
     print_lines(f"Session {number}: {one_line(ended.reason, 500)}.", err=True)
     return GONE if ended.status is None else ended.status
 
 
 def say_that_it_goes_on(number: int) -> None:
-    """Say what can be done about a session that was left."""
-    with suppress(OSError):  # the terminal itself may be gone
+    """Print how to attach to or end a session that was detached."""
+    with suppress(OSError):  # the terminal may have disconnected
         come_back, end = f"ironcurtain attach {number}", f"ironcurtain stop {number}"
-        print_lines(f"Session {number} goes on. To come back: {come_back}   To end it: {end}", err=True)
+        print_lines(f"Session {number} continues. To attach again: {come_back}   To end it: {end}", err=True)
 
 
 async def come_back(reactor: Any, session: Session) -> bool:
     """
-    Wait at a session of this process that was left, until the person wants to come back to it, or it ends.
+    Wait until the person returns to a detached session of this process, or it ends.
 
-    :returns: whether to come back.
+    :returns: whether to return to it.
     """
     here = os.isatty(0) and os.isatty(2)
-    how = "Enter comes back to it, Ctrl-C ends it" if here else "Ctrl-C ends it"
+    how = "Enter returns to it, Ctrl-C ends it" if here else "Ctrl-C ends it"
     print_lines(
         f"Session {session.number} runs in this process, and ends with it. {how}; "
         f"from another terminal: ironcurtain attach {session.number}",
@@ -140,7 +140,7 @@ async def come_back(reactor: Any, session: Session) -> bool:
     )
     try:
         await race([session.ended(), *([_enter_pressed(reactor)] if here else [])])
-    except FailureGroup:  # neither fails but by being cancelled, as by Ctrl-C
+    except FailureGroup:  # neither fails except by cancellation, as by Ctrl-C
         raise CancelledError from None
     return session.state is not State.CLOSED
 
@@ -174,7 +174,9 @@ class _Enter:
         return "standard input"
 
     def doRead(self) -> None:
-        if not in_foreground(0):  # what is typed is for others, and reading it would stop us, and the session
+        if not in_foreground(
+            0
+        ):  # input is for other processes, and reading it would stop this process, with the session
             self._reactor.removeReader(self)
             self._later = self._reactor.callLater(FOREGROUND_SECONDS, self.start)
             return

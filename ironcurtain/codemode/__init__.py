@@ -1,6 +1,6 @@
 """
-Programs written by the model, run in an interpreter that has nothing but the session's tools.
+Run programs of the model in an interpreter that can use nothing but the session's tools.
 
-The language is Python as pydantic-monty understands it. A tool call stops the program until the policy, and where need
-be a person, has answered; to the program it looks like an ordinary function that returns.
+The language is pydantic-monty's subset of Python. A tool is an ordinary function; a call of it blocks the program until
+the policy, and if necessary a person, has decided.
 """

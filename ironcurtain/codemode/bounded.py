@@ -1,9 +1,9 @@
-"""Keep the beginning and the end of a text that may be endless."""
+"""Keep the beginning and the end of a text of any length."""
 
 from __future__ import annotations
 
 HEAD_SHARE = 0.8
-"""Share of the limit that goes to the beginning; the rest goes to the end (as in other code modes)."""
+"""Share of the limit for the beginning; the rest is for the end (as in other code modes)."""
 
 
 class Bounded:
@@ -21,7 +21,7 @@ class Bounded:
 
     @property
     def missing(self) -> int:
-        """How many bytes were left out so far."""
+        """Number of bytes left out so far."""
         return self._size - len(self._head) - len(self._tail)
 
     def write(self, text: str) -> None:
@@ -42,19 +42,19 @@ class Bounded:
 
 
 def kept(text: str, limit: int) -> Bounded:
-    """The text, of which at most ``limit`` bytes are kept."""
+    """:returns: the text, cut to at most ``limit`` bytes."""
     made = Bounded(limit)
     made.write(text)
     return made
 
 
 def bounded(text: str, limit: int) -> str:
-    """The text, or its beginning and end if it has more than ``limit`` bytes."""
+    """:returns: the text, or its beginning and end if it has more than ``limit`` bytes."""
     return kept(text, limit).text()
 
 
 def shown(value: object, limit: int) -> Bounded | None:
-    """A program's value for the model to read: a string as it is, else as Python writes it; ``None`` for ``None``."""
+    """:returns: a program's value for the model: a string unchanged, else its ``repr``; ``None`` for ``None``."""
     if value is None:
         return None
     if isinstance(value, str):

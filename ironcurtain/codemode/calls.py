@@ -1,4 +1,4 @@
-"""Answer the calls that a program makes: of tools, through the policy, and of the prelude. asyncio's world."""
+"""Answer the calls of a program: of tools, through the policy, and of the prelude. Runs in asyncio."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.services.asyncio_bridge import to_asyncio
 
 DEPTH = 64
-"""How deep an argument may be nested (JSON parsers give up at about a thousand)."""
+"""Maximum nesting of an argument (JSON parsers fail at about a thousand)."""
 
 
 def bind(function: Function, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Give each value the name that the tool has for it.
+    Map each value to the tool's name of the parameter.
 
-    ``None`` for an argument that is not required and cannot be null means that it is left out.
+    ``None`` for an argument that is not required and cannot be null means that it is omitted.
 
     :returns: a JSON object.
     :raises TypeError: too many, unknown, missing or repeated arguments, or one that JSON cannot express.
@@ -92,7 +92,7 @@ def _key(key: Any, where: str) -> str:
 class Calls:
     """
     :param modules: the tools.
-    :param call: carries out a call of one.
+    :param call: makes a tool call.
     """
 
     log = Logger()
@@ -108,8 +108,8 @@ class Calls:
         """
         Answer one call.
 
-        :param name: of module and function, as ``filesystem.read_file``.
-        :returns: a value for the program, or an exception that it sees raised there.
+        :param name: of module and function, such as ``filesystem.read_file``.
+        :returns: a value for the program, or an exception to raise in it.
         """
         try:
             if (tool := self._tools.get(name)) is not None:
@@ -118,7 +118,7 @@ class Calls:
                 return {"return_value": await asyncio.to_thread(function, *positional, **named)}
         except (TypeError, ValueError) as e:
             return {"exception": type(e)(bounded(str(e), self._limits.result_bytes))}
-        return {"exception": NameError(f"nothing is called {name!r}")}
+        return {"exception": NameError(f"there is no function {name!r}")}
 
     async def _reply(self, tool: Function, arguments: dict[str, Any]) -> ToolReply:
         try:
@@ -129,7 +129,7 @@ class Calls:
             return ToolReply(None, str(e))
         except Exception:
             self.log.failure("a call of {tool} of {server} failed", tool=tool.tool, server=tool.server)
-            return ToolReply(None, "the call failed inside IronCurtain; its log tells why")
+            return ToolReply(None, "the call failed inside IronCurtain; see its log")
 
     def _result(self, reply: ToolReply) -> ExternalResult:
         if reply.error is not None:

@@ -1,9 +1,9 @@
 """
-Decide which findings of the type checker keep a program from being run.
+Decide which findings of the type checker prevent a program from running.
 
-The checker (ty, inside pydantic-monty 1.4) is stricter than Python: it complains of programs that run well, and does
-not know names that a failed program defined. Only what cannot work counts: tools and arguments that do not exist or
-do not fit, modules that are not there, names that nothing defined.
+The checker (ty, inside pydantic-monty 1.4) is stricter than Python: it reports correct programs, and does not know
+names that a failed program defined. Only certain errors count: tools, arguments and modules that do not exist, wrong
+arguments, undefined names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def hasattr(value: Any, name: str) -> bool: ...
 def map(function: Any, *items: Any) -> Any: ...
 def setattr(value: Any, name: str, new: Any) -> None: ...
 """
-"""Declares what the interpreter has and its checker does not know (compared name by name, 1.4.0)."""
+"""Declares builtins of the interpreter that its checker does not know (compared name by name, 1.4.0)."""
 
 _ARGUMENTS = {
     "invalid-argument-type",
@@ -46,11 +46,11 @@ _ARGUMENTS = {
 }
 
 SHOWN = 10
-"""Most findings that are told at once."""
+"""Maximum number of findings reported at once."""
 
 
 def names_in(code: str) -> set[str]:
-    """Every word of a program that could be a name it defines."""
+    """:returns: every word of a program that could be a name it defines."""
     return set(re.findall(r"[^\W\d]\w*", code))
 
 
@@ -60,7 +60,7 @@ def fatal(report: str, modules: Sequence[Module], uncertain: Collection[str]) ->
 
     :param report: its findings as JSON.
     :param uncertain: names that may be defined although the checker does not know them.
-    :returns: for the model, what keeps the program from being run; ``None`` if nothing does.
+    :returns: a message for the model on why the program cannot run; ``None`` if it can.
     """
     findings: list[str] = []
     for each in json.loads(report):

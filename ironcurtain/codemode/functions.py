@@ -1,7 +1,7 @@
 """
-The functions that programs see: which server and tool each stands for, and how its arguments are called and typed.
+The functions that programs see: the server and tool of each, and the names and types of its arguments.
 
-Schemas come from servers and may be anything.
+Servers send the schemas, which can be anything.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ironcurtain.codemode.model import Tool
 from ironcurtain.text.display import shorten
 
 DEPTH = 4
-"""How deep a shape is spelled out; below it stands ``Any``."""
+"""Maximum depth of a described type; deeper ones are ``Any``."""
 
 LENGTH = 300
-"""Most characters of a shape."""
+"""Maximum length in characters of a described type."""
 
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _CHECKED = {**_SCALARS, "array": "list[Any] | tuple[Any, ...]", "object": "dict[Any, Any]"}
@@ -28,10 +28,10 @@ _CHECKED = {**_SCALARS, "array": "list[Any] | tuple[Any, ...]", "object": "dict[
 
 def types(schema: object, root: Mapping[str, Any]) -> frozenset[str] | None:
     """
-    The JSON types that a schema admits.
+    Find the JSON types that a schema admits.
 
-    :param root: the whole schema, for references inside it.
-    :returns: ``None`` if that is not clear, so anything may be right.
+    :param root: the complete schema, for references inside it.
+    :returns: ``None`` if unclear, so any type may be right.
     """
     return _types(schema, root, DEPTH)
 
@@ -61,10 +61,10 @@ def _referred(reference: object, root: Mapping[str, Any]) -> object:
 
 def checked(admitted: frozenset[str] | None) -> str:
     """
-    The type that a program is checked against before it runs.
+    :returns: the type that a program is checked against before it runs.
 
-    Wider than the schema on purpose: Python's checker compares what lists hold more strictly than is useful here, and a
-    right program must never be refused.
+    It is intentionally wider than the schema: Python's checker compares element types of lists too strictly, and a
+    correct program must never be refused.
     """
     if admitted is None or not admitted:
         return "Any"
@@ -72,7 +72,7 @@ def checked(admitted: frozenset[str] | None) -> str:
 
 
 def shape(schema: object, root: Mapping[str, Any]) -> str:
-    """What the model reads: types, allowed values and the members of objects, within :data:`LENGTH`."""
+    """:returns: the type for the model: types, allowed values and members of objects, within :data:`LENGTH`."""
     text = _shape(schema, root, DEPTH)
     return text if len(text) <= LENGTH else f"{text[: LENGTH - 1]}…"
 
@@ -116,7 +116,7 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> s
 
 
 NAME_LIMIT = 64
-"""Most characters of a name made here, before what keeps it apart from others."""
+"""Maximum length in characters of a generated name, before its distinguishing suffix."""
 
 STANDARD_MODULES = frozenset(
     [
@@ -149,27 +149,27 @@ STANDARD_MODULES = frozenset(
         "unicodedata",
     ]
 )
-"""Modules that the interpreter has itself (pydantic-monty 1.4); a server must not hide one."""
+"""Modules of the interpreter (pydantic-monty 1.4), which a server must not hide."""
 
 KEYWORDS = frozenset([*keyword.kwlist, *keyword.softkwlist])
 
 MODULE_NAMES = KEYWORDS | STANDARD_MODULES | frozenset(dir(builtins))
-"""What a server must not be called."""
+"""Names that a server must not have."""
 
 FUNCTION_NAMES = KEYWORDS | frozenset({"Any", "bool", "dict", "float", "int", "list", "str", "tuple"})
-"""What a tool must not be called, because the declarations use these names for types."""
+"""Names that a tool must not have, since the declarations use them for types."""
 
 
 def identifiers(names: Iterable[str], taken: frozenset[str], word: str, suffix: str = "_") -> dict[str, str]:
     """
-    Make one identifier for each name.
+    Generate one identifier for each name.
 
     The result does not depend on the order of the names, so that the same tools always have the same names.
 
     :param taken: identifiers that must not be used.
-    :param word: stands before a name that begins with a digit, and for one that has no usable character.
-    :param suffix: is appended to a name that is taken.
-    :returns: the identifier of each name; no two are equal, none begins with an underscore.
+    :param word: prefix of a name that begins with a digit, and replacement of a name without usable characters.
+    :param suffix: appended to a name that is taken.
+    :returns: the identifier of each name; all are different, and none begins with an underscore.
     """
     made: dict[str, str] = {}
     used = set(taken)
@@ -191,7 +191,7 @@ def _plain(name: str, word: str) -> str:
 
 
 PARAMETER_LIMIT = 100
-"""Most named parameters of one function; a tool with more takes them all as ``**extra``."""
+"""Maximum number of named parameters of a function; a tool with more takes them all as ``**extra``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +199,12 @@ class Parameter:
     """
     One argument of a tool.
 
-    :param name: what the tool calls it.
-    :param identifier: what programs call it.
+    :param name: the tool's name for it.
+    :param identifier: the programs' name for it.
     :param checked: the type that programs are checked against.
-    :param shape: the type as the model reads it.
+    :param shape: the type for the model.
     :param note: the server's description, on one line.
-    :param nullable: ``None`` may be a value; elsewhere it means that the argument is left out.
+    :param nullable: ``None`` can be a value; otherwise it means that the argument is omitted.
     """
 
     name: str
@@ -221,7 +221,7 @@ class Function:
     """
     One tool as a function.
 
-    :param open: arguments that the schema does not name are passed on.
+    :param open: whether arguments that the schema does not name are forwarded.
     """
 
     server: str
@@ -234,7 +234,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The functions of one server, under the name by which programs know the server."""
+    """The functions of one server, with the module's name in programs."""
 
     server: str
     identifier: str
@@ -243,9 +243,9 @@ class Module:
 
 def modules(tools: Sequence[Tool], taken: Iterable[str] = ()) -> tuple[Module, ...]:
     """
-    Make the modules of a set of tools.
+    Create the modules of a set of tools.
 
-    :param taken: names that modules must not have, besides those that Python takes.
+    :param taken: names that modules must not have, besides Python's.
     """
     reserved = MODULE_NAMES | frozenset(taken)
     servers = identifiers((tool.server for tool in tools), reserved, "server", "_mcp")

@@ -1,8 +1,8 @@
 """
-One interpreter process with the variables that programs left in it. asyncio's world.
+An interpreter process that keeps variables between programs. Its coroutines run in asyncio.
 
-A program is fed in, and the process stops at everything it cannot do itself: a call, an import, a sleep. It is answered
-and goes on, until the program ends. While it is stopped its clock stands still.
+The process pauses a program at each operation that the host has to do: a call, an import, a sleep. It resumes with the
+host's answer. The program's time limit does not count pauses.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from ironcurtain.services.asyncio_bridge import to_asyncio
 _IMPORTS = {"import", "import_stubs"}
 _SLEEPS = {"system.sleep", "system.async_sleep"}
 _CALLS_USED_UP = "suspension limit"
-"""How the library's message begins when a session has made all the calls it may."""
+"""Beginning of the library's message when a session exceeds its number of calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
     """
-    How a program ended.
+    The result of a program.
 
-    :param broken: the process is not to be used again: a limit stopped it in the middle, or it died.
-    :param left_out: how many bytes of value and error were left out.
+    :param broken: whether the process must not be used again, because it exceeded a limit or died.
+    :param left_out: number of bytes cut from value and error.
     """
 
     value: str | None = None
@@ -59,15 +59,15 @@ class Ran:
 
     @classmethod
     def failed(cls, error: str, limit: int, *, broken: bool = False) -> Ran:
-        """:returns: the end of a program with an error, of which at most ``limit`` bytes are kept."""
+        """:returns: the result of a program that failed, with at most ``limit`` bytes of the error."""
         some = kept(error, limit)
         return cls(error=some.text(), broken=broken, left_out=some.missing)
 
 
 class Guest:
     """
-    :param session: a fresh session of the pool.
-    :param calls: answers what programs call.
+    :param session: a new session of the pool.
+    :param calls: answers the programs' calls.
     :param clock: for programs that sleep.
     """
 
@@ -93,9 +93,9 @@ class Guest:
         account: Account | None = None,
     ) -> Guest:
         """
-        Start a process, with all modules imported in it.
+        Start a process and import all modules in it.
 
-        :param account: as whom it runs, if not as we.
+        :param account: the account to run it as; ``None``: that of this process.
         :raises Unavailable: it cannot be started.
         """
         guest = cls(await shared.checkout(_external(modules), limits, account), modules, calls, clock, limits)
@@ -103,18 +103,18 @@ class Guest:
         ran = await guest.run(f"import {', '.join(names)}", Bounded(0))
         if ran.error is not None:
             await guest.close()
-            raise Unavailable(f"the interpreter for programs does not take the tools: {ran.error}")
+            raise Unavailable(f"the interpreter cannot import the tools: {ran.error}")
         return guest
 
     async def close(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, even if it is busy."""
         await self._session.__aexit__(None, None, None)
 
     async def run(self, code: str, output: Bounded) -> Ran:
         """
         Run one program. After a cancel the guest is broken.
 
-        :param output: gets what the program prints.
+        :param output: called with what the program prints.
         """
         try:
             return await self._checked(code, output)
@@ -131,7 +131,7 @@ class Guest:
             reasons = diagnostics.fatal(e.display(), self._modules, self._uncertain)
         if reasons is not None:
             return Ran.failed(reasons, self._limits.result_bytes)
-        # The checker learns only from programs that it accepted, so it will not know this one's names.
+        # The checker learns names only from accepted programs, so it will not know this program's.
         self._uncertain |= diagnostics.names_in(code)
         return await self._drive(code, output, unchecked=True)
 
@@ -183,5 +183,5 @@ def _external(modules: Sequence[Module]) -> dict[str, ExternalModule]:
 
 
 def _answered_by_the_loop() -> None:
-    """Stands for each function: the library wants one, but calls come as snapshots to ``Guest._step``."""
-    raise AssertionError("calls are answered by the loop that drives the program")
+    """Placeholder for each function: the library requires one, but passes calls to ``Guest._step`` as snapshots."""
+    raise AssertionError("calls are answered by Guest._step")

@@ -1,4 +1,4 @@
-"""What runs programs, as the rest of IronCurtain sees it; :mod:`ironcurtain.codemode.monty` is the one we ship."""
+"""The interface of the interpreter for programs; :mod:`ironcurtain.codemode.monty` implements it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ Call = Callable[[str, str, dict[str, Any]], Deferred[ToolReply]]
 
 
 class Interpreter(Protocol):
-    """Runs the programs of one session, one at a time; variables stay from one to the next."""
+    """Runs the programs of one session, one at a time; variables are kept between programs."""
 
     async def run(self, code: str) -> RunResult:
         """
         Run one program.
 
-        Cancelling ends the program, and withdraws a call that it waits for; its variables are lost then.
+        Cancelling ends the program, and withdraws its current call; its variables are lost.
 
         :raises SessionError: the interpreter is closed.
         :raises Unavailable: no interpreter process could be started.
         """
 
     async def close(self) -> None:
-        """End a program that runs, and give everything back. Harmless if repeated."""
+        """End the current program, and release everything. Can be called again."""
 
 
 class InterpreterFactory(Protocol):
-    """Makes the interpreter of a session."""
+    """Creates the interpreter of a session."""
 
     def __call__(self, tools: Sequence[Tool], call: Call) -> Awaitable[Interpreter]:
         """
-        Make an interpreter.
+        Create an interpreter.
 
-        :param tools: what its programs can call.
-        :param call: carries out a call.
+        :param tools: the tools that its programs can call.
+        :param call: makes a tool call.
         :raises Unavailable: interpreters cannot be started here.
         """

@@ -1,4 +1,4 @@
-"""The values that go into and come out of code mode."""
+"""The values that code mode takes and returns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class CodeLimits:
     """
-    The limits of one session's programs; times leave out waiting for tools, which may take days.
+    The limits of one session's programs. Times exclude waiting for tools, which can take days.
 
     :param run_seconds: computing time of one program.
-    :param memory_bytes: all that the session's variables may take.
+    :param memory_bytes: memory of the session's variables.
     :param recursion: depth of calls.
     :param calls: tool calls (and imports, and sleeps) between two losses of the variables.
     :param sleep_seconds: sum of all sleeps, likewise.
     :param code_characters: length of one program.
-    :param result_bytes: what is kept of output, of a value and of an error, each; the head and the tail of it.
-    :param tool_result_bytes: longest result of a tool that a program is given; at most an eighth of the memory, as a
-        value takes several times its size as JSON.
+    :param result_bytes: bytes kept of output, of a value and of an error, each; the beginning and the end of it.
+    :param tool_result_bytes: maximum size of a tool's result; at most an eighth of the memory, since a value takes
+        several times its size as JSON.
     """
 
     run_seconds: float = 2.0
@@ -52,11 +52,11 @@ class Tool:
 @dataclass(frozen=True, slots=True)
 class ToolReply:
     """
-    What came of a tool call.
+    The result of a tool call.
 
-    :param value: a JSON value, or text; without meaning if ``error`` is set.
-    :param error: why there is no value, for the program to raise and the model to read.
-    :param denied: the call was not permitted; the program then sees ``PermissionError``, else ``RuntimeError``.
+    :param value: a JSON value, or text; meaningless if ``error`` is set.
+    :param error: why there is no value: raised in the program, and read by the model.
+    :param denied: the call was not permitted; the program gets ``PermissionError``, else ``RuntimeError``.
     """
 
     value: Any
@@ -67,13 +67,13 @@ class ToolReply:
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """
-    What came of running a program.
+    The result of a program.
 
-    :param output: what it printed, bounded.
-    :param value: its last expression's value: a string as it is, else as Python writes it; ``None`` if there was none.
-    :param error: the traceback, or why it was not run at all.
-    :param variables_lost: what earlier programs (and this one) defined is gone; the next one starts afresh.
-    :param left_out: how many bytes of output, value and error were left out, as they were too long.
+    :param output: its printed output, bounded.
+    :param value: the value of its last expression: a string unchanged, else its ``repr``; ``None`` if there was none.
+    :param error: the traceback, or why it was not run.
+    :param variables_lost: whether the variables of this and earlier programs are lost.
+    :param left_out: number of bytes cut from output, value and error.
     """
 
     output: str

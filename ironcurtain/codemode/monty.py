@@ -1,7 +1,7 @@
 """
-The interpreter that we ship: pydantic-monty, with a process for each session.
+The implementation of the interpreter: pydantic-monty, with a process for each session.
 
-Its coroutines run in asyncio's world; what others call is of Twisted's.
+Internal coroutines run in asyncio; the public methods are for Twisted.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ironcurtain.services.asyncio_bridge import from_asyncio
 
 class MontyInterpreters:
     """
-    Makes interpreters; the factory that is used where no other is injected.
+    Creates interpreters; the default factory.
 
     :param clock: for programs that sleep.
-    :param limits: what the programs of each session may use.
-    :param account: as whom their processes run, if not as we.
+    :param limits: limits of each session's programs.
+    :param account: the account that their processes run as; ``None``: that of this process.
     """
 
     def __init__(self, clock: IReactorTime, limits: CodeLimits | None = None, account: Account | None = None) -> None:
@@ -39,7 +39,7 @@ class MontyInterpreters:
 
     async def __call__(self, tools: Sequence[Tool], call: Call) -> MontyInterpreter:
         """
-        Make an interpreter, and start its process.
+        Create an interpreter, and start its process.
 
         :raises Unavailable: it cannot be started here.
         """
@@ -49,7 +49,7 @@ class MontyInterpreters:
 
 
 def offered(tools: Sequence[Tool]) -> tuple[Module, ...]:
-    """The modules by which programs know these tools; for the text that the model is given (``prompt``)."""
+    """:returns: the modules for these tools, for the description in the prompt."""
     return modules(tools, prelude.STUBS)
 
 
@@ -58,7 +58,7 @@ class MontyInterpreter:
     Runs the programs of one session, one at a time. See :class:`ironcurtain.codemode.interpreter.Interpreter`.
 
     :param modules: the tools as programs see them.
-    :param call: carries out a call.
+    :param call: makes a tool call.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MontyInterpreter:
 
     async def open(self) -> None:
         """
-        Start the process now, and not with the first program.
+        Start the process now, not with the first program.
 
         :raises Unavailable: it cannot be started.
         """
@@ -99,7 +99,7 @@ class MontyInterpreter:
             raise
 
     async def close(self) -> None:
-        """End a program that runs, and its process."""
+        """End the current program, and its process."""
         await from_asyncio(self._close())
 
     async def _run(self, code: str) -> RunResult:

@@ -1,9 +1,9 @@
 """
-The interpreter processes: one pool, shared by all sessions of this process, opened when the first needs it.
+The pool of interpreter processes: shared by all sessions of this process, and opened on demand.
 
-For root it holds a pool for each account as whom sessions run. It stays open as long as the process lives. A process
-that ever opened it should end by ``os._exit`` once everything is flushed: in about one of ten cases the client library
-(pydantic-monty 1.4.0) aborts while Python finalises.
+For root it has a pool per account. It stays open until the process ends. A process that ever opened it should exit with
+``os._exit`` after flushing: in about one of ten cases the client library (pydantic-monty 1.4.0) aborts while Python
+finalises.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from ironcurtain.sandbox.spec import Sandbox
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 PROCESS_LIMIT = 64
-"""Most interpreter processes at a time, one a session (about 8 MB each)."""
+"""Maximum number of interpreter processes, one per session (about 8 MB each)."""
 
 WAIT_SECONDS = 10.0
-"""How long a session waits for a free process before it is told that there is none."""
+"""Seconds that a session waits for a free process."""
 
 TURN_SECONDS = 20.0
-"""How long a process may take to answer before it is killed, whatever its own limits say."""
+"""Seconds in which a process has to answer before it is killed, whatever its own limits are."""
 
 DIRECTORY = "ironcurtain-interpreter-"
-"""How the name of a process's directory below the temporary directory begins; uid and pid follow."""
+"""Prefix of the names of processes' directories below the temporary directory; uid and pid follow."""
 
 FILTER = "system-calls"
-"""Name of the file beside the script that bubblewrap reads the filter of system calls from."""
+"""Name of the file with the system call filter for bubblewrap, beside the script."""
 
 SETTLE_SECONDS = 0.2
-"""How long the library's threads need after closing; without, Python aborts now and then at exit (tried, 75 times)."""
+"""Seconds that the library's threads need after closing; without them Python sometimes aborts at exit (75 trials)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """
-    How interpreter processes are kept from the machine, besides by the interpreter itself.
+    The confinement of interpreter processes, besides the interpreter's own.
 
     :param bubblewrap: whether they run in bubblewrap, without files and network.
-    :param reason: if not, why not.
+    :param reason: why not, if not.
     """
 
     bubblewrap: bool
@@ -65,9 +65,9 @@ class Confinement:
 
 def confinement(account: Account | None = None) -> Confinement:
     """
-    Find out how interpreter processes are confined here. Runs a program the first time (see ``bubblewrap``).
+    Find the confinement of interpreter processes. Runs a program the first time (see ``bubblewrap``).
 
-    :param account: as whom they run, if not as we.
+    :param account: the account that they run as; ``None``: that of this process.
     """
     reason = bubblewrap.available(account)
     return Confinement(reason is None, reason)
@@ -93,8 +93,8 @@ class Pool:
         """
         Start a session in a process of its own.
 
-        :param modules: what its programs can import, besides the standard modules.
-        :param account: as whom the process runs, if not as we.
+        :param modules: the modules that its programs can import, besides the standard ones.
+        :param account: the account that the process runs as; ``None``: that of this process.
         :raises Unavailable: the process cannot be started, or too many are in use.
         """
         monty = await self._open(account)
@@ -111,11 +111,13 @@ class Pool:
         except TimeoutError:
             raise Unavailable(f"all {PROCESS_LIMIT} interpreter processes are in use; close a session") from None
         except (OSError, RuntimeError) as e:
-            raise Unavailable(f"the interpreter for programs does not start: {e}") from e
+            raise Unavailable(f"the interpreter for programs cannot be started: {e}") from e
         return session
 
     async def close(self) -> None:
-        """End all processes, and wait until the library is at rest. The next checkout opens the pool again."""
+        """
+        End all processes, and wait until the library's threads have ended. The next checkout opens the pool again.
+        """
         async with self._lock:
             if not self._opened:
                 return
@@ -140,12 +142,12 @@ class Pool:
                 max_processes=PROCESS_LIMIT,
                 checkout_timeout=WAIT_SECONDS,
                 request_timeout=TURN_SECONDS,
-                max_checkouts_per_worker=1,  # what one session may have broken, the next does not get
+                max_checkouts_per_worker=1,  # a process is never reused by another session
             )
             self.ever_opened = True
             return _Opened(await monty.__aenter__(), directory)
         except (OSError, RuntimeError) as e:
-            raise Unavailable(f"the interpreter for programs does not start: {e}; see `ironcurtain doctor`") from e
+            raise Unavailable(f"the interpreter for programs cannot be started: {e}; see `ironcurtain doctor`") from e
 
 
 def _limits(limits: CodeLimits) -> ResourceLimits:
@@ -159,7 +161,7 @@ def _limits(limits: CodeLimits) -> ResourceLimits:
 
 
 def _program(account: Account | None) -> tuple[str, str | None]:
-    """:returns: what the pool starts, and the directory that was made for it, if one was."""
+    """:returns: the program that the pool starts, and the directory created for it, if any."""
     interpreter = _interpreter()
     if not confinement(account).bubblewrap and account is None:
         return interpreter, None
@@ -183,7 +185,7 @@ def _sweep() -> None:
     """Remove the directories of processes that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{DIRECTORY}{os.geteuid()}-*"):
         pid = path.name.removeprefix(DIRECTORY).split("-")[1]
-        with suppress(FileNotFoundError):  # another process sweeps too
+        with suppress(FileNotFoundError):  # another process is cleaning up, too
             if path.lstat().st_uid == os.geteuid() and pid.isdigit() and not identify(int(pid)).alive:
                 shutil.rmtree(path, ignore_errors=True)
 
@@ -198,13 +200,15 @@ def _interpreter() -> str:
 
 def wrapper(interpreter: str, account: Account | None = None) -> str:
     """
-    A shell script that runs the interpreter in bubblewrap; the pool takes the path of one program, without arguments.
+    Create a shell script that runs the interpreter in bubblewrap; the pool takes the path of one program, without
+    arguments.
 
-    The script is started with an empty environment, so all paths in it are absolute. The file :data:`FILTER` must lie
-    beside it.
+    The script starts with an empty environment, so all paths in it are absolute. The file :data:`FILTER` must be beside
+    it.
 
-    :param account: as whom the interpreter runs, if not as we; then also where bubblewrap does not work.
-    :raises Unavailable: without bubblewrap, the interpreter is out of this account's reach.
+    :param account: the account that the interpreter runs as, if not that of this process; then also if bubblewrap does
+        not work.
+    :raises Unavailable: without bubblewrap, this account cannot access the interpreter.
     """
     real = os.path.realpath(interpreter)
     if account is None or confinement(account).bubblewrap:
@@ -217,7 +221,7 @@ def wrapper(interpreter: str, account: Account | None = None) -> str:
 
 
 def sandbox(account: Account | None = None) -> Sandbox:
-    """:returns: what interpreter processes have, besides their own program."""
+    """:returns: the contents of the sandbox of interpreter processes, besides their program."""
     return Sandbox(account=account)
 
 
@@ -235,7 +239,7 @@ shared = Pool()
 
 
 async def close_pool() -> None:
-    """Close the shared pool, if it is open. A Deferred-world coroutine."""
+    """Close the shared pool, if it is open. For Deferred coroutines."""
     await from_asyncio(shared.close())
 
 

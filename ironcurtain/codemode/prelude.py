@@ -1,7 +1,7 @@
 """
-What programs find: declarations of their tools, and small functions on text that the interpreter's own library lacks.
+Declarations of tools for programs, and small text functions that the interpreter's own library lacks.
 
-They run on our side, so each is bounded in what it takes and in time.
+The functions run in this process, so each is bounded in input size and time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ironcurtain.servers.files import differences, globs
 from ironcurtain.text.display import shorten
 
 DESCRIPTION_LIMIT = 600
-"""Most characters of a tool's description in what the model reads."""
+"""Maximum length in characters of a tool's description for the model."""
 
 
 def declarations(module: Module) -> str:
-    """The ``.pyi`` file of a module: nothing but signatures, so that no server's text gets into it."""
+    """:returns: the ``.pyi`` file of a module. It has only signatures, so that no text of a server gets into it."""
     lines = [f"def {each.identifier}({_checked(each)}) -> Any: ..." for each in module.functions]
     return "\n".join(["from typing import Any", *lines, ""])
 
@@ -33,13 +33,13 @@ def _checked(function: Function) -> str:
 
 
 def signature(module: Module, function: Function) -> str:
-    """One line such as ``filesystem.read_text_file(path: str, tail: float = ..., head: float = ...)``."""
+    """:returns: one line such as ``filesystem.read_text_file(path: str, tail: float = ..., head: float = ...)``."""
     parts = [f"{each.identifier}: {each.shape}{'' if each.required else ' = ...'}" for each in function.parameters]
     return f"{module.identifier}.{function.identifier}({', '.join([*parts, '**extra'] if function.open else parts)})"
 
 
 def documentation(module: Module, function: Function) -> str:
-    """A signature with the tool's description and notes on its arguments."""
+    """:returns: a signature with the tool's description and notes on its arguments."""
     lines = [signature(module, function)]
     if function.description:
         lines.append(f"    {shorten(function.description, DESCRIPTION_LIMIT)}")
@@ -53,18 +53,18 @@ def _noted(parameter: Parameter) -> str:
 
 
 def first_sentence(function: Function, limit: int = 100) -> str:
-    """The beginning of a tool's description, for lists."""
+    """:returns: the beginning of a tool's description, for lists."""
     return shorten(function.description.partition(". ")[0], limit)
 
 
 TEXT_LIMIT = 200_000
-"""Most characters of one text to compare."""
+"""Maximum length in characters of a text to compare."""
 
 NAMES_LIMIT = 20_000
-"""Most names to match at once."""
+"""Maximum number of names to match."""
 
 NAME_LIMIT = 4096
-"""Most characters of one name, as for paths on Linux (PATH_MAX)."""
+"""Maximum length in characters of a name, as for paths on Linux (PATH_MAX)."""
 
 STUBS = {
     "text": """\
@@ -91,14 +91,14 @@ url.parse(url: str) -> dict
     scheme, host, port, path, query (a dict of lists) and fragment.
 tools.help(name: str = "") -> str
     The full description of a server ("filesystem") or of one tool ("filesystem.edit_file")."""
-"""What the model reads about it."""
+"""The description of these functions for the model."""
 
 
 def functions(modules: Sequence[Module]) -> dict[str, Callable[..., Any]]:
     """
-    The functions by the names that programs call them by. They raise ``TypeError`` and ``ValueError`` only.
+    :returns: the functions by the names in programs. They raise ``TypeError`` and ``ValueError`` only.
 
-    :param modules: what ``tools.help`` tells about.
+    :param modules: the tools that ``tools.help`` describes.
     """
 
     def describe(name: str = "") -> str:
@@ -151,4 +151,4 @@ def _help(modules: Sequence[Module], name: str) -> str:
         for each in module.functions:
             if (module.identifier, each.identifier) == (wanted, tool):
                 return documentation(module, each)
-    raise ValueError(f"nothing is called {name!r}; tools.help() lists the servers")
+    raise ValueError(f"there is no function {name!r}; tools.help() lists the servers")

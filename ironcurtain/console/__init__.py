@@ -1,1 +1,1 @@
-"""The escalation console: a full-screen view of sessions and of what waits for a person, on any terminal."""
+"""The escalation console: a full-screen view of sessions and pending escalations, on any terminal."""

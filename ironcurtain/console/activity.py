@@ -1,4 +1,4 @@
-"""What happens in a session, one line an event."""
+"""The activity of a session, one line per event."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import one_line
 
 KEPT = 500
-"""How many lines are kept."""
+"""Maximum number of lines kept."""
 
 TEXT = 300
-"""Most characters of a text in a line."""
+"""Maximum length in characters of a text in a line."""
 
 
 class Activity:
-    """The newest events of one session, as lines. Pieces of what an agent says are joined."""
+    """The newest events of one session, as lines. Pieces of the agent's text are joined."""
 
     def __init__(self) -> None:
         self.lines: deque[Line] = deque(maxlen=KEPT)
@@ -26,7 +26,7 @@ class Activity:
         self._said = ""
 
     def add(self, stamped: events.Stamped) -> None:
-        """Take an event."""
+        """Add an event."""
         event = stamped.event
         if isinstance(event, events.AgentText):
             self._say(event.text, stamped.time)
@@ -81,20 +81,20 @@ def _others(event: events.SessionEvent) -> tuple[str, Style]:
             return f"asks: escalation {event.number}, {one_line(event.server, 64)}.{one_line(event.tool, 64)}", "warn"
         case events.EscalationClosed():
             by = f" by {one_line(event.by, 64)}" if event.by else ""
-            kept = f"; no more asked about {one_line(event.kept)}" if event.kept else ""
+            kept = f"; not asked again about {one_line(event.kept)}" if event.kept else ""
             return f"escalation {event.number}: {one_line(event.outcome, 20)}{by}{kept}", "good"
         case events.PermissionRevoked():
             return one_line(describe(event)), "warn"
         case events.RequestRefused():
             return one_line(describe(event), TEXT), "bad"
         case events.Missed():
-            return f"{event.count} events were missed here", "warn"
+            return f"{event.count} events were lost here", "warn"
         case _:
             return _remarks(event)
 
 
 def _remarks(event: events.SessionEvent) -> tuple[str, Style]:
-    """What goes wrong or takes time: the event's own words."""
+    """Events about problems and delays, in their own words."""
     for name in ("message", "text", "reason", "server"):
         if words := getattr(event, name, ""):
             return one_line(str(words), TEXT), "warn"

@@ -8,11 +8,11 @@ from enum import StrEnum
 from ironcurtain.escalation.model import Outcome
 
 DIGITS = 15
-"""Most digits of a number; more than any counter reaches."""
+"""Maximum number of digits of a number; more than any counter reaches."""
 
 
 class Section(StrEnum):
-    """The lists of the screen."""
+    """The lists on the screen."""
 
     WAITING = "waiting"
     SESSIONS = "sessions"
@@ -24,7 +24,7 @@ class Decide:
     """
     Answer one escalation.
 
-    :param keep: whether the approval stands for all calls of its scope.
+    :param keep: whether the approval covers all calls of its scope.
     """
 
     outcome: Outcome
@@ -34,19 +34,19 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class DecideAll:
-    """Deny all that wait and are listed, or approve those of them that were read."""
+    """Deny all listed pending escalations, or approve those of them that were read."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """Show the approvals that were kept."""
+    """Show the kept approvals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Take back an approval that was kept."""
+    """Revoke a kept approval."""
 
     number: int
 
@@ -63,9 +63,9 @@ class Start:
     """
     Start a session in the daemon.
 
-    :param task: its first message; empty: it waits for one.
-    :param agent: empty: the default one.
-    :param workspace: a path that begins with ``/`` or ``~/``; empty: a fresh directory.
+    :param task: its first message; if empty, it waits for one.
+    :param agent: if empty, the default one.
+    :param workspace: a path that begins with ``/`` or ``~/``; if empty, a new directory.
     """
 
     task: str = ""
@@ -82,7 +82,7 @@ class GoTo:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Show only what holds a text; all, if it is empty."""
+    """Show only rows with a text; all, if it is empty."""
 
     text: str
 
@@ -99,7 +99,7 @@ class Quit:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """It is no command; ``why`` says what to type."""
+    """Invalid input; ``why`` says what to type."""
 
     why: str
 
@@ -108,25 +108,25 @@ Command = Decide | DecideAll | Permissions | Revoke | Stop | Start | GoTo | Filt
 
 HELP = (
     ("a  d", "approve or deny the chosen escalation; asks once more. To approve, read its text to the end"),
-    ("A", "approve it and ask no more about such calls; says which, and asks once more"),
+    ("A", "approve it and stop asking about such calls, after a confirmation"),
     ("up down", "choose; also j and k, or the mouse"),
     ("Tab", "go to the next list: waiting, sessions, history"),
-    ("PgUp PgDn", "read on in the text, also with Space or the wheel"),
+    ("PgUp PgDn", "scroll down in the text, also with Space or the wheel"),
     ("g G", "go to the beginning or the end of the text"),
     ("f", "filter what is listed"),
     ("/approve N", "approve escalation N; /approve all: those that you read to their end"),
-    ("/deny N", "deny escalation N; /deny all: all that wait and the filter lets through"),
+    ("/deny N", "deny escalation N; /deny all: all waiting ones that the filter shows"),
     ("/start TASK", "start a session in the daemon; before TASK may stand --agent NAME and --workspace DIRECTORY"),
     ("/stop N", "end session N; its calls that wait are withdrawn"),
     ("/approve N keep", "as A does, for escalation N"),
-    ("/permissions", "the approvals that were kept, and for which calls"),
-    ("/revoke N", "take back the approval of escalation N that was kept"),
-    ("/sessions", "what runs; the chosen one's activity is shown as it comes"),
-    ("/escalations", "what waits for a decision"),
-    ("/history", "what was decided, when and by whom"),
-    ("/filter TEXT", "list only what holds TEXT; without it, all again"),
-    ("/quit", "leave, also with q; calls that wait go on waiting"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("/permissions", "the kept approvals, and their calls"),
+    ("/revoke N", "revoke the kept approval of escalation N"),
+    ("/sessions", "the running sessions, with the activity of the chosen one"),
+    ("/escalations", "the calls that wait for a decision"),
+    ("/history", "past decisions, with time and person"),
+    ("/filter TEXT", "list only rows with TEXT; without it, all again"),
+    ("/quit", "leave, also with q; waiting calls keep waiting"),
+    ("Ctrl-L", "redraw the screen"),
 )
 """Keys and commands with their explanation."""
 
@@ -158,7 +158,7 @@ def parse(text: str) -> Command:
     if word in _PLAIN and not rest:
         return _PLAIN[word]
     if word in _PLAIN:
-        return Wrong(f"{word} takes nothing after it")
+        return Wrong(f"{word} takes no argument")
     return Wrong("no such command: /help lists them")
 
 

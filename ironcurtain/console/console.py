@@ -1,4 +1,4 @@
-"""The console of one viewer: state, frames, screen and source joined."""
+"""The console of one viewer: connects state, frames, screen and source."""
 
 from __future__ import annotations
 
@@ -30,25 +30,24 @@ from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionRequest
 
 TICK_SECONDS = 1.0
-"""How often the screen is drawn anew, for the times on it."""
+"""Seconds between redraws, for the times on the screen."""
 
 LOOK_SECONDS = 5.0
-"""How often everything is asked for although nothing was told to have changed."""
+"""Seconds between refreshes without a notification of changes."""
 
 REFRESH_SECONDS, MOST_REFRESH_SECONDS = 0.005, 0.1
 """
-The time between two questions for everything: the least, and the most, however fast escalations come. It is three times
-as long each time that :data:`MANY` changes came meanwhile.
+Minimum and maximum seconds between two refreshes. The time is tripled whenever :data:`MANY` changes arrived in between.
 """
 
 MANY = 4
-"""So many changes between two questions are more than a person raises, or decides."""
+"""More changes than this between two refreshes are not caused by people."""
 
 WHEEL_ROWS = 3
 """Rows that one step of a mouse wheel scrolls."""
 
 NO_TITLE = ("linux", "eterm-color")
-"""Terminals that would show a title as text."""
+"""Terminals that display a title sequence as text."""
 
 _TITLE_SAVED, _TITLE_RESTORED = "\x1b[22;0t", "\x1b[23;0t"
 _WHEEL = {4: -WHEEL_ROWS, 5: WHEEL_ROWS}
@@ -57,14 +56,14 @@ _NOT_PRESSED = frozenset(("focus in", "focus out", "begin paste", "end paste"))
 
 class Console:
     """
-    Shows what there is and sends decisions, until the viewer leaves.
+    Shows sessions and escalations, and sends decisions, until the viewer leaves.
 
-    :param source: what is shown.
+    :param source: the data source.
     :param channel: the viewer's terminal.
     :param clock: for timers.
     :param who: the viewer's name, for the heading.
-    :param environ: the viewer's ``TERM``, ``COLORTERM`` and such, from its terminal request.
-    :param now: seconds since the epoch.
+    :param environ: the viewer's ``TERM``, ``COLORTERM`` and others, from its terminal request.
+    :param now: returns seconds since the epoch.
     """
 
     log = Logger()
@@ -103,7 +102,7 @@ class Console:
         self._unfollow: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Take the terminal and show what there is."""
+        """Take over the terminal and start drawing."""
         self._running = True
         self._main.start()
         if self._has_title:
@@ -113,7 +112,7 @@ class Console:
         self._refresh()
 
     def stop(self, status: int = 0) -> None:
-        """Give the terminal back as it was, and end. Harmless if it has ended."""
+        """Restore the terminal, and end. Can be called again."""
         if self._running:
             self._give_up()
             self._main.stop()
@@ -124,23 +123,23 @@ class Console:
             self.ended.callback(status)
 
     def lost(self) -> None:
-        """The channel is gone: nothing can be written any more."""
+        """The channel is gone."""
         if self._running:
             self._give_up()
             self.ended.callback(0)
 
     def received(self, data: bytes) -> None:
-        """Take what the terminal sent."""
+        """Process the terminal's input."""
         if self._running:
             self._guarded(lambda: self._screen.received(data))
 
     def resized(self, *size: int) -> None:
-        """The terminal has another size, which the channel tells."""
+        """The terminal has a new size, which the channel knows."""
         if self._running:
             self._guarded(self._screen.resized)
 
     def drained(self) -> None:
-        """The channel takes bytes again."""
+        """The channel accepts bytes again."""
         if self._running and self._screen.dirty:
             self._loop.wake()
 
@@ -152,7 +151,7 @@ class Console:
         self._loop.wake()
 
     def _crashed(self) -> None:
-        """Called where an exception was caught: it ends the console, and not the process."""
+        """Called in an exception handler: end the console, not the process."""
         self.log.failure("the console of {who} failed", who=self._who)
         self.stop(70)
 
@@ -232,14 +231,14 @@ class Console:
             self._unfollow = self._source.activity(session, heard)
 
     async def _send(self, *sent: Send) -> None:
-        """Send decisions that were confirmed at once, and say what became of all of them."""
+        """Send decisions that were confirmed together, and show the outcome of all of them."""
         deciding = [Deferred.fromCoroutine(self._decide(each)) for each in sent]
         results = [await each for each in deciding]
-        self._become(self._state.told(*outcome_of_all(sent, results)))
+        self._become(self._state.with_message(*outcome_of_all(sent, results)))
         self._refresh()
 
     async def _decide(self, send: Send) -> EscalationView | str:
-        """:returns: the decided escalation, or why it is not."""
+        """:returns: the decided escalation, or the reason of the failure."""
         number, digest = send.key
         try:
             return await self._source.decide(number, send.outcome, digest, send.keep, send.calls)
@@ -250,9 +249,9 @@ class Console:
         try:
             await self._source.stop(session)
         except IronCurtainError as e:
-            self._become(self._state.told(str(e), "warn"))
+            self._become(self._state.with_message(str(e), "warn"))
         else:
-            self._become(self._state.told(f"session {session} has ended"))
+            self._become(self._state.with_message(f"session {session} has ended"))
         self._refresh()
 
     async def _begin(self, start: Start) -> None:
@@ -260,11 +259,11 @@ class Console:
         try:
             info = await self._source.start(SessionRequest(start.agent, start.task, workspace))
         except IronCurtainError as e:
-            self._become(self._state.told(str(e), "warn"))
+            self._become(self._state.with_message(str(e), "warn"))
         else:
             joining = f"ironcurtain attach {info.number} joins it"
             self._become(
-                self._state.choose(Section.SESSIONS, info.number).told(
+                self._state.choose(Section.SESSIONS, info.number).with_message(
                     f"session {info.number} has started: {joining}", "good"
                 )
             )
@@ -274,9 +273,9 @@ class Console:
         try:
             revoked = await self._source.revoke(number)
         except IronCurtainError as e:
-            self._become(self._state.told(str(e), "warn"))
+            self._become(self._state.with_message(str(e), "warn"))
         else:
-            self._become(self._state.told(f"revoked: asked again about {revoked.scope}"))
+            self._become(self._state.with_message(f"revoked: asked again about {revoked.scope}"))
         self._refresh()
 
     def _tick(self) -> None:
@@ -286,7 +285,7 @@ class Console:
         self._loop.wake()
 
     def _refresh(self) -> None:
-        """Ask for everything; what changes meanwhile is asked for once more afterwards."""
+        """Fetch everything; changes that arrive meanwhile cause another refresh."""
         if not self._running:
             return
         if self._refreshing is not None:
@@ -321,4 +320,4 @@ class Console:
             return
         if failure.check(IronCurtainError) is None:
             self.log.failure("the console of {who} could not ask or answer", failure, who=self._who)
-        self._become(self._state.told(failure.getErrorMessage(), "warn"))
+        self._become(self._state.with_message(failure.getErrorMessage(), "warn"))

@@ -1,4 +1,4 @@
-"""The text beside the lists: an escalation with all that it would do, a session's activity, or help."""
+"""The text beside the lists: an escalation with its arguments, a session's activity, or help."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
 from ironcurtain.view.escalations import NAME_LIMIT, permission_lines, tool_name
 
 REASON_LINES = 2
-"""Most lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
+"""Maximum number of lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
 
 REMEMBERED = 8
-"""How many texts are kept, so that a long one is broken into lines once and not with every frame."""
+"""Size of the cache of wrapped texts, so that a long one is not wrapped for every frame."""
 
 DIGEST = 16
-"""How many characters of a digest are shown."""
+"""Number of characters of a digest that are shown."""
 
 
 class Text(NamedTuple):
     """
-    What stands beside the lists.
+    The text beside the lists.
 
-    :param from_end: whether its end is what is looked at.
-    :param complete: whether all is there that a decision is about.
+    :param from_end: whether to show its end first.
+    :param complete: whether it contains everything that a decision is about.
     """
 
     heading: str
@@ -39,7 +39,7 @@ class Text(NamedTuple):
 
 
 class Details:
-    """:ivar activity: what happens in the session that is followed; ``None`` if none is."""
+    """:ivar activity: activity of the followed session; ``None`` if there is none."""
 
     def __init__(self) -> None:
         self.activity: Activity | None = None
@@ -54,7 +54,7 @@ class Details:
         if state.help:
             return Text("HELP", help_lines(width))
         if state.permitted:
-            return Text("PERMISSIONS, Esc leaves them", permissions_lines(state, width, now))
+            return Text("PERMISSIONS, Esc to close", permissions_lines(state, width, now))
         if state.section is Section.SESSIONS:
             return self._activity(state, width)
         chosen = state.escalation if state.section is Section.WAITING else state.record
@@ -64,8 +64,7 @@ class Details:
 
     def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool, bool]:
         """
-        The escalation in lines, that it is read from its beginning, and whether it is complete; an entry for the same
-        number, digest and outcome is the same text.
+        :returns: the lines of an escalation, with ``complete``. The text depends only on number, digest and outcome.
         """
         key = (escalation.number, escalation.digest, escalation.outcome, width)
         if key not in self._known:
@@ -86,7 +85,7 @@ class Details:
 
 
 def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
-    """:returns: who asks, why, and what would be done, the essential first."""
+    """:returns: the agent, the reason, and the arguments, the most important first."""
     agent = f"session {escalation.session}, {one_line(escalation.label, 100)}"
     name, whole_name = (tool_name(escalation.server, escalation.tool, limit) for limit in (NAME_LIMIT, None))
     lines: list[Line] = [(Span(name, "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
@@ -106,7 +105,7 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
 
 
 def help_lines(width: int) -> list[Line]:
-    """:returns: keys and commands, explained."""
+    """:returns: keys and commands, with explanations."""
     lines: list[Line] = []
     for keys, words in HELP:
         for index, part in enumerate(wrap(words, width - 17)):
@@ -115,9 +114,9 @@ def help_lines(width: int) -> list[Line]:
 
 
 def permissions_lines(state: ConsoleState, width: int, now: float) -> list[Line]:
-    """:returns: for which calls nobody is asked, and who said so."""
+    """:returns: the calls that are permitted without asking, and the approvers."""
     if not state.permissions:
-        return [(Span("no approvals were kept", "dim"),)]
+        return [(Span("no kept approvals", "dim"),)]
     texts = (text for each in state.permissions for text in permission_lines(each, now))
     return [(Span(part),) for text in texts for part in wrap(text, width)]
 

@@ -1,4 +1,4 @@
-"""What keys and commands do to the console's state."""
+"""The effects of keys and commands on the console's state."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ from ironcurtain.console.state import (
 from ironcurtain.escalation.model import Outcome
 
 PROMPT_LIMIT = 200
-"""Most characters of the input line."""
+"""Maximum length in characters of the input line."""
 
 Step = tuple[ConsoleState, tuple[Effect, ...]]
-"""The new state, and what is to be done."""
+"""The new state, and the actions to perform."""
 
 
 def press(state: ConsoleState, key: str) -> Step:
-    """
-    :param key: as urwid names it: ``a``, ``enter``, ``page down``.
-    """
+    """:param key: urwid's name: ``a``, ``enter``, ``page down``."""
     if state.prompt is not None:
         return _typing(state, state.prompt, key)
     if key in _SCROLLING:
@@ -48,7 +46,7 @@ def press(state: ConsoleState, key: str) -> Step:
 
 
 def enter(state: ConsoleState, line: str) -> Step:
-    """Do what a line says that was typed after a slash."""
+    """Execute a line that was typed after a slash."""
     match commands.parse(line):
         case commands.Decide(outcome, number, keep):
             return _decide(state, outcome, number, keep)
@@ -59,9 +57,9 @@ def enter(state: ConsoleState, line: str) -> Step:
         case commands.Revoke(number):
             return state, (TakeBack(number),)
         case commands.Start() as start:
-            return state.told("starting a session ..."), (start,)
+            return state.with_message("starting a session ..."), (start,)
         case commands.Stop(session):
-            return state.told(f"ending session {session} ..."), (End(session),)
+            return state.with_message(f"ending session {session} ..."), (End(session),)
         case commands.GoTo(section):
             return state.go(section), ()
         case commands.Filter(text):
@@ -71,7 +69,7 @@ def enter(state: ConsoleState, line: str) -> Step:
         case commands.Quit():
             return state, (Leave(),)
         case commands.Wrong(why):
-            return state.told(why, "warn"), ()
+            return state.with_message(why, "warn"), ()
 
 
 def _typing(state: ConsoleState, text: str, key: str) -> Step:
@@ -92,57 +90,60 @@ def _typing(state: ConsoleState, text: str, key: str) -> Step:
 
 def _confirming(state: ConsoleState, question: Question, key: str) -> Step:
     if key in ("n", "esc", "ctrl c", "q"):
-        return replace(state, question=None).told("nothing was decided"), ()
-    if key != "y" or state.shown.question != question:  # what was typed before the question was there is no answer
+        return replace(state, question=None).with_message("nothing was decided"), ()
+    if key != "y" or state.shown.question != question:  # input from before the question does not answer it
         return state, ()
     if not _seen(state, question):
-        return replace(state, question=None).told(_unread(state, question.keys[0]), "warn"), ()
+        return replace(state, question=None).with_message(_unread(state, question.keys[0]), "warn"), ()
     sent = tuple(Send(question.outcome, each, question.keep, state.read.get(each)) for each in question.keys)
     return replace(state, question=None, message=("", "")), sent
 
 
 def _seen(state: ConsoleState, question: Question) -> bool:
-    """Whether what would be approved was on the screen to its end, and still is there if it is one."""
+    """
+    :returns: whether the end of each text to approve was on the screen, and the text is still shown if there is only
+        one.
+    """
     if question.outcome is Outcome.DENIED:
         return True
     return state.read.keys() >= set(question.keys) and (question.every or question.keys == (state.shown.whole,))
 
 
 def _unread(state: ConsoleState, key: ShownEscalation) -> str:
-    """:returns: what to do before a call can be approved."""
+    """:returns: what the person has to do before the call can be approved."""
     if state.shown.whole != key:
-        return "there is no room to show the call, so it cannot be approved here"
+        return "the screen is too small to show the call, so it cannot be approved here"
     if not state.shown.complete:
         look = f"'ironcurtain escalations show {key.number}'"
         return f"{key.number} is too long to be shown here: {look} shows all of it, and how to approve it then"
-    return f"{key.number} goes on below: read to its end with PgDn, then approve it"
+    return f"{key.number} continues below: read it to its end with PgDn, then approve it"
 
 
 def _ask(state: ConsoleState, outcome: Outcome, keep: bool = False) -> ConsoleState:
     chosen = state.escalation
     if chosen is None or chosen not in state.listed(Section.WAITING):
-        return state.told("nothing waits for a decision")
+        return state.with_message("no call waits for a decision")
     asked, key = state.go(Section.WAITING), key_of(chosen)
     if outcome is Outcome.APPROVED and state.shown.whole == key and key not in state.read:
-        return asked.told(_unread(state, key), "warn")
+        return asked.with_message(_unread(state, key), "warn")
     if keep and not chosen.scope:
-        return asked.told(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
+        return asked.with_message(f"the approval of {chosen.number} cannot be kept: it is for this call only", "warn")
     return replace(asked, question=Question(outcome, (key,), keep=keep), message=("", ""))
 
 
 def _ask_all(state: ConsoleState, outcome: Outcome) -> ConsoleState:
     keys = tuple(key_of(e) for e in state.pending if e in state.listed(Section.WAITING))
     if not keys:
-        return state.told("nothing waits for a decision")
+        return state.with_message("no call waits for a decision")
     if outcome is Outcome.APPROVED and not (keys := tuple(key for key in keys if key in state.read)):
-        return state.told("none of them was on the screen to its end: look at each, then approve", "warn")
+        return state.with_message("none of them was shown to its end: read each one, then approve", "warn")
     return replace(state.go(Section.WAITING), question=Question(outcome, keys, every=True))
 
 
 def _decide(state: ConsoleState, outcome: Outcome, number: int, keep: bool) -> Step:
     found = next((e for e in state.pending if e.number == number), None)
     if found is None:
-        return state.told(state.too_late(number), "warn"), ()
+        return state.with_message(state.too_late(number), "warn"), ()
     key = key_of(found)
     seen = state.shown.whole == key and key in state.read
     if not keep and (seen or (outcome is Outcome.DENIED and key in state.shown.rows)):

@@ -1,4 +1,4 @@
-"""Where everything is on the screen: a state and a size become lines."""
+"""The layout of the screen: turns a state and a size into lines."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ from ironcurtain.text.display import one_line
 from ironcurtain.view.escalations import tool_name
 
 WIDE = 120
-"""Columns from which on the lists stand beside the text."""
+"""Minimum number of columns for showing the lists beside the text."""
 
 LOW = 20
-"""Rows below which only the list that has the keys is shown."""
+"""Minimum number of rows for showing all lists; below it, only the focused one is shown."""
 
 LEAST = 4
-"""Rows that the text must have before a call counts as shown: with fewer, its arguments are out of sight."""
+"""Minimum number of rows of the text for a call to count as shown: with fewer, its arguments are not visible."""
 
 REMARK_LINES = 2
-"""Most lines of what is said at the foot: with more, a call with many arguments would not fit on 24 rows."""
+"""
+Maximum number of lines of the message at the foot: with more, a call with many arguments would not fit on 24 rows.
+"""
 
 _ORDER = (Section.SESSIONS, Section.WAITING, Section.HISTORY)
 _SPARE = (Section.WAITING, Section.SESSIONS, Section.HISTORY)
-"""Which list comes first where rows are to spare."""
+"""Order in which lists get spare rows."""
 
 _SHARES = {Section.SESSIONS: 2, Section.WAITING: 3, Section.HISTORY: 1}
 """
-Rows of each list on a screen of 24 rows if the text needs all others; on a higher one a list has more, and everywhere
-those that the text leaves blank.
+Rows of each list on a screen of 24 rows if the text needs all others. On a larger screen a list has more, and it can
+use rows that the text does not need.
 """
 
 _KEYS = ("a approve", "A keep", "d deny", "Tab lists", "PgDn more", "/ command", "? help", "q quit")
@@ -52,10 +54,10 @@ class ClickTarget:
 @dataclass(frozen=True, slots=True)
 class Frame:
     """
-    One picture of the screen.
+    One frame of the screen.
 
     :param lines: as many as the screen has rows; none is too wide.
-    :param cursor: column and row, while something is typed.
+    :param cursor: column and row while the input line is open.
     """
 
     lines: tuple[Line, ...]
@@ -64,7 +66,7 @@ class Frame:
     cursor: tuple[int, int] | None = None
 
     def at(self, column: int, row: int) -> ClickTarget | None:
-        """:returns: what is there to click."""
+        """:returns: the target at a position, if any."""
         return next((target for target in self.targets if target.top == row and column < target.width), None)
 
 
@@ -77,7 +79,7 @@ class _Lists:
 
 def frame(state: ConsoleState, details: Details, columns: int, rows: int, now: float, who: str = "") -> Frame:
     """
-    :param details: gives the text beside the lists.
+    :param details: returns the text beside the lists.
     :param now: seconds since the epoch.
     :param who: the viewer's name.
     """
@@ -110,7 +112,7 @@ def _head(state: ConsoleState, columns: int, now: float, who: str) -> Line:
 
 def _foot(state: ConsoleState, columns: int, rows: int) -> list[Line]:
     if state.prompt is not None:
-        return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter do it", "Esc leave it"), columns)]
+        return [(Span(_prompt(state.prompt, columns), "key"),), *_keys(("Enter run", "Esc leave it"), columns)]
     if state.question is not None:
         return [*_asked(state, columns), *_keys(("y yes", "n no", "PgDn more"), columns)]
     text, style = state.message
@@ -140,15 +142,15 @@ def _asked(state: ConsoleState, columns: int) -> list[Line]:
 
 
 def _asked_to_keep(escalation: EscalationView, what: str, columns: int) -> list[Line]:
-    """:returns: all that would be permitted, however long it is: what does not fit cannot be answered."""
-    asked = wrap(f"Approve {what}, and ask no more in session {escalation.session} about", max(columns - 2, 1))
+    """:returns: everything that would be permitted, at any length: a question that does not fit cannot be answered."""
+    asked = wrap(f"Approve {what}, and stop asking in session {escalation.session} about", max(columns - 2, 1))
     scope = wrap(one_line(escalation.scope), max(columns - 4, 1))
     lines = [*(f" {part}" for part in asked), *(f"   {part}" for part in scope), " y/n?"]
     return [(Span(line, "warn"),) for line in lines]
 
 
 def _prompt(text: str, columns: int) -> str:
-    """The end of what is typed, if not all of it fits."""
+    """:returns: the end of the input, if not all of it fits."""
     while text and cells(text) > columns - 2:
         text = text[1:]
     return f" {text}"
@@ -196,9 +198,9 @@ def _beside(state: ConsoleState, details: Details, columns: int, room: int, now:
 
 def _spread(state: ConsoleState, shares: Mapping[Section, int], room: int) -> dict[Section, int]:
     """
-    :param shares: rows that each list has in any case.
-    :param room: rows that all lists may have together, with their headings.
-    :returns: most rows of each list: what one does not need, another has.
+    :param shares: guaranteed rows of each list.
+    :param room: rows of all lists together, including headings.
+    :returns: the maximum rows of each list: unused ones go to another list.
     """
     needed = {section: max(len(state.listed(section)), 1) for section in shares}
     rows = {section: min(share, needed[section]) for section, share in shares.items()}
@@ -214,7 +216,7 @@ def _list(lists: _Lists, state: ConsoleState, section: Section, width: int, most
     """Add a list of at most ``most`` rows below its heading."""
     rows = state.listed(section)
     hidden = len(rows) - most
-    heading = f"{section.value.upper()} {len(rows) or ''}".strip() + (f", {hidden} out of sight" if hidden > 0 else "")
+    heading = f"{section.value.upper()} {len(rows) or ''}".strip() + (f", {hidden} not shown" if hidden > 0 else "")
     lists.lines.append(_rule(heading, width, state.section is section))
     if not rows:
         lists.lines.append((Span(f"  {empty(state, section)}", "dim"),))
@@ -236,7 +238,7 @@ def _rule(heading: str, width: int, active: bool) -> Line:
 
 
 def _panel(state: ConsoleState, text: Text, width: int, height: int, lists: _Lists) -> tuple[list[Line], Shown]:
-    """The text: help, an escalation, a record or a session's activity."""
+    """The panel with the text: help, an escalation, a past decision or a session's activity."""
     page = max(height - 1, 0)
     end = max(len(text.lines) - page, 0)
     scroll = min(state.scroll, end)

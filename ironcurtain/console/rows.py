@@ -14,7 +14,7 @@ from ironcurtain.view.arguments import brief
 from ironcurtain.view.escalations import tool_name
 
 URGENT = 30.0
-"""Seconds left from which on the time is shown as a warning."""
+"""Remaining seconds at which the time is shown as a warning."""
 
 
 def clock(seconds: float) -> str:
@@ -26,22 +26,22 @@ def clock(seconds: float) -> str:
 
 
 def empty(state: ConsoleState, section: Section) -> str:
-    """:returns: what a list says that has no rows."""
+    """:returns: the text of an empty list."""
     if not state.loaded:
         return "looking ..."
     if state.filter:
-        return "nothing that the filter lets through"
+        return "nothing matches the filter"
     return {
-        Section.WAITING: "nothing waits for a decision",
+        Section.WAITING: "no call waits for a decision",
         Section.SESSIONS: "no sessions: start one with 'ironcurtain start'",
-        Section.HISTORY: "nothing was decided yet",
+        Section.HISTORY: "no decisions yet",
     }[section]
 
 
 def row(each: SessionInfo | EscalationView, width: int, now: float, chosen: bool, active: bool) -> Line:
     """
     :param now: seconds since the epoch.
-    :param active: whether the list has the keys.
+    :param active: whether the list has the focus.
     """
     mark = "> " if chosen else "  "
     if isinstance(each, SessionInfo):

@@ -1,4 +1,4 @@
-"""urwid on any byte channel: no terminal device, no signals, and the reactor's time."""
+"""urwid on any byte channel: without a terminal device or signals, using the reactor for time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from urwid.display import raw
 
 INPUT_LIMIT = 64 * 1024
-"""Most bytes of input that are kept for one turn; more is no person typing, and is dropped."""
+"""Maximum bytes of input processed in one turn; more does not come from a person, and is dropped."""
 
-urwid.set_encoding("utf-8")  # for the whole process: else urwid takes the locale of whoever started it
+urwid.set_encoding("utf-8")  # for the whole process: otherwise urwid uses the locale of the process's starter
 
 
 class Channel(Protocol):
-    """Where a console's bytes go."""
+    """The byte channel of a console."""
 
     @property
     def blocked(self) -> bool:
-        """Whether earlier bytes still wait to be taken. The console then draws nothing until it is drained."""
+        """Whether earlier bytes are still queued. The console then draws nothing until the channel is drained."""
 
     def write(self, data: bytes) -> None:
         """Send bytes to the terminal."""
@@ -29,14 +29,14 @@ class Channel(Protocol):
         """:returns: columns and rows."""
 
     def close(self, status: int) -> None:
-        """The console is over."""
+        """End the console."""
 
 
 class ReactorLoop(urwid.EventLoop):
     """
-    urwid's event loop on a reactor that runs already.
+    urwid's event loop on a running reactor.
 
-    :param failed: is told of an exception in a callback, which ends the console.
+    :param failed: called with an exception of a callback, which ends the console.
     """
 
     def __init__(self, clock: IReactorTime, failed: Callable[[], None]) -> None:
@@ -48,12 +48,12 @@ class ReactorLoop(urwid.EventLoop):
         self._stopped = False
 
     def wake(self) -> None:
-        """Draw in the reactor's next turn, once for all that happens until then."""
+        """Redraw in the reactor's next turn, once for all changes until then."""
         if self._waking is None and not self._stopped:
             self._waking = self._clock.callLater(0, self._enter_idle)
 
     def alarm(self, seconds: float, callback: Callable[[], Any]) -> IDelayedCall:
-        """Call back later, and draw."""
+        """Call back later, and redraw."""
 
         def ring() -> None:
             self._alarms.discard(call)
@@ -65,7 +65,7 @@ class ReactorLoop(urwid.EventLoop):
         return call
 
     def remove_alarm(self, handle: IDelayedCall) -> bool:
-        """:returns: whether it was still to come."""
+        """:returns: whether it was still pending."""
         known = handle in self._alarms
         self._alarms.discard(handle)
         if known and handle.active():
@@ -78,25 +78,25 @@ class ReactorLoop(urwid.EventLoop):
         return callback
 
     def remove_enter_idle(self, handle: Callable[[], Any]) -> bool:
-        """:returns: whether it was known."""
+        """:returns: whether it was registered."""
         known = handle in self._idle
         if known:
             self._idle.remove(handle)
         return known
 
     def watch_file(self, fd: int, callback: Callable[[], Any]) -> int:
-        """Nothing is watched: input is handed over."""
+        """Ignored: the channel delivers input."""
         return fd
 
     def remove_watch_file(self, handle: int) -> bool:
-        """:returns: that it was not watched."""
+        """:returns: ``False``: nothing is watched."""
         return False
 
     def run(self) -> None:
-        """The reactor runs already."""
+        """Return at once: the reactor is running."""
 
     def stop(self) -> None:
-        """Call nothing back any more."""
+        """Cancel all callbacks."""
         self._stopped = True
         for call in (*self._alarms, *((self._waking,) if self._waking is not None else ())):
             if call.active():
@@ -126,10 +126,10 @@ def _colors(term: str, environ: Mapping[str, str]) -> Literal[1, 16, 256, 167772
 
 class ChannelScreen(raw.Screen):
     """
-    urwid's terminal screen, whose bytes go to a channel.
+    urwid's terminal screen, writing to a channel.
 
     :param environ: the viewer's: ``TERM``, ``COLORTERM``, ``NO_COLOR`` ...
-    :param drawn: is called when a frame has gone to the channel.
+    :param drawn: called when a frame was written to the channel.
     """
 
     def __init__(self, channel: Channel, environ: Mapping[str, str], drawn: Callable[[], None]) -> None:
@@ -139,7 +139,7 @@ class ChannelScreen(raw.Screen):
         self._received: list[int] = []
         self._hook: Callable[[], None] = lambda: None
         self.dirty = False
-        """Whether a frame was left out because the channel was blocked."""
+        """Whether a frame was skipped because the channel was blocked."""
         self.term = environ.get("TERM", "")
         is_kernels = self.term.startswith("linux")
         self.has_underline, self.bg_bright_is_blink = not is_kernels, is_kernels
@@ -147,21 +147,21 @@ class ChannelScreen(raw.Screen):
         self.set_terminal_properties(_colors(self.term, environ), bright_is_bold=is_kernels)
 
     def received(self, data: bytes) -> None:
-        """Take what the terminal sent."""
+        """Process the terminal's input."""
         self._received += data[: max(INPUT_LIMIT - len(self._received), 0)]
         self._hook()
 
     def resized(self) -> None:
-        """The terminal has another size; the next frame is drawn in whole."""
+        """The terminal has a new size; the next frame is drawn completely."""
         self._resized = True
         self._hook()
 
     def write(self, data: str) -> None:
-        """Keep what is to be sent until it is flushed."""
+        """Collect output until it is flushed."""
         self._out.append(data)
 
     def flush(self) -> None:
-        """Send it."""
+        """Write it to the channel."""
         data, self._out = "".join(self._out), []
         if data:
             self._channel.write(data.encode("utf-8", "replace"))
@@ -173,7 +173,7 @@ class ChannelScreen(raw.Screen):
         return max(columns, 1), self.maxrow
 
     def draw_screen(self, size: tuple[int, int], canvas: urwid.Canvas) -> None:
-        """Draw, unless the viewer is too slow for it: then what is current is drawn when it has caught up."""
+        """Draw, unless the channel is blocked: then the current frame is drawn when it is drained."""
         if self._channel.blocked:
             self.dirty = True
             return
@@ -182,38 +182,38 @@ class ChannelScreen(raw.Screen):
         self._drawn()
 
     def hook_event_loop(self, event_loop: urwid.EventLoop, callback: Callable[..., Any]) -> None:
-        """From now on input goes to urwid."""
+        """From now on, pass input to urwid."""
         self._hook = lambda: self.parse_input(event_loop, callback, self.get_available_raw_input())
 
     def unhook_event_loop(self, event_loop: urwid.EventLoop) -> None:
-        """From now on input waits."""
+        """From now on, queue input."""
         self._hook = lambda: None
         if self._input_timeout:
             event_loop.remove_alarm(self._input_timeout)
             self._input_timeout = None
 
     def get_input_descriptors(self) -> list[Any]:
-        """:returns: none; input is handed over."""
+        """:returns: none; the channel delivers input."""
         return []
 
     def get_available_raw_input(self) -> list[int]:
-        """:returns: what came and was not understood yet."""
+        """:returns: input that urwid has not processed."""
         codes = [*self._partial_codes, *self._received]
         self._partial_codes, self._received = [], []
         return codes
 
     def signal_init(self) -> None:
-        """Signals are the process's own affair."""
+        """Ignored: signals belong to the process."""
 
     def signal_restore(self) -> None:
-        """Signals are the process's own affair."""
+        """Ignored: signals belong to the process."""
 
     def tty_signal_keys(self, *args: Any, **kwargs: Any) -> None:
-        """There is no terminal device to be set."""
+        """Ignored: there is no terminal device."""
 
     def _start_gpm_tracking(self) -> None:
-        """The mouse of this machine is not the viewer's."""
+        """Ignored: this machine's mouse is not the viewer's."""
 
     def _is_real_terminal(self) -> bool:
-        """It may be asked what it can do."""
+        """:returns: ``True``, so that urwid queries the terminal's capabilities."""
         return True

@@ -1,4 +1,4 @@
-"""Where a console gets what it shows from, and sends decisions to: the processes of a home that own sessions."""
+"""The data source of a console: the processes of a home that own sessions. Decisions are sent to them."""
 
 from __future__ import annotations
 
@@ -35,45 +35,45 @@ T = TypeVar("T")
 
 GATHER_SECONDS = 0.02
 """
-How long news are gathered before they are told, too short to be noticed. An escalation is told at once: a
-frame that is drawn right before it would delay it.
+Seconds for which changes are collected before a redraw; too short to be noticed. A new escalation is reported at once,
+since a frame drawn just before would delay it.
 """
 
 PATIENCE = 2.0
-"""Seconds that a process has to answer (it answers from memory)."""
+"""Time limit in seconds for an answer of a process (it answers from memory)."""
 
 END_SECONDS = 60.0
-"""Seconds that a process has to end a session: its parts have time limits of their own."""
+"""Time limit in seconds for ending a session, whose parts have time limits of their own."""
 
 REMEMBERED = 1000
-"""How many escalations of a process are kept that have their outcome (a session keeps as many)."""
+"""Number of closed escalations kept per process (a session keeps as many)."""
 
 NEWS = (StateChanged, EscalationRaised, EscalationCounted, EscalationClosed, PermissionRevoked, Missed)
-"""Events after which the lists look different."""
+"""Events that change the lists."""
 
 
 _ELSEWHERE = (NotFound.code, Unavailable.code)
-"""What a process answers that does not have what is asked about, or is gone."""
+"""Errors of a process that does not have the requested object, or has exited."""
 
 
 class ConsoleSource(OversightApi, Protocol):
-    """What a console needs: the lists and the decisions, and when to look again."""
+    """What a console needs: lists, decisions and notification of changes."""
 
     async def start(self, request: SessionRequest) -> SessionInfo:
         """Start a session, and give it its task as the first message."""
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
-        Hear when something may have changed.
+        Get notified when something may have changed.
 
-        :returns: call it to hear no more.
+        :returns: a function that ends the notifications.
         """
 
     def activity(self, session: int, on_event: OnEvent) -> Callable[[], None]:
         """
-        Hear a session's events, those before now first.
+        Receive a session's events, beginning with the past ones.
 
-        :returns: call it to hear no more.
+        :returns: a function that ends the delivery.
         """
 
 
@@ -82,8 +82,8 @@ class HomeSource:
     The sessions of all processes of a home.
 
     :param reactor: for watching the registry and for time.
-    :param daemon: its control socket: what was decided there is known there, also while it has no session.
-    :param connect: gives the operations behind a control socket.
+    :param daemon: control socket of the daemon, which knows its past decisions even while it has no session.
+    :param connect: returns the operations behind a control socket.
     """
 
     log = Logger()
@@ -97,7 +97,7 @@ class HomeSource:
         self._closed: dict[SessionApi, _Closed] = {}
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: the open sessions of all processes that have one in the registry, by number."""
+        """:returns: the open sessions of all processes in the registry, by number."""
         answers = await self._all(lambda api: api.sessions())
         owners = {self._apis.get(entry.control_socket) for entry in self._entries()}  # others cannot be followed yet
         found = [info for api, infos in answers if api in owners for info in infos if info.state != "closed"]
@@ -115,7 +115,7 @@ class HomeSource:
 
     async def shown(self, number: int, digest: str, calls: int = 1) -> None:
         """
-        An escalation was shown whole: it may be approved by its number from now on.
+        Report that an escalation was shown completely, so that it may be approved by its number.
 
         :raises NotFound: no process has it.
         """
@@ -132,8 +132,8 @@ class HomeSource:
         """
         Answer an escalation.
 
-        :param keep: whether an approval stands for all calls of its scope.
-        :param calls: how many equal calls were shown.
+        :param keep: whether an approval covers all calls of its scope.
+        :param calls: the number of equal calls that were shown.
         :raises NotFound: no process has it.
         :raises Unavailable: a process that may have it does not answer.
         """
@@ -141,7 +141,7 @@ class HomeSource:
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
         """
-        Deny all that waits in any process, or all of one session.
+        Deny all pending escalations, or those of one session.
 
         :returns: the numbers of the escalations.
         :raises NotFound: no process has the session.
@@ -179,13 +179,13 @@ class HomeSource:
             self.log.failure("the task of session {number} was not answered", failure, number=number)
 
     async def permissions(self) -> list[PermissionView]:
-        """:returns: the approvals of all processes that were kept and still stand, by number."""
+        """:returns: the kept approvals of all processes that are in force, by number."""
         answers = await self._all(lambda api: api.permissions())
         return sorted((view for _, views in answers for view in views), key=lambda view: view.number)
 
     async def revoke(self, number: int) -> PermissionView:
         """
-        Have people asked again about what an approval permits.
+        Revoke a kept approval.
 
         :raises NotFound: no process has such a permission.
         :raises Unavailable: a process that may have it does not answer.
@@ -194,9 +194,9 @@ class HomeSource:
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """
-        Hear when sessions come and go, and when escalations do.
+        Get notified when sessions or escalations change.
 
-        :returns: call it to hear no more.
+        :returns: a function that ends the notifications.
         """
         watch = _Watch(self._reactor, self._registry.directory, self._entries, self._follow, on_change)
         watch.start()
@@ -204,9 +204,9 @@ class HomeSource:
 
     def activity(self, session: int, on_event: OnEvent) -> Callable[[], None]:
         """
-        Hear a session's events.
+        Receive a session's events.
 
-        :returns: call it to hear no more.
+        :returns: a function that ends the delivery.
         """
         entry = next((entry for entry in self._entries() if entry.number == session), None)
         if entry is None:
@@ -214,7 +214,9 @@ class HomeSource:
         return self._follow(entry, on_event, lambda: None)
 
     async def _all(self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]]) -> list[tuple[SessionApi, T]]:
-        """:returns: the answers of those that gave one: a process that died, or hangs, must not hide the others."""
+        """
+        :returns: the answers of all processes that answered. A process that died or hangs must not hide the others.
+        """
         answers: list[tuple[SessionApi, T]] = []
         for api, success, result in await self._ask(ask):
             if success:
@@ -233,10 +235,11 @@ class HomeSource:
         self, ask: Callable[[SessionApi], Coroutine[Any, Any, T]], what: str, patience: float = PATIENCE
     ) -> T:
         """
-        Tell all of them, since numbers are unique in a home. To find the owner in the lists would need another role.
+        Send a request to all processes. Numbers are unique in a home, and finding the owner in the lists would need
+        another role.
 
-        :param what: is asked about.
-        :returns: the answer of the one that has it.
+        :param what: name of the object, for error messages.
+        :returns: the answer of the process that has it.
         """
         answers = await self._ask(ask, patience)
         for _, success, result in answers:
@@ -248,7 +251,7 @@ class HomeSource:
             if failure.check(TimeoutError) is None and getattr(failure.value, "code", "") not in _ELSEWHERE:
                 failure.raiseException()
         if any(failure.check(TimeoutError) for failure in failures):
-            raise Unavailable(f"a process does not answer, and may have {what}: look whether it still stands")
+            raise Unavailable(f"a process that may have {what} does not answer: check whether it is still there")
         raise NotFound(f"there is no {what}")
 
     async def _ask(
@@ -256,7 +259,7 @@ class HomeSource:
     ) -> list[tuple[SessionApi, bool, Any]]:
         """:returns: each process, whether it answered, and its answer or the failure."""
         sockets = {entry.control_socket for entry in self._entries()}
-        paths = {os.path.realpath(socket) for socket in sockets}  # the home may have more than one name
+        paths = {os.path.realpath(socket) for socket in sockets}  # the home can have several paths
         if self._daemon.exists() and os.path.realpath(self._daemon) not in paths:
             sockets.add(str(self._daemon))
         self._apis = {socket: self._apis.get(socket) or self._connect(socket) for socket in sorted(sockets)}
@@ -269,7 +272,7 @@ class HomeSource:
         return [entry for entry in self._registry.live() if entry.control_socket]
 
     def _follow(self, entry: SessionEntry, on_event: OnEvent, lost: Callable[[], None]) -> Callable[[], None]:
-        """:param lost: is called if the session cannot be followed."""
+        """:param lost: called if the session cannot be followed."""
         api = self._apis.get(entry.control_socket) or self._connect(entry.control_socket)
         following = Deferred.fromCoroutine(api.follow(entry.session_id, 0, on_event))
         stops: list[Callable[[], None]] = []
@@ -295,9 +298,9 @@ class HomeSource:
 
 class _Closed:
     """
-    What has its outcome in one process, as far as it was asked for: nothing of it changes any more.
+    The closed escalations of one process, which never change, as far as they were fetched.
 
-    :ivar last: the greatest number of closing among them.
+    :ivar last: the highest ``closing`` number among them.
     """
 
     def __init__(self) -> None:
@@ -306,8 +309,8 @@ class _Closed:
 
     def joined(self, views: Sequence[EscalationView]) -> list[EscalationView]:
         """
-        :param views: what waits, and what got its outcome after :attr:`last`.
-        :returns: what waits, and all that has its outcome.
+        :param views: the pending escalations, and those closed after :attr:`last`.
+        :returns: the pending and all closed escalations.
         """
         for view in sorted(views, key=lambda view: view.closing):
             if view.outcome:
@@ -319,9 +322,9 @@ class _Closed:
 
 class _Watch:
     """
-    The registry and every session in it.
+    Watches the registry and every session in it.
 
-    :param follow: begins to follow a session, and returns what ends it.
+    :param follow: begins to follow a session, and returns a function that ends it.
     """
 
     def __init__(
@@ -335,22 +338,22 @@ class _Watch:
         self._reactor, self._directory, self._entries = reactor, directory, entries
         self._follow, self._on_change = follow, on_change
         self._followed: dict[str, Callable[[], None]] = {}
-        self._telling: IDelayedCall | None = None
+        self._pending: IDelayedCall | None = None
         self._watcher: DirectoryWatcher | None = None
 
     def start(self) -> None:
-        """Begin to watch, and tell at once."""
+        """Start watching, and notify once."""
         self._watcher = DirectoryWatcher(self._reactor)
         self._watcher.add(self._directory, self._look)
         self._look()
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.stop()
-        if self._telling is not None and self._telling.active():
-            self._telling.cancel()
+        if self._pending is not None and self._pending.active():
+            self._pending.cancel()
         followed, self._followed = self._followed, {}
         for stop in followed.values():
             stop()
@@ -360,28 +363,28 @@ class _Watch:
         for name in self._followed.keys() - entries.keys():
             self._followed.pop(name)()
         for name in entries.keys() - self._followed.keys():
-            self._followed[name] = lambda: None  # it may fail before we have what ends it
+            self._followed[name] = lambda: None  # following may fail before it returns its end function
             stop = self._follow(entries[name], self._heard, partial(self._lost, name))
             if name in self._followed:
                 self._followed[name] = stop
-        self._tell()
+        self._schedule()
 
     def _lost(self, name: str) -> None:
-        """The next look tries again, if the session is still there."""
+        """Forget a session; the next look at the registry tries again."""
         self._followed.pop(name, None)
 
     def _heard(self, stamped: Stamped) -> None:
         if isinstance(stamped.event, NEWS):
-            self._tell(at_once=isinstance(stamped.event, EscalationRaised))
+            self._schedule(at_once=isinstance(stamped.event, EscalationRaised))
 
-    def _tell(self, at_once: bool = False) -> None:
+    def _schedule(self, at_once: bool = False) -> None:
         if self._watcher is None:
             return
-        if self._telling is None:
-            self._telling = self._reactor.callLater(0 if at_once else GATHER_SECONDS, self._told)
+        if self._pending is None:
+            self._pending = self._reactor.callLater(0 if at_once else GATHER_SECONDS, self._notify)
         elif at_once:
-            self._telling.reset(0)
+            self._pending.reset(0)
 
-    def _told(self) -> None:
-        self._telling = None
+    def _notify(self) -> None:
+        self._pending = None
         self._on_change()

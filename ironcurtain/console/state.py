@@ -1,9 +1,9 @@
 """
-What the console shows, and how keys, commands and news change it. Every transition gives a new state, and what is
-to be done about it.
+The state of the console, and how keys, commands and refreshes change it. Every transition returns a new state, and the
+actions to perform.
 
-A decision is made only for what a person can have read: what a frame that reached the terminal showed, and nothing is
-approved whose text was not on the screen to its end.
+A decision requires that the person could read the call in a frame that reached the terminal. An approval requires that
+the end of its text was on the screen.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ironcurtain.text.display import one_line
 Row = TypeVar("Row")
 
 REMEMBERED = 300
-"""How many decided escalations are kept."""
+"""Number of decided escalations kept."""
 
 GONE = "gone"
-"""The outcome of an escalation whose process vanished with it."""
+"""The outcome of an escalation whose process is gone."""
 
 
 class ShownEscalation(NamedTuple):
-    """An escalation with the digest of the arguments that were shown."""
+    """An escalation with the digest of the arguments shown."""
 
     number: int
     digest: str
@@ -42,8 +42,8 @@ class Question:
     """
     A decision that waits for its confirmation.
 
-    :param every: whether it is about all that were listed on the screen when it was asked.
-    :param keep: whether the approval is to stand for all calls of the scope that the question names.
+    :param every: whether it is about all escalations that were listed when it was asked.
+    :param keep: whether the approval will cover all calls of the scope in the question.
     """
 
     outcome: Outcome
@@ -55,13 +55,13 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """
-    What the last frame showed that reached the terminal.
+    The contents of the last frame that reached the terminal.
 
-    :param rows: escalations that were listed.
-    :param whole: the one whose text was there, as far as the screen has room.
-    :param calls: how many equal calls its heading told of.
+    :param rows: the listed escalations.
+    :param whole: the escalation whose text was shown, as far as it fits.
+    :param calls: number of equal calls in its heading.
     :param last: whether the end of that text was on the screen.
-    :param complete: whether the text holds all of the arguments.
+    :param complete: whether the text contains all arguments.
     :param question: the question that was asked.
     :param page: rows of the text below the lists.
     :param end: how far that text can be scrolled.
@@ -82,7 +82,7 @@ class Send:
     """
     Send a decision.
 
-    :param calls: how many equal calls were shown.
+    :param calls: the number of equal calls shown.
     """
 
     outcome: Outcome
@@ -93,7 +93,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ask for what there is now."""
+    """Refresh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +126,19 @@ def key_of(escalation: EscalationView) -> ShownEscalation:
 @dataclass(frozen=True, slots=True)
 class ConsoleState:
     """
-    All that the screen depends on, besides its size and the time.
+    Everything that determines the screen, besides its size and the time.
 
-    :param loaded: whether there was news at all.
+    :param loaded: whether data has arrived.
     :param history: newest first.
-    :param section: the list that has the keys.
-    :param chosen: number of the chosen row of each list; 0 if there is none, or in the history while the newest is.
-    :param scroll: rows by which the text below the lists is scrolled: down, or in a session's activity up.
+    :param section: the focused list.
+    :param chosen: number of the chosen row of each list; 0 if there is none, or in the history while the newest is
+        chosen.
+    :param scroll: rows by which the text is scrolled: down, or in a session's activity up.
     :param prompt: the input line; ``None`` while it is closed.
-    :param permissions: the approvals that were kept, as far as they are shown.
+    :param permissions: the kept approvals, if they are shown.
     :param permitted: whether these are shown.
-    :param message: the newest remark and its style.
-    :param read: the escalations that were on the screen to their end, with the number of equal calls that was told.
+    :param message: the newest message and its style.
+    :param read: the escalations whose end was on the screen, with the number of equal calls shown.
     """
 
     loaded: bool = False
@@ -158,38 +159,38 @@ class ConsoleState:
     read: Mapping[ShownEscalation, int] = field(default_factory=dict)
 
     def listed(self, section: Section) -> tuple[SessionInfo, ...] | tuple[EscalationView, ...]:
-        """:returns: the rows of a list that the filter lets through."""
+        """:returns: the rows of a list that match the filter."""
         if section is Section.SESSIONS:
             return tuple(info for info in self.sessions if self._matches(info, _words_of_session))
         rows = self.pending if section is Section.WAITING else self.history
         return tuple(row for row in rows if self._matches(row, _words_of_escalation))
 
     def number(self, section: Section) -> int:
-        """:returns: number of the chosen row of a list, in the history at first the newest; 0 if there is none."""
+        """:returns: number of the chosen row of a list, initially the newest in the history; 0 if there is none."""
         return self.chosen.get(section, 0) or (self._newest() if section is Section.HISTORY else 0)
 
     @property
     def escalation(self) -> EscalationView | None:
-        """The escalation that is chosen among those that wait."""
+        """The chosen pending escalation."""
         return next((e for e in self.pending if e.number == self.number(Section.WAITING)), None)
 
     @property
     def record(self) -> EscalationView | None:
-        """The decided escalation that is chosen."""
+        """The chosen decided escalation."""
         return next((e for e in self.history if e.number == self.number(Section.HISTORY)), None)
 
     @property
     def aside(self) -> bool:
-        """Whether the text below the lists belongs to none of their rows."""
+        """Whether the text does not belong to a row of a list."""
         return self.help or self.permitted
 
     @property
     def followed(self) -> int:
-        """The session whose activity is shown; 0 if none is."""
+        """The session whose activity is shown; 0 if there is none."""
         return self.number(Section.SESSIONS) if self.section is Section.SESSIONS else 0
 
-    def told(self, text: str, style: Style = "dim") -> ConsoleState:
-        """:returns: the state with a remark; ``text`` may hold anything."""
+    def with_message(self, text: str, style: Style = "dim") -> ConsoleState:
+        """:returns: the state with a message; ``text`` may be untrusted."""
         return replace(self, message=(one_line(text, 400), style))
 
     def drawn(self, shown: Shown) -> ConsoleState:
@@ -201,16 +202,16 @@ class ConsoleState:
 
     def news(self, sessions: Iterable[SessionInfo], escalations: Iterable[EscalationView], now: float) -> ConsoleState:
         """
-        Take what there is now.
+        Take refreshed data.
 
-        :param escalations: those that wait and those that are decided.
+        :param escalations: pending and decided ones.
         :param now: seconds since the epoch.
         """
         known = {e.number: e for e in escalations}
         pending = tuple(e for e in known.values() if not e.outcome)
         gone = [_ended(e, GONE, now) for e in self.pending if e.number not in known]
         decided = {e.number: e for e in (*self.history, *gone)} | {n: e for n, e in known.items() if e.outcome}
-        waiting = {e.number for e in pending}  # what seemed gone may be back
+        waiting = {e.number for e in pending}  # an escalation that seemed gone may be back
         decided = {number: e for number, e in decided.items() if number not in waiting}
         newest = sorted(decided.values(), key=lambda e: (e.closed_at, e.number), reverse=True)[:REMEMBERED]
         open_ = tuple(sorted((s for s in sessions if s.state != "closed"), key=lambda s: s.number))
@@ -219,7 +220,7 @@ class ConsoleState:
         return new._choose(self)._ask_on()
 
     def arrived(self, before: ConsoleState) -> bool:
-        """:returns: whether an escalation waits that did not before, when there had been news."""
+        """:returns: whether there is a new pending escalation, unless this is the first data."""
         return before.loaded and bool({e.number for e in self.pending} - {e.number for e in before.pending})
 
     def choose(self, section: Section, number: int) -> ConsoleState:
@@ -231,7 +232,7 @@ class ConsoleState:
         return replace(self, section=section, chosen=chosen, scroll=scroll, help=False, permitted=False)
 
     def go(self, section: Section) -> ConsoleState:
-        """:returns: the state with another list having the keys."""
+        """:returns: the state with another focused list."""
         return self.choose(section, self.number(section))
 
     def move(self, step: int) -> ConsoleState:
@@ -243,7 +244,7 @@ class ConsoleState:
         return self.choose(self.section, numbers[min(max(at + step, 0), len(numbers) - 1)])
 
     def roll(self, rows: int) -> ConsoleState:
-        """:returns: the state with the text below the lists moved down."""
+        """:returns: the state with the text scrolled down."""
         rows = -rows if self.followed and not self.aside else rows
         return replace(self, scroll=min(max(self.scroll + rows, 0), self.shown.end))
 
@@ -257,7 +258,7 @@ class ConsoleState:
         return replace(new, scroll=self.scroll if same else 0)
 
     def _keep(self, section: Section, before: ConsoleState) -> int:
-        """The row that was chosen, else the one that is now in its place, so that no new row pushes it away."""
+        """:returns: the row that was chosen, else the one in its place, so that new rows do not move the choice."""
         numbers = [row.number for row in self.listed(section)]
         number = before.number(section)
         if section is Section.HISTORY and not before.chosen.get(section):
@@ -271,7 +272,7 @@ class ConsoleState:
         return next((record.number for record in self.listed(Section.HISTORY)), 0)
 
     def _ask_on(self) -> ConsoleState:
-        """Drop from the question what needs no decision any more."""
+        """Remove escalations that need no decision from the question."""
         if self.question is None:
             return self
         waiting = {key_of(e) for e in self.pending}
@@ -280,7 +281,7 @@ class ConsoleState:
             return self
         if keys:
             return replace(self, question=replace(self.question, keys=keys))
-        return replace(self, question=None).told(self.too_late(self.question.keys[0].number), "warn")
+        return replace(self, question=None).with_message(self.too_late(self.question.keys[0].number), "warn")
 
     def too_late(self, number: int) -> str:
         """:returns: why an escalation cannot be decided."""
@@ -303,7 +304,7 @@ _WORDS: Mapping[str, Callable[[str], str]] = {
 
 
 def outcome_words(record: EscalationView) -> str:
-    """:returns: what became of an escalation, in words; escaped."""
+    """:returns: the outcome of an escalation in words; escaped."""
     words = _WORDS.get(record.outcome)
     if words is None:
         return one_line(record.outcome, 20)
@@ -312,8 +313,8 @@ def outcome_words(record: EscalationView) -> str:
 
 def outcome_of_all(sent: Sequence[Send], results: Sequence[EscalationView | str]) -> tuple[str, Style]:
     """
-    :param results: for each that was sent the decided escalation, or why it is not.
-    :returns: what became of them, and how that looks.
+    :param results: for each decision the decided escalation, or the reason of the failure.
+    :returns: a summary, and its style.
     """
     outcome = sent[0].outcome
     failed = [(send.key.number, why) for send, why in zip(sent, results, strict=True) if isinstance(why, str)]

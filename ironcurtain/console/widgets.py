@@ -1,4 +1,4 @@
-"""The one widget of the console: it draws frames and passes on what is pressed."""
+"""The only widget of the console: it draws frames, and passes keys and clicks on."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PALETTE = (
     ("old", "dark red", "default", "default"),
     ("new", "dark green", "default", "default"),
 )
-"""The looks of :data:`ironcurtain.console.text.Style`; the fourth member is for terminals without colours."""
+"""urwid's palette for :data:`ironcurtain.console.text.Style`; the fourth member is for monochrome terminals."""
 
 
 class FrameWidget(urwid.Widget):
     """
-    :param make: gives the frame for a size.
-    :param pressed: is told of keys, as urwid names them.
-    :param clicked: is told of button, column and row.
+    :param make: returns the frame for a size.
+    :param pressed: called with each key, as urwid names it.
+    :param clicked: called with button, column and row.
     """
 
     _sizing = frozenset((urwid.BOX,))
@@ -47,7 +47,7 @@ class FrameWidget(urwid.Widget):
     def render(  # type: ignore[override]  # a box has two sizes
         self, size: tuple[int, int], focus: bool = False
     ) -> urwid.Canvas:
-        """:returns: the frame, every line as wide as the screen."""
+        """:returns: the frame, with every line padded to the width of the screen."""
         columns, rows = size
         frame = self._make(columns, rows)
         drawn = [_encoded(line, columns) for line in frame.lines]
@@ -55,7 +55,7 @@ class FrameWidget(urwid.Widget):
         return urwid.TextCanvas(texts, looks, cursor=frame.cursor, maxcol=columns)
 
     def keypress(self, size: tuple[int, int], key: str) -> str | None:  # type: ignore[override]  # as above
-        """:returns: only what urwid itself is to do."""
+        """:returns: the key if urwid shall handle it, else ``None``."""
         if key == "ctrl l":
             return key
         self._pressed(key)
@@ -64,14 +64,14 @@ class FrameWidget(urwid.Widget):
     def mouse_event(  # type: ignore[override]  # as above
         self, size: tuple[int, int], event: str, button: int, col: int, row: int, focus: bool
     ) -> bool:
-        """:returns: that it is done."""
+        """:returns: ``True``: the event is handled."""
         if event == "mouse press":
             self._clicked(button, col, row)
         return True
 
 
 def _encoded(line: Line, columns: int) -> tuple[bytes, list[tuple[Hashable, int]]]:
-    """:returns: a line as urwid wants it: bytes, and for each look how many bytes have it."""
+    """:returns: the line as urwid takes it: its bytes, and runs of (style, number of bytes)."""
     looks: list[tuple[Hashable, int]] = []
     text, used = b"", 0
     for span in line:

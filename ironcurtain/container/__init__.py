@@ -1,1 +1,1 @@
-"""Containers without a network: specification, the Docker Engine's client, programs run inside, probe, sweeping."""
+"""Containers without a network: specification, client of the Docker Engine, running programs, probe, cleanup."""

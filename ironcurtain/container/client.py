@@ -1,8 +1,8 @@
 """
-Talk with the Docker Engine: calls that have one answer in threads, and streams over connections of their own.
+Client of the Docker Engine: simple calls in threads, streams over Twisted connections.
 
-Calls are made by the package ``docker``. Streams are not: a thread would wait in each, and the package's
-``attach_socket`` loses the first bytes where they come together with the answer's head.
+The package ``docker`` makes the calls. It does not make the streams: each would block a thread, and the package's
+``attach_socket`` loses the first bytes if they arrive together with the response's head.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 THREADS = 8
-"""Most calls at a time; further ones wait. Stopping a container takes longest, up to some seconds."""
+"""Maximum number of concurrent calls; further ones wait. Stopping a container takes longest, up to some seconds."""
 
 CONNECT_SECONDS = 5.0
-"""How long the Engine may take to accept a connection for a stream (it is on this machine)."""
+"""Time limit in seconds for connecting a stream to the Engine (it is on this machine)."""
 
 FIRST_SECONDS = 10.0
-"""How long it may take for its first answer, which costs it nothing; people wait for it."""
+"""Time limit in seconds for its first answer, for which people wait; the answer needs no work."""
 
 CALL_SECONDS = 60.0
-"""How long it may be silent in the middle of a call (creating a container on a busy disk takes seconds)."""
+"""Time limit in seconds for silence during a call (creating a container on a busy disk takes seconds)."""
 
 NOTICE_SECONDS = 3.0
-"""After how long a person is told that the Engine's first answer is waited for."""
+"""Seconds after which a message says that the Engine's first answer is still missing."""
 
 
 class EngineClient:
     """
-    The way to one Engine.
+    The client of one Engine.
 
-    Every method raises :class:`EngineUnavailable` if it does not answer, and :class:`EngineError` for what it refuses.
+    Every method raises :class:`EngineUnavailable` if the Engine does not answer, and :class:`EngineError` if it
+    refuses.
 
-    :param reactor: for connections, time limits and what threads hand over.
-    :param socket: path of its socket.
-    :param seconds: how long the Engine may be silent in the middle of a call.
-    :ivar address: of its socket, for people.
+    :param reactor: for connections, time limits and results of threads.
+    :param socket: path of the Engine's socket.
+    :param seconds: how long the Engine may be silent during a call.
+    :ivar address: address of the socket, for people.
     """
 
     log = Logger()
@@ -70,9 +71,9 @@ class EngineClient:
 
     async def negotiate(self) -> DockerClient:
         """
-        Make sure that the Engine answers, and agree on a version.
+        Check that the Engine answers, and negotiate a version.
 
-        :raises EngineUnavailable: it is too old, besides.
+        :raises EngineUnavailable: also if it is too old.
         """
         notice = self.clock.callLater(NOTICE_SECONDS, self._tell_that_it_waits)
         try:
@@ -84,10 +85,10 @@ class EngineClient:
 
     async def call(self, make: Callable[[DockerClient], T]) -> T:
         """
-        Make one call. If this is cancelled, nobody waits for the call any more; it ends by itself.
+        Make one call. Cancelling only stops waiting for it; the call ends on its own.
 
-        :param make: makes it, in a thread.
-        :returns: what ``make`` returned.
+        :param make: makes the call; runs in a thread.
+        :returns: the result of ``make``.
         """
         client = self._client or await self.negotiate()
         return await self._in_thread(partial(_translated, self.address, self._seconds, partial(make, client)))
@@ -104,11 +105,11 @@ class EngineClient:
         seconds: float = CALL_SECONDS,
     ) -> EngineStream:
         """
-        Make a call whose answer comes bit by bit.
+        Make a call with a streamed response.
 
-        :param upgrade: whether the connection becomes one of bytes both ways.
-        :param seconds: how long the answer's head may take.
-        :returns: a connection that is open; whoever gets it has to :meth:`EngineStream.abort` it.
+        :param upgrade: whether the connection becomes a raw stream in both directions.
+        :param seconds: time limit for the response's head.
+        :returns: an open connection; the caller has to :meth:`EngineStream.abort` it.
         """
         version = (self._client or await self.negotiate()).api_version
         target = f"/v{version}{path}" + (f"?{urlencode(query)}" if query else "")
@@ -138,10 +139,10 @@ class EngineClient:
         silence: float | None = None,
     ) -> None:
         """
-        Make a call whose answer comes bit by bit, and wait for its end.
+        Make a call with a streamed response, and wait for its end.
 
-        :param take: gets the answer.
-        :param silence: seconds without a byte after which it is given up; ``None``: never, once its head has come.
+        :param take: called with the response's bytes.
+        :param silence: time limit in seconds without a byte; ``None``: no limit once the head has arrived.
         """
         timer: IDelayedCall | None = None
 
@@ -166,7 +167,7 @@ class EngineClient:
             raise EngineUnavailable(self.address, "it closed the connection")
 
     def close(self) -> None:
-        """Let the threads end, without waiting for those whose call goes on."""
+        """Let the threads end, without waiting for calls in progress."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.adjustPoolsize(0, 0)
@@ -184,7 +185,7 @@ class EngineClient:
 
 
 class _DaemonThread(Thread):
-    """A thread that the end of the process does not wait for: an Engine that hangs must not keep a command from it."""
+    """A thread that the process does not wait for at its end: an Engine that hangs must not block a command's exit."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, daemon=True)
@@ -203,7 +204,7 @@ def _connect(address: str, seconds: float) -> DockerClient:
 def _translated(address: str, seconds: float, work: Callable[[], T]) -> T:
     """
     :param seconds: how long the Engine may be silent, for the message.
-    :returns: what ``work`` returns.
+    :returns: the result of ``work``.
     """
     from docker.errors import APIError, DockerException
 
@@ -214,8 +215,8 @@ def _translated(address: str, seconds: float, work: Callable[[], T]) -> T:
     except DockerException as e:
         raise EngineUnavailable(address, str(e)) from None
     except (AttributeError, LookupError, TypeError, ValueError):
-        raise EngineUnavailable(address, "its answer is not an Engine's") from None
-    except OSError as e:  # what requests raises is one
+        raise EngineUnavailable(address, "its answer is not that of a Docker Engine") from None
+    except OSError as e:  # exceptions of requests are OSErrors
         causes = list(_causes(e))
         if any(isinstance(cause, TimeoutError) for cause in causes):
             raise _silent(address, seconds) from None

@@ -1,4 +1,4 @@
-"""The container of a session, with a terminal or without: started and proved closed, watched, removed in the end."""
+"""The container of a session, with or without a terminal: starts and probes it, watches it, removes it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ironcurtain.container.terminal import ContainerTerminal
 from ironcurtain.terminal.model import ProgramExit
 
 STOP_SECONDS = 5
-"""How long the main program has after SIGTERM before all is killed (half of a lifecycle's time limit)."""
+"""Seconds between SIGTERM and SIGKILL for the main program (half of a lifecycle's time limit)."""
 
 RECORD_SECONDS = 5.0
-"""How long the Engine may take to write down that a container has ended (ours; it takes milliseconds)."""
+"""Time limit in seconds for the Engine to report a container's end (it takes milliseconds)."""
 
 LAST_LINES = 5
-"""How many lines of the main program's output explain why a container ended."""
+"""Number of lines of the main program's output in the explanation of a container's end."""
 
 CROWDED = 0.9
-"""The share of the processes that a container may have from which on it counts as full."""
+"""The share of a container's maximum number of processes at which it counts as full."""
 
 COUNT_LIMITS = """
 for path in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control \\
@@ -40,24 +40,26 @@ for path in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_contro
 done
 """
 """
-How many processes the kernel has ended for memory, of which the Engine tells for the main program only, and how often
-it has refused one more. It is read inside, where the agent could falsify it: it explains, and decides nothing.
+Prints how many processes the kernel killed for memory (the Engine reports this for the main program only), and how
+often it refused a new process. The agent could falsify the output, so it is used for explanations only.
 """
 
 
 READY_SECONDS = 30.0
-"""How long it may take from the container's start until its program may start: with the look at it, 0.5 s on an idle
-machine."""
+"""
+Time limit in seconds from the container's start until its program may start: including the probe, 0.5 s on an idle
+machine.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnded:
     """
-    How a program in a container ended.
+    The end of a program in a container.
 
     :param status: its exit status.
-    :param out_of_memory: whether something in the container was ended meanwhile because the memory was used up.
-    :param out_of_processes: whether a process was refused meanwhile because there were as many as there may be.
+    :param out_of_memory: whether a process in the container was killed because memory was used up.
+    :param out_of_processes: whether a new process was refused because of the limit.
     """
 
     status: int
@@ -69,8 +71,8 @@ class Container:
     """
     One container.
 
-    :param on_death: told once, and why, if the container ends without :meth:`stop`.
-    :ivar id: its full id, once it is made.
+    :param on_death: called once with the reason if the container ends without :meth:`stop`.
+    :ivar id: its full id, once it is created.
     """
 
     def __init__(self, engine: Engine, spec: ContainerSpec, on_death: Callable[[ContainerDied], None]) -> None:
@@ -81,27 +83,27 @@ class Container:
 
     @property
     def name(self) -> str:
-        """What the Engine calls it, for people."""
+        """Its name in the Engine."""
         return self._spec.name
 
     @property
     def most_processes(self) -> int:
-        """How many processes and threads may run in it."""
+        """Maximum number of its processes and threads."""
         return self._spec.pids
 
     async def start(self) -> tuple[ProbeFinding, ...]:
         """
-        Create, start and probe it. If that fails or is cancelled, nothing of it is left.
+        Create, start and probe it. If that fails or is cancelled, it is removed.
 
-        :returns: what the probe found, for the record.
-        :raises ProbeFailed: it is not closed.
+        :returns: the findings of the probe, for the record.
+        :raises ProbeFailed: it is not confined as specified.
         :raises ContainerDied: it ended at once.
         """
         creating = Deferred.fromCoroutine(self._create())
         try:
             await shielded(creating)
             findings = await self._begin()
-        except Exception:  # a cancellation among them
+        except Exception:  # including cancellation
             await shielded(Deferred.fromCoroutine(self._discard(creating)))
             raise
         self._watching = Deferred.fromCoroutine(self._watch())
@@ -110,35 +112,35 @@ class Container:
     async def run(
         self, argv: Sequence[str], *, stdin: bytes, stdout: Sink, stderr: Sink, environment: Mapping[str, str]
     ) -> ProgramEnded:
-        """Run a program inside: see :func:`ironcurtain.container.execution.run`."""
+        """Run a program in it: see :func:`ironcurtain.container.execution.run`."""
         status = await execution.run(
             self._engine, self.id, argv, stdin=stdin, stdout=stdout, stderr=stderr, environment=environment
         )
         if not status:
             return ProgramEnded(status, False)
-        if await self.crowded():  # no other program fits in
+        if await self.crowded():  # there is no room for another process
             return ProgramEnded(status, False, True)
         before, self._hits = self._hits, await self._count_limits()
         memory, processes = (self._hits.get(name, 0) > before.get(name, 0) for name in ("oom_kill", "max"))
         return ProgramEnded(status, memory, processes)
 
     async def crowded(self) -> bool:
-        """:returns: whether nearly as many processes and threads run in it as may."""
+        """:returns: whether its number of processes and threads is close to the limit."""
         try:
             return await self._engine.tasks(self.id) >= self.most_processes * CROWDED
-        except EngineError:  # it is gone, which is told elsewhere
+        except EngineError:  # it is gone, which is reported elsewhere
             return False
 
     async def end_programs(self) -> bool:
         """
-        End everything in it but its main program: see :func:`ironcurtain.container.execution.end`.
+        End everything in it except its main program: see :func:`ironcurtain.container.execution.end`.
 
-        :returns: whether the container goes on.
+        :returns: whether the container is still running.
         """
         return await execution.end(self._engine, self.id, execution.GRACE_SECONDS)
 
     async def stop(self) -> None:
-        """End it and all in it, and remove it; harmless if it has ended or is gone."""
+        """End it with everything in it, and remove it. Can be called if it has ended or is gone."""
         if self._watching is not None:
             self._watching.cancel()
         await shielded(Deferred.fromCoroutine(self._stop()))
@@ -158,7 +160,7 @@ class Container:
 
     async def _watch(self) -> None:
         try:
-            with suppress(EngineError):  # it is gone already
+            with suppress(EngineError):  # it is already gone
                 await self._engine.wait(self.id)
             self._on_death(await self._death())
         except EngineUnavailable as e:
@@ -167,14 +169,14 @@ class Container:
             return
 
     async def _death(self) -> ContainerDied:
-        """:returns: why it ended, with its last words if it has any."""
+        """:returns: why it ended, with its last output if there is any."""
         try:
-            with suppress(Late):  # its processes may be gone before the Engine has written down how it ended
+            with suppress(Late):  # its processes can be gone before the Engine has recorded the end
                 await Deferred.fromCoroutine(self._engine.wait(self.id)).addTimeout(RECORD_SECONDS, self._engine.clock)
             state = ContainerState.of(await self._engine.inspect(self.id))
             said = await self._said()
         except EngineError as e:
-            return ContainerDied(f"the container was removed by somebody else ({e.message})")
+            return ContainerDied(f"another program removed the container ({e.message})")
         return ContainerDied(f"the container ended: {state.reason}{last_words(said)}")
 
     async def _said(self) -> str:
@@ -195,13 +197,13 @@ class Container:
         return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=False) if value.isdigit()}
 
     async def _discard(self, creating: Deferred[None]) -> None:
-        if not creating.called:  # or we may have been called by it
+        if not creating.called:  # on_death may have been called by start
             await creating
         if self.id:
             await self._remove()
 
     async def _stop(self) -> None:
-        with suppress(EngineError):  # whatever it is, removing ends it
+        with suppress(EngineError):  # whatever the state, removing ends it
             await self._engine.stop(self.id, STOP_SECONDS)
         await self._remove()
 
@@ -209,16 +211,17 @@ class Container:
         try:
             await self._engine.remove(self.id)
         except EngineError as e:
-            if e.status not in (404, 409):  # it is gone, or going
+            if e.status not in (404, 409):  # it is gone, or being removed
                 raise
 
 
 class ScreenedContainer(Container):
     """
-    One container, which ends with the agent's program.
+    A container whose main program is the agent's program.
 
-    :param spec: with a terminal, and a command of :func:`~ironcurtain.container.terminal.waiting`.
-    :param on_end: told once how it ended, after the last output, also after :meth:`stop`; not if it did not start.
+    :param spec: has a terminal, and a command of :func:`~ironcurtain.container.terminal.waiting`.
+    :param on_end: called once with the program's end, after the last output, also after :meth:`stop`; not if it did not
+        start.
     """
 
     def __init__(
@@ -228,7 +231,7 @@ class ScreenedContainer(Container):
         self._terminal, self._on_end = terminal, on_end
 
     async def stop(self) -> None:
-        """End the program and all else in it, and remove it; harmless if it has ended or is gone."""
+        """End the program and everything else in it, and remove it. Can be called if it has ended or is gone."""
         await shielded(Deferred.fromCoroutine(self._end()))
 
     async def _begin(self) -> tuple[ProbeFinding, ...]:
@@ -264,19 +267,19 @@ class ScreenedContainer(Container):
 
     async def _how(self) -> ProgramExit:
         try:
-            with suppress(EngineError):  # it is gone already
+            with suppress(EngineError):  # it is already gone
                 await self._engine.wait(self.id)
             state = ContainerState.of(await self._engine.inspect(self.id))
         except EngineUnavailable as e:
-            return ProgramExit(None, f"the container is out of sight: {e}")
+            return ProgramExit(None, f"the state of the container is unknown: {e}")
         except EngineError as e:
-            return ProgramExit(None, f"the container was removed by somebody else ({e.message})")
+            return ProgramExit(None, f"another program removed the container ({e.message})")
         return ProgramExit(state.exit_status, state.reason)
 
     async def _end(self) -> None:
         self._terminal.flow()
         try:
-            with suppress(EngineError):  # whatever it is, removing ends it
+            with suppress(EngineError):  # whatever the state, removing ends it
                 await self._engine.stop(self.id, STOP_SECONDS)
             if self._watching is not None:
                 await self._watching
@@ -289,11 +292,11 @@ class ScreenedContainer(Container):
 
 
 def out_of_sight(why: EngineUnavailable) -> ContainerDied:
-    """:returns: that nothing is known of a container any more, as its Engine is gone."""
-    return ContainerDied(f"the container is out of sight: {why}")
+    """:returns: the end of a container whose Engine is gone, so that nothing is known about it."""
+    return ContainerDied(f"the state of the container is unknown: {why}")
 
 
 def last_words(said: str) -> str:
-    """:returns: what a program said last, to be put after the sentence that it ended; empty if it said nothing."""
+    """:returns: a program's last output, to append to the sentence on its end; empty if there is none."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return f", saying: {' | '.join(lines[-LAST_LINES:])}" if lines else ""

@@ -1,4 +1,4 @@
-"""The Docker Engine: its calls as coroutines, and what it says about a container's life."""
+"""The Docker Engine: its calls as coroutines, and the states of containers."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from ironcurtain.jsonrpc.framing import Framer, TooLong
 USUAL_SOCKET = "/var/run/docker.sock"
 
 BUILD_SILENCE_SECONDS = 600.0
-"""How long a build may say nothing before it is given up (one download of a few hundred MB is silent)."""
+"""Time limit in seconds for silence during a build (one download of a few hundred MB is silent)."""
 
 LINE_LIMIT = 1024 * 1024
-"""Most bytes of one message of a build."""
+"""Maximum size in bytes of one message of a build."""
 
 DETACH_KEYS = b",".join((b"\xff", b"\xfe") * 8)
 """
-The Engine looks for some keys in a terminal's input and closes the stream when they come; it cannot be told not to, and
-its default would withhold every Ctrl-P. No terminal sends these 16 bytes: none of them is in any UTF-8. All that comes
-of it is that a 0xFF at the end of the input waits for the next byte.
+The detach keys. The Engine searches a terminal's input for these keys and closes the stream on a match; this cannot be
+disabled, and the default would hold back every Ctrl-P. No terminal sends these 16 bytes, since none of them occurs in
+UTF-8. The only effect is that a 0xFF at the end of the input waits for the next byte.
 """
 
 
 KILLED = 137
-"""The exit status of what was ended by SIGKILL: also of everything in a container that ends."""
+"""Exit status after SIGKILL, also of all processes in a container that ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
     """
-    One look at a container.
+    The state of a container.
 
-    :param pid: of its first process, as this machine numbers it, where the Engine runs on this machine; 0 if none runs.
-    :param exit_status: of the main program; 0 while it runs.
-    :param out_of_memory: whether something inside was ended because the memory was used up.
+    :param pid: process id of its first process on this machine, if the Engine runs here; 0 if none runs.
+    :param exit_status: exit status of the main program; 0 while it runs.
+    :param out_of_memory: whether a process was killed because memory was used up.
     :param error: why it did not start, in the Engine's words.
     """
 
@@ -57,7 +57,7 @@ class ContainerState:
 
     @classmethod
     def of(cls, inspected: Mapping[str, Any]) -> ContainerState:
-        """:param inspected: what :meth:`Engine.inspect` returned."""
+        """:param inspected: the result of :meth:`Engine.inspect`."""
         state = inspected["State"]
         return cls(
             bool(state["Running"]),
@@ -83,14 +83,14 @@ class Engine:
     """
     One Engine, reached over a UNIX socket.
 
-    Every method raises :class:`EngineUnavailable` if it does not answer, and :class:`EngineError` for what it refuses
-    (status 404: there is no such thing).
+    Every method raises :class:`EngineUnavailable` if the Engine does not answer, and :class:`EngineError` if it refuses
+    (status 404: the object does not exist).
 
-    :param reactor: for connections, time limits and what threads hand over.
+    :param reactor: for connections, time limits and results of threads.
     :param socket: path of its socket.
-    :param seconds: how long it may be silent in the middle of a call.
-    :ivar clock: that reactor.
-    :ivar address: of its socket, for people.
+    :param seconds: how long it may be silent during a call.
+    :ivar clock: the reactor.
+    :ivar address: address of its socket, for people.
     """
 
     def __init__(self, reactor: Any, socket: str, seconds: float = CALL_SECONDS) -> None:
@@ -101,9 +101,9 @@ class Engine:
     @classmethod
     def find(cls, reactor: Any, environ: Mapping[str, str]) -> Engine:
         """
-        The Engine that ``DOCKER_HOST`` names, else the system's, else the user's own. Nothing is asked of it yet.
+        The Engine of ``DOCKER_HOST``, else the system's, else the user's rootless one. It is not contacted yet.
 
-        :raises EngineUnavailable: ``DOCKER_HOST`` names no UNIX socket.
+        :raises EngineUnavailable: ``DOCKER_HOST`` is not a UNIX socket.
         """
         named = environ.get("DOCKER_HOST", "")
         if named and not named.startswith("unix:///"):
@@ -116,23 +116,23 @@ class Engine:
 
     @property
     def has_socket(self) -> bool:
-        """Whether it has a socket that we may use; if not, it need not be asked."""
+        """Whether it has a socket that this process may use; if not, it is not running."""
         return os.access(self.address.removeprefix("unix://"), os.R_OK | os.W_OK)
 
     def close(self) -> None:
-        """Let its threads end, without waiting for them. It may be used again."""
+        """Let its threads end, without waiting for them. It can be used again."""
         self._client.close()
 
     async def ping(self) -> None:
-        """Make sure that an Engine answers, and that it is new enough."""
+        """Check that an Engine answers and is new enough."""
         await self._client.negotiate()
 
     async def info(self) -> dict[str, Any]:
-        """:returns: what the Engine says about itself and this machine, as it says it (``GET /info``)."""
+        """:returns: the Engine's description of itself and this machine (``GET /info``)."""
         return await self._client.call(lambda docker: docker.info())
 
     async def processors(self) -> float:
-        """:returns: how many a container may have at most, which is asked once; infinite where nobody says it."""
+        """:returns: the maximum number of processors of a container, fetched once; infinite if unknown."""
         if not self._processors:
             try:
                 found = (await self.info()).get("NCPU")
@@ -143,7 +143,7 @@ class Engine:
 
     async def create(self, spec: ContainerSpec) -> str:
         """
-        Make a container; it does not run yet.
+        Create a container without starting it.
 
         :returns: its id.
         """
@@ -152,34 +152,34 @@ class Engine:
         return str(made["Id"])
 
     async def start(self, container: str) -> None:
-        """Start the main program; harmless if it runs."""
+        """Start the main program; no effect if it runs."""
         await self._client.call(lambda docker: docker.start(container))
 
     async def stop(self, container: str, grace: int) -> None:
-        """Send SIGTERM, and SIGKILL after ``grace`` seconds; harmless if it does not run. Fires when it has ended."""
+        """Send SIGTERM, and SIGKILL after ``grace`` seconds; no effect if it does not run. Fires when it has ended."""
         await self._client.call(lambda docker: docker.stop(container, grace))
 
     async def kill(self, container: str) -> None:
-        """Send SIGKILL to the first process, with which everything inside ends."""
+        """Send SIGKILL to the first process, which ends all processes inside."""
         await self._client.call(lambda docker: docker.kill(container))
 
     async def remove(self, container: str) -> None:
-        """Remove a container, ended or not, with the volumes that it brought along."""
+        """Remove a container, running or not, with its anonymous volumes."""
         await self._client.call(lambda docker: docker.remove_container(container, v=True, force=True))
 
     async def inspect(self, container: str) -> dict[str, Any]:
-        """:returns: everything about a container, as the Engine says it."""
+        """:returns: the Engine's complete description of a container."""
         return await self._client.call(lambda docker: docker.inspect_container(container))
 
     async def tasks(self, container: str) -> int:
-        """:returns: how many processes and threads it has, as the kernel counts them; 0 where nobody says it."""
+        """:returns: the kernel's number of its processes and threads; 0 if unknown."""
         said = await self._client.call(lambda docker: docker.stats(container, stream=False, one_shot=True))
         found = said.get("pids_stats")
         return int(found.get("current") or 0) if isinstance(found, dict) else 0
 
     async def wait(self, container: str) -> int:
         """
-        Wait until a container does not run, for as long as that takes.
+        Wait until a container does not run, without a time limit.
 
         :returns: the exit status of its main program; 137 for SIGKILL.
         """
@@ -188,28 +188,27 @@ class Engine:
         return int(msgspec.json.decode(answer)["StatusCode"])
 
     async def list_containers(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-        """:returns: a summary of each container that has all these labels, running or not."""
+        """:returns: a summary of each container with all these labels, running or not."""
         wanted = {"label": [f"{name}={value}" for name, value in labels.items()]}
         return await self._client.call(lambda docker: docker.containers(all=True, filters=wanted))
 
     async def resize(self, container: str, rows: int, columns: int) -> None:
-        """Tell the terminal of a running container its size."""
+        """Set the size of the terminal of a running container."""
         await self._client.call(lambda docker: docker.resize(container, rows, columns))
 
     async def output(self, container: str, lines: int) -> str:
-        """:returns: the last lines that the main program of a container wrote."""
+        """:returns: the last lines of output of a container's main program."""
         said = await self._client.call(lambda docker: docker.logs(container, tail=lines))
         return said.decode("utf-8", "replace")
 
     async def attach(self, container: str, receive: Receiver) -> EngineStream:
         """
-        Connect with the terminal of a container that runs, or is made and not started: its bytes, as they are, both
-        ways.
+        Attach to the terminal of a running or newly created container: a raw stream in both directions.
 
-        :param receive: gets what is written from now on.
+        :param receive: called with output from now on.
         """
         if (await self.inspect(container))["State"]["Status"] not in ("created", "running"):
-            # The Engine would hand over a stream that hangs.
+            # The Engine would return a stream that hangs.
             raise EngineError(409, f"container {container} is not running")
         query = {**dict.fromkeys(("stream", "stdin", "stdout", "stderr"), b"true"), "detachKeys": DETACH_KEYS}
         return await self._client.stream(f"{_container(container)}/attach", query, b"{}", receive, upgrade=True)
@@ -218,9 +217,9 @@ class Engine:
         self, container: str, argv: Sequence[str], environment: Mapping[str, str], has_input: bool
     ) -> str:
         """
-        Prepare a program to be run in a running container.
+        Prepare to run a program in a running container.
 
-        :param has_input: whether it reads from us; else its input is empty.
+        :param has_input: whether it reads input from this process; else its input is empty.
         :returns: the id of the run.
         """
         line, given = [*argv], {**environment}
@@ -231,28 +230,28 @@ class Engine:
 
     async def start_exec(self, run: str, receive: Receiver) -> EngineStream:
         """
-        Start what :meth:`create_exec` prepared.
+        Start a run prepared by :meth:`create_exec`.
 
-        :param receive: gets frames (:class:`~ironcurtain.container.streams.Demultiplexer`).
+        :param receive: called with frames (:class:`~ironcurtain.container.streams.Demultiplexer`).
         """
         path, body = f"/exec/{quote(run, safe='')}/start", b'{"Detach":false,"Tty":false}'
         return await self._client.stream(path, {}, body, receive, upgrade=True)
 
     async def inspect_exec(self, run: str) -> dict[str, Any]:
-        """:returns: everything about a run, ``Running`` and ``ExitCode`` among it."""
+        """:returns: the description of a run, including ``Running`` and ``ExitCode``."""
         return await self._client.call(lambda docker: docker.exec_inspect(run))
 
     async def list_images(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-        """:returns: a summary of each image that has all these labels; an empty value stands for any."""
+        """:returns: a summary of each image with all these labels; an empty value matches any."""
         wanted = {"label": [f"{name}={value}" if value else name for name, value in labels.items()]}
         return await self._client.call(lambda docker: docker.images(filters=wanted))
 
     async def inspect_image(self, name: str) -> dict[str, Any]:
-        """:returns: everything about an image, as the Engine says it."""
+        """:returns: the Engine's complete description of an image."""
         return await self._client.call(lambda docker: docker.inspect_image(name))
 
     async def remove_image(self, name: str) -> None:
-        """Remove an image's name, and the image with its last one. Refused (409) while a container uses it."""
+        """Remove an image's name, and with its last name the image. Refused (409) while a container uses it."""
         await self._client.call(lambda docker: docker.remove_image(name))
 
     async def build_image(
@@ -268,12 +267,12 @@ class Engine:
         """
         Build an image.
 
-        :param context: a tar archive with a ``Dockerfile`` in it.
+        :param context: a tar archive with a ``Dockerfile``.
         :param arguments: values of the Dockerfile's ``ARG`` lines.
-        :param network: of the steps: ``default``, ``host`` or ``none``.
-        :param progress: gets what the build prints, line by line.
+        :param network: network of the steps: ``default``, ``host`` or ``none``.
+        :param progress: called with each line that the build prints.
         :returns: the image's id.
-        :raises EngineError: a step failed; the message is the build's last word.
+        :raises EngineError: a step failed; the message is the build's error.
         """
         query: dict[str, str | bytes] = {
             "t": tag,
@@ -300,7 +299,7 @@ class _Message(msgspec.Struct):
 
 
 class _BuildReport:
-    """What a build says while it runs."""
+    """The output of a build."""
 
     def __init__(self, progress: Callable[[str], None]) -> None:
         self._progress, self._framer = progress, Framer(LINE_LIMIT)
@@ -315,7 +314,7 @@ class _BuildReport:
         try:
             message = msgspec.json.decode(line, type=_Message)
         except msgspec.DecodeError:
-            return  # no message of a build
+            return  # not a message of a build
         self.error = message.error or self.error
         self.image = str(message.aux.get("ID", self.image))
         for text in (message.stream + message.status).splitlines():

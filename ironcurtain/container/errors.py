@@ -1,4 +1,4 @@
-"""What goes wrong with containers, one class for each way to react."""
+"""Errors of containers, one class for each way to react."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ironcurtain.errors import IronCurtainError, Unavailable
 
 class EngineUnavailable(Unavailable):
     """
-    No Docker Engine answers, or it went away in the middle of a call. Nothing was made, as far as we know.
+    No Docker Engine answers, or it went away during a call. As far as is known, nothing was created.
 
-    :param address: of the socket that was tried.
+    :param address: address of its socket.
     """
 
     code = "ENGINE_UNAVAILABLE"
@@ -23,7 +23,7 @@ class EngineError(IronCurtainError):
     """
     The Docker Engine refused a call.
 
-    :param status: of its HTTP answer: 404 no such thing, 409 conflict with the state it is in, 500 its own failure.
+    :param status: its HTTP status: 404 no such object, 409 conflict with the current state, 500 internal error.
     :param message: in the Engine's words.
     """
 
@@ -35,27 +35,27 @@ class EngineError(IronCurtainError):
 
 
 class ContainerDied(IronCurtainError):
-    """The container ended while it was needed. The message says why; what it worked on is still there."""
+    """The container ended while it was needed. The message says why. The workspace still exists."""
 
     code = "CONTAINER_DIED"
 
 
 class NotReady(IronCurtainError):
     """
-    The agent's program could not be started in time, and nothing is left of its container.
+    The agent's program could not be started in time, and its container was removed.
 
-    :param words: what was said last in the container, as :func:`~ironcurtain.container.container.last_words` gives it.
+    :param words: the last output in the container, from :func:`~ironcurtain.container.container.last_words`.
     """
 
     code = "NOT_READY"
 
     def __init__(self, seconds: float, words: str) -> None:
-        super().__init__(f"the container was not ready to be attached to within {seconds:g} s{words}")
+        super().__init__(f"the container was not ready for attaching within {seconds:g} s{words}")
 
 
 class ProbeFailed(IronCurtainError):
     """
-    The container is not as closed as it was ordered to be. No agent may start in it.
+    The container is not confined as specified. No agent may start in it.
 
     :param problems: one sentence each.
     """
@@ -63,5 +63,5 @@ class ProbeFailed(IronCurtainError):
     code = "PROBE_FAILED"
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("the container is not closed, so no agent was started: " + "; ".join(problems))
+        super().__init__("the container is not confined, so no agent was started: " + "; ".join(problems))
         self.problems = problems

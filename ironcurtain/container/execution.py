@@ -1,4 +1,4 @@
-"""Run a program in a running container, and end it with everything that it started."""
+"""Run a program in a running container, and end it with all processes that it started."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ironcurtain.container.streams import STDOUT, Demultiplexer
 T = TypeVar("T")
 
 GRACE_SECONDS = 5
-"""How long programs have after SIGTERM before SIGKILL comes (real agents took up to 2 s)."""
+"""Seconds between SIGTERM and SIGKILL (real agents took up to 2 s)."""
 
 END_SECONDS = 10.0
-"""How long the ending may take beyond the grace, before the container itself is killed."""
+"""Time limit in seconds for ending programs, beyond the grace period; then the container itself is killed."""
 
 POLL_SECONDS = 0.05
-"""How often the Engine is asked whether a program whose streams are closed has ended (mostly it has)."""
+"""Seconds between questions to the Engine whether a program whose streams are closed has ended (usually it has)."""
 
 SETTLE_POLLS = 100
-"""How often it is asked before it counts as broken."""
+"""Number of such questions before the Engine counts as broken."""
 
 CANNOT_RUN = 126
-"""The exit status of a program that the Engine could not run, also since its container was about to end."""
+"""The exit status of a program that the Engine could not run, also because its container was about to end."""
 
 DYING_SECONDS = 1.0
-"""How long the end of the container is waited for when a program ended as the end of the container would end it."""
+"""Seconds to wait for the container's end after a program ended with the status that this end would cause."""
 
 Sink = Callable[[bytes], Deferred[None] | None]
-"""Gets output as it comes. If it returns a Deferred, the program has to wait until that fires."""
+"""Called with output as it arrives. If it returns a Deferred, the program has to wait until that fires."""
 
 _log = Logger()
 
@@ -102,7 +102,7 @@ async def end(engine: Engine, container: str, grace: int) -> bool:
 
 
 async def kill(engine: Engine, container: str) -> None:
-    """Kill a container and all in it; harmless if it has ended or is gone."""
+    """Kill a container with everything in it. Can be called if it has ended or is gone."""
     try:
         await engine.kill(container)
     except EngineError as e:
@@ -129,7 +129,7 @@ async def _run(
         finally:
             stream.abort()
         return await _exit_status(engine, container, name)
-    except EngineError:  # of any status: 500, too, is said of a container that ends right then
+    except EngineError:  # whatever the status: the Engine also answers 500 for a container that is just ending
         await _check_alive(engine, container)
         raise
 
@@ -168,25 +168,26 @@ async def _check_alive(engine: Engine, container: str) -> None:
     except EngineError as e:
         if e.status != 404:
             raise
-        raise ContainerDied("the container was removed by somebody else") from None
+        raise ContainerDied("another program removed the container") from None
     if not state.running:
         raise ContainerDied(f"the container ended: {state.reason}")
 
 
 def shielded(work: Deferred[T]) -> Deferred[T]:
     """
-    Wait for work without being able to cancel it.
+    Make work uncancellable, and wait for it.
 
-    :param work: its result is taken away; it can still be waited for, for ``None``.
-    :returns: fires with its result. Cancelling it only ends the waiting; if the work fails after that, this is logged.
+    :param work: its result is consumed; it can still be awaited, and then gives ``None``.
+    :returns: fires with its result. Cancelling this only ends the wait; if the work fails afterwards, the failure is
+        logged.
     """
     waiting: Deferred[T] = Deferred()
 
     def ended(result: Any) -> None:
         if not waiting.called:
-            waiting.callback(result)  # given a Failure, it fails
+            waiting.callback(result)  # a Deferred that gets a Failure fails
         elif isinstance(result, Failure):
-            _log.failure("what went on after a cancellation failed", result)
+            _log.failure("work that continued after a cancellation failed", result)
 
     work.addBoth(ended)
     return waiting

@@ -1,8 +1,8 @@
 """
-How images are built on this machine: what the user chose, what came with IronCurtain, and what other packages bring.
+The recipes of images: the settings of this machine, the images that come with IronCurtain, and those of other packages.
 
-A package brings an image by an entry point of the group :data:`GROUP`: its name is the image's name, its object the
-folder.
+A package adds an image with an entry point of the group :data:`GROUP`. The entry point's name is the image's name; its
+object is the folder.
 """
 
 from __future__ import annotations
@@ -24,20 +24,19 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.home.layout import Home, private_directory, read_configuration
 
 FOLDERS = Path(__file__).parent / "data" / "images"
-"""One folder an image, and ``versions.toml``."""
+"""Directory with one folder per image and ``versions.toml``."""
 
 NETWORKS = ("default", "host")
-"""What the steps of a build may reach the network by."""
-
+"""Network modes for the steps of a build."""
 
 GROUP = "ironcurtain.images"
-"""Group of the entry points."""
+"""Entry point group for images of other packages."""
 
 LARGEST_FOLDER = 64 * 1024 * 1024
-"""Most bytes in an image's folder (it is read whole whenever an image is looked for)."""
+"""Maximum size in bytes of an image's folder, which is read whole at each lookup."""
 
 IGNORED = frozenset(("__init__.py", "__pycache__"))
-"""What makes a folder part of a Python package, and is not for the image."""
+"""Names that belong to the Python package around the folder, not to the image."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
@@ -45,12 +44,12 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 @dataclass(frozen=True, slots=True)
 class Choices:
     """
-    What is this machine's own.
+    Settings for building images on this machine.
 
-    :param source: the image that the base image stands on; empty: the one that its Dockerfile names.
+    :param source: parent of the base image; empty: the one that its Dockerfile names.
     :param network: one of :data:`NETWORKS`.
     :param registry: address of npm's registry; empty: npm's own default.
-    :param certificates: PEM, to be trusted besides the usual while programs are fetched.
+    :param certificates: PEM certificates to trust in addition to the usual ones while downloading programs.
     """
 
     source: str = ""
@@ -61,9 +60,9 @@ class Choices:
 
 def find_choices(environ: Mapping[str, str]) -> Choices:
     """
-    :returns: what the environment says: ``IRONCURTAIN_IMAGES_BASE``, ``IRONCURTAIN_IMAGES_NETWORK``, and npm's own
+    :returns: the settings in the environment: ``IRONCURTAIN_IMAGES_BASE``, ``IRONCURTAIN_IMAGES_NETWORK``, and npm's
         variables for its registry and certificates.
-    :raises ConfigurationError: one of them has a value that cannot be used.
+    :raises ConfigurationError: a variable has an unusable value.
     """
     network = environ.get("IRONCURTAIN_IMAGES_NETWORK") or "default"
     if network not in NETWORKS:
@@ -73,9 +72,8 @@ def find_choices(environ: Mapping[str, str]) -> Choices:
 
 def load_recipes(home: Home) -> Recipes:
     """
-    :returns: the images that came with IronCurtain, with the releases that the home chooses for them, and those that
-        other packages bring.
-    :raises ConfigurationError: the home's file of versions is wrong, or the name of an image is there twice.
+    :returns: the images of IronCurtain, with the releases chosen in the home, and the images of other packages.
+    :raises ConfigurationError: the home's ``versions.toml`` is wrong, or two images have the same name.
     """
     folders, programs = shipped_folders(), load_programs(home)
     packaged, broken = package_images(metadata.entry_points(group=GROUP), folders, programs)
@@ -84,8 +82,8 @@ def load_recipes(home: Home) -> Recipes:
 
 def load_programs(home: Home) -> dict[str, ImageProgram]:
     """
-    :returns: the releases in use: the home's before those that came with IronCurtain.
-    :raises ConfigurationError: the home's file is wrong.
+    :returns: the releases in use. Those chosen in the home override those of IronCurtain.
+    :raises ConfigurationError: the home's ``versions.toml`` is wrong.
     """
     path = versions_path(home)
     text = read_configuration(path)
@@ -94,9 +92,9 @@ def load_programs(home: Home) -> dict[str, ImageProgram]:
 
 def choose(home: Home, releases: Iterable[Release]) -> None:
     """
-    Have the home choose these releases, besides those that it chose before.
+    Add releases to those chosen in the home.
 
-    :raises ConfigurationError: the home's file is wrong.
+    :raises ConfigurationError: the home's ``versions.toml`` is wrong.
     """
     path, shipped = versions_path(home), shipped_programs()
     programs = moved(load_programs(home), releases)
@@ -106,12 +104,12 @@ def choose(home: Home, releases: Iterable[Release]) -> None:
 
 
 def shipped_programs() -> dict[str, ImageProgram]:
-    """:returns: the releases that came with IronCurtain."""
+    """:returns: the releases that IronCurtain ships."""
     return read_versions("versions.toml", (FOLDERS / "versions.toml").read_text())
 
 
 def shipped_folders() -> dict[str, dict[str, bytes]]:
-    """:returns: the files of each image that came with IronCurtain, by the image's name."""
+    """:returns: the files of each image that IronCurtain ships, by image name."""
     return {
         folder.name: {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
         for folder in FOLDERS.iterdir()
@@ -120,7 +118,7 @@ def shipped_folders() -> dict[str, dict[str, bytes]]:
 
 
 def versions_path(home: Home) -> Path:
-    """:returns: the home's own file of versions, which need not exist."""
+    """:returns: path of the home's ``versions.toml``, which may not exist."""
     return home.path / "images" / "versions.toml"
 
 
@@ -129,9 +127,11 @@ def _registry(environ: Mapping[str, str]) -> str:
         if address := environ.get(variable):
             parts = urlsplit(address)
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise _wrong(variable, "must be the address of a registry")
+                raise _wrong(variable, "must be the URL of a registry")
             if "@" in parts.netloc or parts.query:
-                raise _wrong(variable, "holds a password, which builds would leave in the Engine: use one without")
+                raise _wrong(
+                    variable, "contains a password, which builds would leave in the Engine: use a URL without one"
+                )
             return address
     return ""
 
@@ -141,9 +141,9 @@ def _certificates(environ: Mapping[str, str]) -> bytes:
         if path := environ.get(variable):
             text = read_configuration(Path(os.path.abspath(path)))
             if text is None or "-----BEGIN CERTIFICATE-----" not in text:
-                raise _wrong(variable, f"{path} holds no certificates (PEM)")
+                raise _wrong(variable, f"{path} contains no PEM certificates")
             if "PRIVATE KEY-----" in text:
-                raise _wrong(variable, f"{path} holds a private key, which must not get into images")
+                raise _wrong(variable, f"{path} contains a private key, which must not get into images")
             return text.encode()
     return b""
 
@@ -161,16 +161,16 @@ def package_images(
 ) -> tuple[dict[str, PackageImage], dict[str, str]]:
     """
     :param entry_points: of the group :data:`GROUP`.
-    :param taken: names of images that there are already.
-    :param programs: names of the programs that can be asked for.
-    :returns: the images, and why others cannot be used; both by name.
-    :raises ConfigurationError: a name is there twice: nobody may put another image in the place of one that is known.
+    :param taken: image names that are in use.
+    :param programs: names of the programs that a Dockerfile can request.
+    :returns: the usable images, and for each unusable one the reason; both by name.
+    :raises ConfigurationError: two images have the same name. A package must not replace an existing image.
     """
     found: dict[str, PackageImage] = {}
     broken: dict[str, str] = {}
     for entry in entry_points:
         if entry.name in taken or entry.name in found or entry.name in broken:
-            raise ConfigurationError(_source(entry), f"the image {entry.name} is there already")
+            raise ConfigurationError(_source(entry), f"the image {entry.name} already exists")
         try:
             found[entry.name] = _load(entry, programs)
         except Unusable as e:
@@ -185,21 +185,23 @@ def _source(entry: metadata.EntryPoint) -> str:
 def _load(entry: metadata.EntryPoint, programs: Container[str]) -> PackageImage:
     source = _source(entry)
     if not _NAME.fullmatch(entry.name):
-        raise Unusable(source, "its name must be small letters, digits and -, at most 40")
+        raise Unusable(source, "its name must be at most 40 lower-case letters, digits and hyphens")
     try:
         files = dict(_files(entry.load(), ""))
     except Exception as e:
-        # Code of somebody else runs here, at its import: anything may come out.
+        # Loading runs code of the other package, which can raise anything.
         raise Unusable(source, f"cannot be read: {type(e).__name__}: {e}") from e
     if DOCKERFILE not in files:
-        raise Unusable(source, f"is no folder with a {DOCKERFILE}")
+        raise Unusable(source, f"is not a folder with a {DOCKERFILE}")
     if sum(map(len, files.values())) > LARGEST_FOLDER:
-        raise Unusable(source, f"holds more than {LARGEST_FOLDER} bytes")
+        raise Unusable(source, f"is larger than {LARGEST_FOLDER} bytes")
     declared = arguments(files[DOCKERFILE])
     if unknown := [name for name in program_names(declared) if name not in programs]:
-        raise Unusable(source, f"asks for a program that is not known here: {', '.join(unknown)}")
+        raise Unusable(source, f"requests unknown programs: {', '.join(unknown)}")
     if "BASE" not in declared:
-        raise Unusable(source, "must stand on our base image: its Dockerfile begins with ARG BASE and FROM ${BASE}")
+        raise Unusable(
+            source, "must be based on IronCurtain's base image: begin its Dockerfile with ARG BASE and FROM ${BASE}"
+        )
     return PackageImage(files, entry.dist.version if entry.dist else "")
 
 

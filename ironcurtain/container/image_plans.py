@@ -1,4 +1,4 @@
-"""What the images are: from which files and with which arguments each is built, and what it is then called."""
+"""The plans of images: the files and arguments that each is built from, and its resulting name."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _ARGUMENT = re.compile(r"^ARG\s+(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<default>
 
 
 DOWNLOADER = "downloader"
-"""Image that fetches programs while others are built."""
+"""Image that downloads programs while others are built."""
 
 QUESTION = "question"
-"""Image that is built to be told of the newest release of a program, and not kept."""
+"""Image that is built to find the newest release of a program, and not kept."""
 
 CERTIFICATES = "certificates.pem"
-"""File of the downloader's archive: what this machine trusts besides the usual."""
+"""File of the downloader's archive: the additional certificates that this machine trusts."""
 
 PREFIX = "ironcurtain/"
-"""Of the names of all our images."""
+"""Prefix of the names of all IronCurtain images."""
 
 NAME_LABEL, CONTENT_LABEL, VERSION_LABEL = "ironcurtain.image", "ironcurtain.content", "ironcurtain.version"
-"""Labels of an image: which one it is, the digest of what it was built from, the release of its program."""
+"""Labels of an image: its name, the digest of its content, the release of its program."""
 
 DOCKERFILE = "Dockerfile"
 
@@ -36,7 +36,7 @@ Folder = Mapping[str, bytes]
 """The files of one image: content by name."""
 
 PACKAGE_ENDING = "_PACKAGE"
-"""How the build arguments end that name a program's release."""
+"""Suffixes of the build arguments for a program's release."""
 
 _DOWNLOADER = "DOWNLOADER"
 
@@ -46,7 +46,7 @@ class PackageImage:
     """
     An image of another package.
 
-    :param version: of that package.
+    :param version: version of that package.
     """
 
     files: Folder
@@ -56,10 +56,10 @@ class PackageImage:
 @dataclass(frozen=True, slots=True)
 class SourceImage:
     """
-    What the base image stands on.
+    The parent of the base image.
 
-    :param name: of that image.
-    :param id: of its exact content.
+    :param name: its name.
+    :param id: id of its exact content.
     :param architecture: as Docker names it.
     """
 
@@ -73,10 +73,10 @@ class ImagePlan:
     """
     One image, built or not.
 
-    :param repository: what all its versions are called.
+    :param repository: the name that all its versions share.
     :param arguments: build arguments.
-    :param version: of its program, for people.
-    :param content: digest of everything that shapes it.
+    :param version: version of its program, for people.
+    :param content: digest of everything that determines its content.
     """
 
     name: str
@@ -88,12 +88,12 @@ class ImagePlan:
 
     @property
     def reference(self) -> str:
-        """What the image is called: another content has another name."""
+        """The image's full name, which depends on its content."""
         return f"{self.repository}:{self.content[:12]}"
 
     @property
     def downloads(self) -> bool:
-        """Whether it is built with the help of the image that fetches programs."""
+        """Whether the downloader image is needed to build it."""
         return _DOWNLOADER in arguments(self.files[DOCKERFILE])
 
     @property
@@ -105,13 +105,13 @@ class ImagePlan:
 @dataclass(frozen=True, slots=True)
 class Recipes:
     """
-    The folders of all images, and the releases that go into them.
+    The folders of all images, and the releases of programs in them.
 
     :param folders: by name.
     :param programs: by name.
-    :param prefix: of the names of the images; those with another are somebody else's.
+    :param prefix: prefix of the names of the images; others are not IronCurtain's.
     :param packaged: the images of other packages, by name.
-    :param broken: those of them that cannot be used, with the reason.
+    :param broken: why other packages' images cannot be used, by name.
     """
 
     folders: Mapping[str, Folder]
@@ -127,13 +127,13 @@ class Recipes:
 
     @property
     def default_source(self) -> str:
-        """The image that the base image stands on unless told."""
+        """The default parent of the base image."""
         return arguments(self.folders[BASE][DOCKERFILE])["BASE"]
 
     def check(self, agent: str) -> None:
         """
         :raises UsageError: there is no image of this name.
-        :raises ConfigurationError: another package brings it, and it cannot be used.
+        :raises ConfigurationError: it belongs to another package, and cannot be used.
         """
         if agent in self.broken:
             raise ConfigurationError(f"image {agent}", self.broken[agent])
@@ -141,7 +141,7 @@ class Recipes:
             raise UsageError(f"there is no image {agent!r}; there are: {', '.join(self.agents)}")
 
     def base(self, source: SourceImage) -> ImagePlan:
-        """:returns: the image that all others stand on."""
+        """:returns: the base image, the parent of all others."""
         files, program = self.folders[BASE], self.programs[BASE]
         given = program.arguments(source.architecture)
         values = {**given, "source": source.id, "architecture": source.architecture}
@@ -149,18 +149,18 @@ class Recipes:
         return ImagePlan(BASE, self._repository(BASE), files, given, program.version, content([files], values))
 
     def downloader(self, base: ImagePlan, certificates: bytes) -> ImagePlan:
-        """:returns: the image that fetches programs."""
+        """:returns: the downloader image."""
         files = {**self.folders[DOWNLOADER], CERTIFICATES: certificates}
         given, digest = {"BASE": base.reference}, content([files], {"base": base.content})
         return ImagePlan(DOWNLOADER, self._repository(DOWNLOADER), files, given, base.version, digest)
 
     def agent(self, name: str, base: ImagePlan, architecture: str) -> ImagePlan:
         """
-        Where its programs are fetched from, and by whom, is no part of its content: their checksums are.
+        The sources of its programs do not count as content; their checksums do.
 
         :returns: the image of an agent.
         :raises UsageError: there is no image of this name.
-        :raises ConfigurationError: another package brings it, and it cannot be used.
+        :raises ConfigurationError: it belongs to another package, and cannot be used.
         :raises NoRelease: a program in it has no release for this architecture.
         """
         self.check(name)
@@ -174,13 +174,13 @@ class Recipes:
         return ImagePlan(name, self._repository(name), files, given, self.version(name), digest)
 
     def version(self, agent: str) -> str:
-        """:returns: of an agent's image as it would be built, for people; empty if no release is chosen yet."""
+        """:returns: version of an agent's image as it would be built, for people; empty if no release is chosen yet."""
         return self.packaged[agent].version if agent in self.packaged else self.needed(agent)[0].version
 
     def needed(self, agent: str) -> tuple[ImageProgram, ...]:
         """
-        :returns: the programs in an agent's image, its own first: those whose packages its Dockerfile asks for. An
-            image of another package may do without.
+        :returns: the programs in an agent's image, its own first: those that its Dockerfile requests. An image of
+            another package may have none.
         :raises ConfigurationError: ``versions.toml`` lacks one.
         """
         return tuple(self._program(name) for name in program_names(arguments(self._files(agent)[DOCKERFILE])))
@@ -205,7 +205,7 @@ class Recipes:
 def program_names(declared: Iterable[str]) -> list[str]:
     """
     :param declared: names of build arguments.
-    :returns: names of the programs whose releases they ask for, in their order.
+    :returns: names of the programs whose releases they request, in order.
     """
     names = (name.removesuffix(PACKAGE_ENDING) for name in declared if name.endswith(PACKAGE_ENDING))
     return [name.lower().replace("_", "-") for name in names]
@@ -215,8 +215,8 @@ def archive(files: Mapping[str, bytes]) -> bytes:
     """
     Pack files for the Engine.
 
-    The archive depends on nothing but them, so that the Engine finds again what it built from the same. A file that
-    begins with ``#!`` may be executed.
+    The archive depends on nothing else, so that the Engine's build cache works. A file that begins with ``#!`` is
+    executable.
 
     :param files: content by path.
     """
@@ -227,21 +227,21 @@ def archive(files: Mapping[str, bytes]) -> bytes:
             entry.size, entry.mode = len(files[name]), 0o755 if files[name].startswith(b"#!") else 0o644
             packed.addfile(entry, io.BytesIO(files[name]))
         end = packed.offset + 2 * tarfile.BLOCKSIZE
-    # Without what fills up the last record: the Engine does not read it, and while there is something to read it does
-    # not notice that nobody waits for the build any more.
+    # Without the padding of the last record: the Engine does not read it, and while there is unread input it does not
+    # notice that the client has disconnected.
     return buffer.getvalue()[:end]
 
 
 def arguments(dockerfile: bytes) -> dict[str, str]:
-    """:returns: the build arguments that a Dockerfile declares, with their defaults; empty where it gives none."""
+    """:returns: the build arguments that a Dockerfile declares, with their defaults; empty if there is none."""
     return {found["name"]: found["default"] or "" for found in _ARGUMENT.finditer(dockerfile.decode())}
 
 
 def content(folders: Iterable[Mapping[str, bytes]], values: Mapping[str, str]) -> str:
     """
     :param folders: the files that the image is built from.
-    :param values: whatever else shapes it: build arguments, what it stands on.
-    :returns: a digest in hexadecimal; the same content gives the same, and no other does.
+    :param values: other values that determine it: build arguments, its parent.
+    :returns: a hexadecimal digest, the same for the same content only.
     """
     digest = hashlib.sha256()
     for part in (*folders, {name: value.encode() for name, value in values.items()}):

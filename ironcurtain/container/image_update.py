@@ -1,4 +1,4 @@
-"""Move the releases that images are built from to the newest ones."""
+"""Update the releases that images are built from to the newest ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ironcurtain.container.versions import BASE, ImageProgram, NoRelease, Releas
 @dataclass(frozen=True, slots=True)
 class Move:
     """
-    What was found out about one program.
+    The result for one program.
 
     :param before: its release so far; empty if there was none.
     :param release: its newest one; ``None`` if there is a problem.
-    :param problem: why it stays as it is, for people; empty if there is none.
+    :param problem: why it is not updated, for people; empty if it is.
     """
 
     name: str
@@ -32,10 +32,10 @@ class Move:
 
 class Updates:
     """
-    Asks what is new. Nothing is chosen or built by it.
+    Finds newer releases. It neither chooses nor builds anything.
 
-    :param recipes: what the images are now.
-    :param choices: this machine's.
+    :param recipes: the current recipes of the images.
+    :param choices: this machine's settings.
     """
 
     def __init__(self, engine: Engine, recipes: Recipes, choices: Choices) -> None:
@@ -46,12 +46,12 @@ class Updates:
 
     async def find(self, names: Sequence[str], progress: Progress) -> list[Move]:
         """
-        Ask for the newest releases of some agents' programs.
+        Find the newest releases of some agents' programs.
 
-        :param names: of agents; ``base`` stands for Debian's packages in the base image, whose newest release is today.
-            Empty: ``base`` and every agent of which a release is chosen already.
+        :param names: names of agents; ``base`` stands for Debian's packages in the base image, whose newest release is
+            today's. Empty: ``base`` and every agent with a chosen release.
         :raises UsageError: there is no image of such a name.
-        :raises BuildFailed: the image that asks cannot be built.
+        :raises BuildFailed: the image that finds releases cannot be built.
         """
         agents = [name for name in names or self._usual() if name != BASE]
         for agent in agents:

@@ -1,7 +1,7 @@
 """
-The images of the agents: made when they are first needed, kept while nothing that shapes them changes.
+The images of the agents: built when first needed, and rebuilt when their content changes.
 
-A build tells people its progress, and its last words if it fails; it leaves nothing behind.
+A build reports progress, and its last output if it fails. It leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from ironcurtain.errors import Unavailable
 
 BUILD_LABEL = "ironcurtain.build"
 """
-On what is removed again when a build ends: the image that fetched a program, or asked a question. Its value begins with
-the name of the image that was built.
+Label of temporary images, which are removed when a build ends. Its value begins with the name of the image that was
+built.
 """
 
 TAIL_LINES = 12
-"""How many of the last lines of a build are kept, to be shown if it fails."""
+"""Number of the last lines of a build that are shown if it fails."""
 
 Progress = Callable[[str], None]
-"""Gets sentences for people about what is being done."""
+"""Called with sentences about the progress, for people."""
 
 STEP_CHARACTERS = 100
-"""How much of a step is shown (one line)."""
+"""Maximum length in characters of a step's description."""
 
 _STEP = re.compile(r"Step (?P<number>\d+/\d+) : (?P<words>.*)")
 _SLOW = ("COPY ", "FROM ", "RUN ")
@@ -56,14 +56,14 @@ _NOISE = re.compile(r" ---> |Removing intermediate container |Successfully ")
 
 
 LEFTOVER_SECONDS = 3600
-"""Age from which on the remains of a build are taken for those of one that was killed."""
+"""Age in seconds at which temporary images are assumed to belong to a build that was killed."""
 
 
 class BuildFailed(Unavailable):
     """
     An image could not be built. Nothing of it is left.
 
-    :param name: of the image.
+    :param name: the image's name.
     :param said: the last lines of the build.
     """
 
@@ -78,14 +78,14 @@ class Builder:
     """
     Builds images on one Engine.
 
-    :param choices: this machine's.
+    :param choices: this machine's settings.
     """
 
     def __init__(self, engine: Engine, choices: Choices) -> None:
         self._engine, self._choices = engine, choices
 
     async def find(self, reference: str) -> dict[str, Any] | None:
-        """:returns: everything about an image, as the Engine says it; ``None`` if there is none of this name."""
+        """:returns: the Engine's description of an image; ``None`` if there is none of this name."""
         try:
             return await self._engine.inspect_image(reference)
         except EngineError as e:
@@ -94,29 +94,29 @@ class Builder:
             raise
 
     async def source(self, name: str) -> SourceImage | None:
-        """:returns: what the Engine has under the name of the image to stand on; ``None`` if it is not there."""
+        """:returns: the parent image as the Engine has it; ``None`` if it is missing."""
         found = await self.find(name)
         return None if found is None else SourceImage(name, str(found["Id"]), str(found["Architecture"]))
 
     async def fetch(self, name: str, progress: Progress) -> SourceImage:
         """
-        Fetch the image to stand on, if it is not there.
+        Pull the parent image if it is missing.
 
-        :raises BuildFailed: it cannot be fetched.
+        :raises BuildFailed: it cannot be pulled.
         """
         if (found := await self.source(name)) is not None:
             return found
         progress(f"Fetching the image {name}.")
-        # A build of nothing but this line has the Engine fetch the image, and gives it one more name.
+        # A build with only a FROM line makes the Engine pull the image, and gives it another name.
         temporary = f"{PREFIX}fetched:{secrets.token_hex(8)}"
         await self.run(name, temporary, {DOCKERFILE: f"FROM {name}\n".encode()}, {}, {}, progress)
         await self._engine.remove_image(temporary)
         if (found := await self.source(name)) is None:
-            raise BuildFailed(name, "it went away as soon as it was there", ())
+            raise BuildFailed(name, "it was removed right after the download", ())
         return found
 
     async def has(self, plan: ImagePlan) -> bool:
-        """:returns: whether an image is there, as planned."""
+        """:returns: whether an image exists as planned."""
         found = await self.find(plan.reference)
         return found is not None and (found["Config"].get("Labels") or {}).get(CONTENT_LABEL) == plan.content
 
@@ -124,7 +124,7 @@ class Builder:
         """
         Build an image.
 
-        :param given: arguments besides those of the plan, which do not shape it.
+        :param given: arguments besides those of the plan, which do not affect its content.
         :raises BuildFailed: a step failed.
         """
         progress(f"Building the image {plan.reference}.")
@@ -140,10 +140,10 @@ class Builder:
         progress: Progress,
     ) -> tuple[str, ...]:
         """
-        Build, whatever is there already.
+        Build, even if the image exists.
 
-        :param given: arguments; those that the Dockerfile does not ask for are left out.
-        :returns: the last lines that its steps printed.
+        :param given: arguments; those that the Dockerfile does not declare are left out.
+        :returns: the last lines of output of its steps.
         :raises BuildFailed: a step failed.
         """
         mark = f"{tag}-{secrets.token_hex(8)}"
@@ -167,7 +167,7 @@ class Builder:
 
     async def _discard(self, mark: str) -> None:
         for image in await self._engine.list_images({BUILD_LABEL: mark}):
-            with suppress(EngineError):  # it may be gone already, or hold up what somebody else builds
+            with suppress(EngineError):  # it may be gone already, or in use by another build
                 await self._engine.remove_image(image["Id"])
 
 
@@ -186,8 +186,8 @@ class _Report:
 
 CURRENT, OLD, MISSING, NO_RELEASE, BROKEN = "current", "old", "missing", "no release", "broken"
 """
-States of an agent's image: as it would be built now; otherwise; not there; it cannot be built before `update`; another
-package brings it, and it cannot be used.
+States of an agent's image: up to date; outdated; missing; not buildable before `update`; of another package, and
+unusable.
 """
 
 
@@ -197,10 +197,10 @@ class AgentImage:
     The image of one agent.
 
     :param state: :data:`CURRENT`, :data:`OLD`, :data:`MISSING`, :data:`NO_RELEASE` or :data:`BROKEN`.
-    :param version: of the agent, in the image that is there; else of the one that would be built; may be empty.
-    :param reference: of the image that is there; empty if there is none.
-    :param size: in bytes, what it shares with others included.
-    :param created: when, in seconds since 1970.
+    :param version: version of the agent in the existing image, else in the one that would be built; may be empty.
+    :param reference: the existing image; empty if there is none.
+    :param size: in bytes, including layers shared with others.
+    :param created: when, in seconds since the epoch.
     :param problem: why it cannot be used.
     """
 
@@ -216,7 +216,7 @@ class AgentImage:
 @dataclass(frozen=True, slots=True)
 class Pruned:
     """
-    :param removed: names or ids of the images that are gone.
+    :param removed: names or ids of the removed images.
     :param in_use: names of those that a container still needs.
     """
 
@@ -228,8 +228,8 @@ class AgentImages:
     """
     The images on one Engine.
 
-    :param recipes: what they are.
-    :param choices: this machine's.
+    :param recipes: their recipes.
+    :param choices: this machine's settings.
     """
 
     def __init__(self, engine: Engine, recipes: Recipes, choices: Choices) -> None:
@@ -240,9 +240,9 @@ class AgentImages:
 
     async def ensure(self, agent: str, progress: Progress) -> str:
         """
-        Make sure that an agent's image is there as it would be built now: build it if it is not.
+        Build an agent's image unless it is up to date.
 
-        Of several that ask at the same time, one builds and the others wait.
+        If several callers ask at the same time, one builds and the others wait.
 
         :returns: its reference.
         :raises UsageError: there is no such agent.
@@ -262,7 +262,7 @@ class AgentImages:
 
     async def downloader(self, progress: Progress) -> str:
         """
-        Make sure that the image that fetches programs is there.
+        Build the downloader image unless it is up to date.
 
         :returns: its reference.
         :raises BuildFailed: a step failed.
@@ -281,9 +281,9 @@ class AgentImages:
 
     async def prune(self) -> Pruned:
         """
-        Remove our images that would not be used again, and what builds that were killed left.
+        Remove images that would not be used again, and temporary images of builds that were killed.
 
-        Where the image that all stand on is not there, nobody can say which those are: the newest of each stay.
+        If the parent image is missing, the current images are unknown: then the newest of each name stay.
         """
         there = await self._ours()
         current = self._current(await self._builder.source(self._source))
@@ -307,19 +307,19 @@ class AgentImages:
             await self._builder.build(plan, {}, progress)
 
     async def _ours(self) -> list[dict[str, Any]]:
-        """:returns: those of our images that have a name, the newest first, so that what others stand on goes last."""
+        """:returns: the named IronCurtain images, newest first, so that parents are removed last."""
         found = [image for image in await self._engine.list_images({NAME_LABEL: ""}) if self._names(image)]
         return sorted(found, key=lambda image: -int(image["Created"]))
 
     async def _leftovers(self) -> list[str]:
-        """:returns: the ids of what builds did not remove, but for those that may still run."""
+        """:returns: the ids of temporary images, except those of builds that may still run."""
         limit = self._engine.clock.seconds() - LEFTOVER_SECONDS
         found = await self._engine.list_images({BUILD_LABEL: ""})
         ours = [image for image in found if image["Labels"][BUILD_LABEL].startswith(self._recipes.prefix)]
         return [str(image["Id"]) for image in ours if image["Created"] < limit]
 
     async def _remove(self, name: str) -> bool:
-        """:returns: whether it is gone; not if something still needs it."""
+        """:returns: whether it was removed; not if it is in use."""
         try:
             await self._engine.remove_image(name)
         except EngineError as e:
@@ -330,7 +330,7 @@ class AgentImages:
         return True
 
     def _current(self, source: SourceImage | None) -> dict[str, ImagePlan]:
-        """:returns: every image that would be used now, by name; none where what they stand on is not there."""
+        """:returns: every current image, by name; none if their parent is missing."""
         if source is None:
             return {}
         base = self._recipes.base(source)

@@ -1,7 +1,7 @@
 """
-What a container looks like from the inside: the output of the probe, and what is wrong with it.
+Parse the output of the probe that runs inside a container, and find what is wrong with the container.
 
-Whatever the probe did not say counts as wrong.
+A value that is missing from the output counts as wrong.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ SECCOMP_FILTER = "2"
 """proc(5), ``Seccomp``: system calls are filtered."""
 
 DEVICES = frozenset(f"/dev/{name}" for name in ("console", "full", "null", "random", "tty", "urandom", "zero"))
-"""What every container has; none of it leads anywhere. Terminals below ``/dev/pts`` are its own."""
+"""Devices that every container has. They are harmless, as are its own terminals below ``/dev/pts``."""
 
 KERNEL_FILE_SYSTEMS = frozenset(("cgroup", "cgroup2", "devpts", "mqueue", "proc", "sysfs", "tmpfs"))
-"""What the Engine mounts at and below ``/dev``, ``/proc`` and ``/sys``."""
+"""File systems that the Engine mounts at and below ``/dev``, ``/proc`` and ``/sys``."""
 
 ENGINE_FILES = frozenset(("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"))
-"""Files that the Engine mounts, read-only, into every container."""
+"""Files that the Engine mounts read-only into every container."""
 
 INIT = frozenset(f"{place}/docker-init" for place in ("/sbin", "/usr/sbin", "/usr/bin"))
-"""Where the Engine mounts the first process: at ``/sbin``, which may be a link."""
+"""Where the Engine mounts its init program: in ``/sbin``, which may be a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
     """
-    One thing that was looked at.
+    The result of one check.
 
-    :param what: in a word or two, the same for every container.
-    :param problem: what is wrong, as a sentence for people; empty if nothing is.
+    :param what: name of the check.
+    :param problem: a sentence that says what is wrong; empty if nothing is.
     """
 
     what: str
@@ -49,7 +49,7 @@ def judged(what: str, problems: Iterable[str]) -> ProbeFinding:
 
 @dataclass(frozen=True, slots=True)
 class MountPoint:
-    """One line of ``/proc/self/mountinfo`` (proc(5)), as far as it matters."""
+    """The fields of a line of ``/proc/self/mountinfo`` (proc(5)) that are checked."""
 
     target: str
     read_only: bool
@@ -58,7 +58,7 @@ class MountPoint:
 
 @dataclass(slots=True)
 class ProbeReport:
-    """What the probe said."""
+    """The parsed output of the probe."""
 
     status: dict[str, str] = field(default_factory=dict)
     mounts: list[MountPoint] = field(default_factory=list)
@@ -74,9 +74,9 @@ class ProbeReport:
 
 def parse(output: str) -> ProbeReport:
     """
-    Read the probe's output.
+    Parse the probe's output.
 
-    :returns: what could be understood of it; lines that could not are left out, and so will be missed.
+    :returns: the values found. Lines that cannot be parsed are ignored, so their values are missing.
     """
     facts = ProbeReport()
     for line in output.split("\n"):
@@ -107,13 +107,13 @@ def parse(output: str) -> ProbeReport:
 
 
 def judge_inside(facts: ProbeReport, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
-    """:returns: one finding for each thing that is looked at, in a fixed order."""
+    """:returns: one finding per check, in a fixed order."""
     return (
-        judged("probe", () if facts.complete else ("the probe did not come to its end",)),
+        judged("probe", () if facts.complete else ("the probe did not finish",)),
         judged("user", _user(facts, spec)),
         judged("capabilities", _capabilities(facts)),
         judged("privileges", _privileges(facts)),
-        judged("namespaces", () if facts.namespaces in ("refused", "unknown") else ("it can make namespaces",)),
+        judged("namespaces", () if facts.namespaces in ("refused", "unknown") else ("it can create namespaces",)),
         judged("network", _network(facts)),
         judged("root file system", _root(facts)),
         judged("mounts", _mounts(facts, spec)),
@@ -183,9 +183,9 @@ def _mounts(facts: ProbeReport, spec: ContainerSpec) -> Iterator[str]:
     for mount in facts.mounts:
         if mount.target in ordered:
             if ordered.pop(mount.target).read_only and not mount.read_only:
-                yield f"{mount.target} can be written"
+                yield f"{mount.target} is writable"
         elif not _of_the_engine(mount):
-            yield f"something is mounted at {mount.target} in a way that was not ordered"
+            yield f"there is an unexpected mount at {mount.target}"
     for target in ordered:
         yield f"nothing is mounted at {target}"
 
@@ -196,11 +196,11 @@ def _of_the_engine(mount: MountPoint) -> bool:
         return True
     if mount.target in ENGINE_FILES | INIT:
         return mount.read_only
-    if mount.target in DEVICES:  # an Engine without all rights mounts them one by one
+    if mount.target in DEVICES:  # a rootless Engine mounts them one by one
         return True
     if mount.file_system not in KERNEL_FILE_SYSTEMS:
         return False
-    if place == "/sys":  # a tmpfs holds the mount points of cgroups version 1, and belongs to root
+    if place == "/sys":  # cgroups version 1 are mounted below a tmpfs, which root owns
         return mount.read_only or mount.file_system == "tmpfs"
     return place in ("/dev", "/proc") or mount.target == "/tmp"
 

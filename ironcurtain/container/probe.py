@@ -1,8 +1,9 @@
 """
-Prove that a container is closed, before an agent is started in it: from inside, by the Engine's own description, and by
-the kernel's.
+Verify that a container is confined before an agent starts in it: from inside, by the Engine's description, and by the
+kernel's.
 
-The kernel is asked only where the Engine runs on this machine and lets us look; elsewhere nothing is concluded.
+The kernel is queried only if the Engine runs on this machine and its processes are visible; otherwise that check gives
+no result.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from ironcurtain.container.inside import CAPABILITY_SETS, SECCOMP_FILTER, ProbeF
 from ironcurtain.container.spec import SOCKETS, ContainerSpec
 
 NAMESPACES = ("ipc", "mnt", "net", "pid", "uts")
-"""Which a container must not share with us (namespaces(7))."""
+"""Namespaces that a container must not share with the host (namespaces(7))."""
 
 EMPTY = (
     "Binds", "CapAdd", "DeviceCgroupRules", "DeviceRequests", "Devices", "ExtraHosts", "GroupAdd", "Links", "PidMode",
     "PortBindings", "UTSMode", "UsernsMode", "VolumesFrom",
 )  # fmt: skip
-"""What the Engine must not have added; it says so with nothing at all, or something empty."""
+"""Settings that the Engine must not have added: they must be missing or empty."""
 
 EXACT = (
     "CapDrop", "IpcMode", "Memory", "MemorySwap", "NanoCpus", "NetworkMode", "PidsLimit", "Privileged",
     "ReadonlyRootfs", "Tmpfs",
 )  # fmt: skip
-"""What the Engine must have taken as it was ordered."""
+"""Settings that must be exactly as requested."""
 
 
 def judge_description(inspected: Mapping[str, Any], spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
-    """:param inspected: what :meth:`Engine.inspect` returned."""
+    """:param inspected: the result of :meth:`Engine.inspect`."""
     return (
         judged("order", _order(inspected, spec)),
         judged("mounted files", _mounted(inspected, spec)),
@@ -46,11 +47,11 @@ def judge_description(inspected: Mapping[str, Any], spec: ContainerSpec) -> tupl
 
 def judge_kernel(container: str, pid: int, proc: Path = Path("/proc")) -> tuple[ProbeFinding, ...]:
     """
-    Look at the first process of a container.
+    Check the first process of a container.
 
     :param container: the full id.
-    :param pid: of that process, in the Engine's numbering.
-    :returns: nothing where that process cannot be seen from here.
+    :param pid: that process's id, as the Engine reports it.
+    :returns: no finding if that process is not visible.
     :raises ContainerDied: it ended meanwhile.
     """
     process = proc / str(pid)
@@ -64,7 +65,7 @@ def judge_kernel(container: str, pid: int, proc: Path = Path("/proc")) -> tuple[
 
 
 def judge_sockets(spec: ContainerSpec, proc: Path = Path("/proc")) -> ProbeFinding:
-    """:returns: whether a program of this machine listens somewhere in what the container sees."""
+    """:returns: findings on programs of this machine that listen on a socket visible in the container."""
     sources = [mount.source for mount in spec.mounts if mount.target != SOCKETS]
     return judged("sockets of this machine", _reachable(_bound(_text(proc / "net/unix")), sources))
 
@@ -78,7 +79,7 @@ def _order(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]:
         if host.get(name) != wanted[name]:
             yield f"{name} is {host.get(name)}, not {wanted[name]}"
     if host.get("SecurityOpt") != wanted["SecurityOpt"]:
-        yield "SecurityOpt is not as ordered"
+        yield "SecurityOpt is not as requested"
     if inspected["Config"].get("User") != f"{spec.uid}:{spec.gid}":
         yield f"User is {inspected['Config'].get('User')}"
 
@@ -87,7 +88,7 @@ def _mounted(inspected: Mapping[str, Any], spec: ContainerSpec) -> Iterator[str]
     ordered = {(mount.source, mount.target, not mount.read_only) for mount in spec.mounts}
     found = {(m.get("Source"), m["Destination"], m["RW"]) for m in inspected["Mounts"] if m["Type"] != "tmpfs"}
     for source, target, _ in sorted(found - ordered, key=str):
-        yield f"{source} is mounted at {target}, which was not ordered (an image must declare no volumes)"
+        yield f"{source} is mounted at {target}, which is unexpected (an image must not declare volumes)"
 
 
 def _networks(inspected: Mapping[str, Any]) -> Iterator[str]:
@@ -111,11 +112,11 @@ def _shared(proc: Path, process: Path) -> Iterator[str]:
         except PermissionError:
             return
         except (FileNotFoundError, ProcessLookupError):
-            raise ContainerDied("the container ended while it was looked at") from None
+            raise ContainerDied("the container ended while it was probed") from None
 
 
 def _bound(table: str) -> Iterator[str]:
-    """:returns: the paths in ``/proc/net/unix``; those in other network namespaces are not in it."""
+    """:returns: the paths in ``/proc/net/unix``; sockets of other network namespaces are not listed."""
     for line in table.splitlines()[1:]:
         fields = line.split(None, 7)
         if len(fields) == 8 and fields[7].startswith("/"):
@@ -127,7 +128,7 @@ def _reachable(bound: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
     for path in sorted(set(bound)):
         real = os.path.realpath(path)
         if any(real == place or real.startswith(f"{place}/") for place in places):
-            yield f"a program of this machine listens on {real}: end it, or move what it listens on"
+            yield f"a program of this machine listens on {real}: end it, or move its socket"
 
 
 def _text(path: Path) -> str:
@@ -138,16 +139,16 @@ def _text(path: Path) -> str:
 
 
 OUTPUT_LIMIT = 256 * 1024
-"""Most bytes that are kept of what the probe prints (it prints about 6 KiB)."""
+"""Maximum number of bytes kept of the probe's output (it prints about 6 KiB)."""
 
 
 async def probe(engine: Engine, container: str, spec: ContainerSpec) -> tuple[ProbeFinding, ...]:
     """
-    Look at a running container from inside and outside.
+    Check a running container from inside and outside.
 
     :param container: its full id.
-    :returns: what was looked at, all of it as ordered: for the record.
-    :raises ProbeFailed: something is not as ordered, or could not be found out.
+    :returns: the findings, all without a problem: for the record.
+    :raises ProbeFailed: something is not as specified, or could not be checked.
     :raises ContainerDied: it ended meanwhile.
     """
     inspected = await engine.inspect(container)

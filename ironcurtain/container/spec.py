@@ -1,8 +1,8 @@
 """
-What a container is: a value, the Engine's request made from it, where things are inside, and the labels of its owner.
+The specification of a container, the Engine's request for it, paths inside, and the labels that name its owner.
 
-Everything that keeps an agent inside is written down here, in :meth:`ContainerSpec.create_request`, and none of it is
-an option. What an image asks for (volumes, user, health checks, stop signal) is overridden or refused.
+:meth:`ContainerSpec.create_request` contains all settings that confine an agent; none of them is an option. Requests of
+an image (volumes, user, health checks, stop signal) are overridden or refused.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ MIB = 1024 * 1024
 
 OPEN_FILES = 16384
 """
-Most open files of a process inside (enough for bundlers and language servers). An Engine without all rights
-cannot give more than it has itself, which was 20000 at the least.
+Maximum number of open files of a process (enough for bundlers and language servers). A rootless Engine cannot give more
+than its own limit, which was at least 20000.
 """
 
 SHARED_MEMORY_MB = 64
-"""MiB of ``/dev/shm``: the Engine's own default, which counts as memory."""
+"""Size of ``/dev/shm`` in MiB: the Engine's default. It counts as memory."""
 
 LOG_OPTIONS = {"max-size": "256k", "max-file": "1"}
-"""What the Engine keeps of the main program's output, so that a failed start can be explained."""
+"""How much of the main program's output the Engine keeps, to explain a failed start."""
 
 MIRRORED = ("/", "/dev", "/proc", "/sys", "/tmp")
-"""Places that are the container's own; nothing of this machine may be mounted at or below them, but below ``/``."""
+"""Directories that belong to the container: no mounts at them, nor below any of them but ``/``."""
 
 
 WORKSPACE = "/workspace"
-"""What the agent works on, writable."""
+"""The workspace, writable."""
 
 HOME = "/home/agent"
-"""The agent's own home directory, writable and kept between containers of one session."""
+"""The agent's home directory, writable and kept for all containers of a session."""
 
 SOCKETS = "/run/ironcurtain"
 """The sockets of the two proxies; read-only, since connecting needs no more."""
 
 ORIENTATION = "/etc/ironcurtain"
-"""Files that we made for the agent, read-only."""
+"""Files that IronCurtain writes for the agent, read-only."""
 
 SOCKET_NAMES = frozenset(("proxy.sock", "mitm-proxy.sock"))
 """The only sockets below :data:`SOCKETS`: the MCP proxy's and the MITM proxy's."""
@@ -54,18 +54,18 @@ USER = "agent"
 SESSION_LABEL, HOME_LABEL = "ironcurtain.session", "ironcurtain.home"
 PID_LABEL, PID_START_LABEL, BOOT_ID_LABEL = "ironcurtain.pid", "ironcurtain.pid-start", "ironcurtain.boot-id"
 """
-The labels that say whose a container is: the session, the home, and the process that owns it, so precisely that no
-later process is taken for it.
+Labels for a container's session, home and owning process. They identify the process so exactly that no later process
+can be mistaken for it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
     """
-    A file or directory of this machine inside the container.
+    A file or directory of this machine to mount in a container.
 
-    :param source: absolute path here; must exist.
-    :param target: absolute path there.
+    :param source: absolute path on this machine; must exist.
+    :param target: absolute path in the container.
     """
 
     source: str
@@ -78,13 +78,13 @@ class ContainerSpec:
     """
     One container.
 
-    :param command: the main program, given to the image's entry point; the container lives as long as it does.
+    :param command: the main program, passed to the image's entry point. The container ends with it.
     :param uid: never 0.
-    :param tmpfs_mb: MiB of ``/tmp``, which count as memory.
-    :param cpus: how many processors' worth of time.
-    :param pids: most processes and threads.
-    :param tty: whether the main program has a terminal, to be reached by attaching.
-    :raises UsageError: the user is root, or a mount is none that we make.
+    :param tmpfs_mb: size of ``/tmp`` in MiB, which counts as memory.
+    :param cpus: processor time, in processors.
+    :param pids: maximum number of processes and threads.
+    :param tty: whether the main program has a terminal to attach to.
+    :raises UsageError: the user is root, or a mount is not allowed.
     """
 
     name: str
@@ -105,7 +105,9 @@ class ContainerSpec:
         if self.uid <= 0 or self.gid < 0:
             raise UsageError("an agent never runs as root: set run_as in config.toml to another account")
         if self.tmpfs_mb + SHARED_MEMORY_MB >= self.memory_mb:
-            raise UsageError(f"{self.memory_mb} MiB of memory cannot hold {self.tmpfs_mb} MiB of /tmp: give it more")
+            raise UsageError(
+                f"{self.memory_mb} MiB of memory is too little for a /tmp of {self.tmpfs_mb} MiB: give it more"
+            )
         targets = [mount.target for mount in self.mounts]
         for mount in self.mounts:
             if not mount.source.startswith("/") or not _mountable(mount.target) or targets.count(mount.target) > 1:
@@ -136,7 +138,7 @@ class ContainerSpec:
                 "Init": True,
                 "RestartPolicy": {"Name": "no"},
                 "Memory": self.memory_mb * MIB,
-                "MemorySwap": self.memory_mb * MIB,  # memory and swap together: so no swap
+                "MemorySwap": self.memory_mb * MIB,  # limit of memory plus swap, so no swap
                 "NanoCpus": round(self.cpus * 1e9),
                 "PidsLimit": self.pids,
                 "ShmSize": SHARED_MEMORY_MB * MIB,
@@ -158,7 +160,7 @@ def _mountable(target: str) -> bool:
 
 
 def _bind(mount: Mount) -> dict[str, Any]:
-    # This form, unlike "Binds", takes any character in a path and refuses a source that does not exist.
+    # Unlike "Binds", this accepts any character in a path and refuses a missing source.
     return {
         "Type": "bind",
         "Source": mount.source,
@@ -170,9 +172,10 @@ def _bind(mount: Mount) -> dict[str, Any]:
 
 def mounts(*, workspace: str, home: str, sockets: str, orientation: str, passwd: str, group: str) -> tuple[Mount, ...]:
     """
-    All that a session's container sees of this machine.
+    All mounts of a session's container.
 
-    :param passwd: a file with the text of :func:`passwd_text`, ``group`` one with that of :func:`group_text`.
+    :param passwd: a file with the text of :func:`passwd_text`.
+    :param group: a file with the text of :func:`group_text`.
     """
     return (
         Mount(workspace, WORKSPACE, read_only=False),
@@ -185,12 +188,12 @@ def mounts(*, workspace: str, home: str, sockets: str, orientation: str, passwd:
 
 
 def passwd_text(uid: int, gid: int) -> str:
-    """:returns: an ``/etc/passwd`` in which the user exists; without it Node, git and ssh fail."""
+    """:returns: an ``/etc/passwd`` with the user, without which Node, git and ssh fail."""
     return f"root:x:0:0:root:/:/bin/false\n{USER}:x:{uid}:{gid}:{USER}:{HOME}:/bin/sh\n"
 
 
 def group_text(gid: int) -> str:
-    """:returns: an ``/etc/group`` in which the user's group exists."""
+    """:returns: an ``/etc/group`` with the user's group."""
     return f"{USER}:x:{gid}:\n" if gid == 0 else f"root:x:0:\n{USER}:x:{gid}:\n"
 
 

@@ -1,9 +1,9 @@
 """
-Connections with the Engine on which much comes, or comes late: the terminals and programs of containers, and builds.
+Streaming connections to the Engine: terminals and programs of containers, and builds.
 
-The Engine's documentation of "attach" and "exec start" describes the first two: after the head of its answer such a
-connection carries bytes both ways. What a program without a terminal writes comes in frames: one byte that names the
-stream, three zero bytes, four bytes of length, and the content.
+See "attach" and "exec start" in the Engine's documentation: after the response's head, such a connection carries raw
+bytes in both directions. Output of a program without a terminal is framed: one byte names the stream, then follow three
+zero bytes, four bytes of length, and the content.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from ironcurtain.http.framing import Framing, UntilClose
 from ironcurtain.http.head import HeadReader, read_response
 
 STDOUT, STDERR = 1, 2
-"""The streams of a program; 0 is its input and 3 an error of the Engine, which both count as STDERR here."""
+"""The output streams of a program. 0 is its input and 3 an error of the Engine; both count as STDERR here."""
 
 REFUSAL_LIMIT = 16 * 1024
-"""Most bytes of a refusal that are kept, to say what the Engine says."""
+"""Maximum number of bytes kept of an error response, for the message."""
 
 _FRAME_HEAD = 8
 
 Receiver = Callable[[bytes], Deferred[None] | None]
-"""Gets bytes as they come. If it returns a Deferred, nothing more is read until that fires."""
+"""Called with bytes as they arrive. If it returns a Deferred, reading pauses until that fires."""
 
 
 class EngineTransport(ITCPTransport, IConsumer, IPushProducer):
-    """What Twisted's stream transports are."""
+    """The interface of Twisted's stream transports."""
 
 
 class EngineStream(Protocol):
     """
-    One request, and its answer as it comes.
+    One request, and its streamed response.
 
-    :param target: of the request, a ``POST``.
-    :param upgrade: whether the answer is the last HTTP on this connection, and bytes follow both ways.
-    :param receive: gets the answer's body, or those bytes.
-    :param address: of the Engine, for messages.
-    :ivar opened: fires when the Engine agrees; fails with :class:`EngineError` if it refuses, and with
+    :param target: target of the ``POST`` request.
+    :param upgrade: whether the connection becomes a raw stream in both directions after the response's head.
+    :param receive: called with the response's body, or the raw bytes.
+    :param address: address of the Engine, for messages.
+    :ivar opened: fires when the Engine accepts; fails with :class:`EngineError` if it refuses, and with
         :class:`EngineUnavailable` if it goes away. Cancelling it closes the connection.
-    :ivar ended: fires when the connection is over, whoever ended it, after the last byte was taken.
-    :ivar whole: whether the end of the body has come, where it has one of its own.
+    :ivar ended: fires when the connection has ended and the last byte was taken.
+    :ivar whole: whether the end of the body has arrived, if its length is known.
     """
 
     log = Logger()
@@ -77,15 +77,15 @@ class EngineStream(Protocol):
         return self._framing is not None and self._framing.done
 
     def write(self, data: bytes) -> None:
-        """Send bytes; only once it is open, since the Engine loses what comes before."""
+        """Send bytes. Only once the stream is open, since the Engine loses earlier ones."""
         self.transport.write(data)
 
     def end_input(self) -> None:
-        """Send no more; what was written still arrives, and the other direction goes on."""
+        """Close the sending side. Written data still arrives, and the other direction stays open."""
         self.transport.loseWriteConnection()
 
     def register_producer(self, producer: IPushProducer) -> None:
-        """Let ``producer`` be paused while much that was written has not been sent."""
+        """Pause ``producer`` while much written data is queued."""
         self.transport.registerProducer(producer, True)
 
     def unregister_producer(self) -> None:
@@ -93,7 +93,7 @@ class EngineStream(Protocol):
         self.transport.unregisterProducer()
 
     def abort(self) -> None:
-        """Close the connection at once. What runs at its other end is not told."""
+        """Abort the connection. The program at its other end is not notified."""
         if self.transport is not None:
             self.transport.abortConnection()
 
@@ -118,7 +118,7 @@ class EngineStream(Protocol):
         self.ended.callback(None)
 
     def _begin(self, data: bytes) -> bytes:
-        """:returns: what came after the head."""
+        """:returns: the bytes after the head."""
         if (found := self._reader.feed(data)) is None:
             return b""
         head, rest = found
@@ -157,7 +157,7 @@ class EngineStream(Protocol):
 
 
 def error_message(body: bytes) -> str:
-    """:returns: what an error's body says, for people."""
+    """:returns: the message in an error's body, for people."""
     try:
         return msgspec.json.decode(body, type=dict[str, str])["message"]
     except (msgspec.DecodeError, KeyError):
@@ -166,7 +166,7 @@ def error_message(body: bytes) -> str:
 
 @dataclass(slots=True)
 class Demultiplexer:
-    """Take a stream of frames apart, without waiting for whole frames."""
+    """Splits a stream of frames, without waiting for complete frames."""
 
     _head: bytearray = field(default_factory=bytearray)
     _stream: int = STDOUT
@@ -174,10 +174,10 @@ class Demultiplexer:
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """
-        Take bytes in any slicing.
+        Process bytes in any slicing.
 
         :returns: pieces in order, each with :data:`STDOUT` or :data:`STDERR`; none of them empty.
-        :raises ProtocolViolation: it is no stream of frames.
+        :raises ProtocolViolation: it is not a stream of frames.
         """
         pieces = []
         view, at = memoryview(data), 0

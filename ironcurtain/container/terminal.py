@@ -1,4 +1,4 @@
-"""The terminal of a container's main program: one connection for as long as the container lives."""
+"""The terminal of a container's main program: one connection for the container's lifetime."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from ironcurtain.container.streams import EngineStream
 from ironcurtain.terminal.model import sane_size
 
 BURST_SIZE = 64 * 1024
-"""More than so many bytes without a pause are no screen drawn afresh, which a person waits for."""
+"""More bytes than this without a pause are not the redraw of a screen, for which a person waits."""
 
 QUIET_SECONDS = 0.02
-"""How long a pause is."""
+"""Length of a pause in seconds."""
 
 PIECE_SIZE = 64 * 1024
-"""A smaller piece is all that there was to read."""
+"""A smaller piece means that there was no more to read."""
 
 TURN_SIZE = 256 * 1024
-"""Most bytes that are taken between two rests; the kernel keeps not much more."""
+"""Maximum bytes read between two rests; the kernel buffers not much more."""
 
 REST_SECONDS = 0.004
 """
-How long a rest is. All who pass output on work in larger pieces then: a megabyte from a container costs
-half of the processor time, and other sessions' keys find the reactor free.
+Length of a rest in seconds. Because of rests, output is processed in larger pieces: a megabyte costs half of the
+processor time, and the reactor is free for other sessions' keys.
 """
 
 
 MARK = "ironcurtain: the terminal is ready"
-"""What :data:`wait.sh` writes once it waits; what stands before it is no output of the program."""
+"""The line that :data:`wait.sh` prints once it waits; output before it is not the program's."""
 
 KEPT = 4096
-"""Most bytes of what comes before the mark that are kept, to say why it did not come."""
+"""Maximum bytes kept of the output before that line, to explain why the line is missing."""
 
 DRAIN_SECONDS = 5.0
-"""How long the last output is waited for once the program has ended (it is there at once)."""
+"""Seconds to wait for the last output after the program's end (it normally arrives at once)."""
 
 
 class OutputPace:
-    """Hears of the output of one program, piece by piece."""
+    """Measures the output of one program."""
 
     def __init__(self) -> None:
         self._burst = self._turn = 0
@@ -56,8 +56,8 @@ class OutputPace:
 
     def rest_after(self, size: int, now: float) -> bool:
         """
-        :param size: of a piece that came.
-        :returns: whether nothing should be read now for :data:`REST_SECONDS`.
+        :param size: size of a new piece.
+        :returns: whether to stop reading for :data:`REST_SECONDS`.
         """
         if now - self._last > QUIET_SECONDS:
             self._burst = self._turn = 0
@@ -71,38 +71,38 @@ class OutputPace:
 
 
 def waiting(argv: Sequence[str]) -> tuple[str, ...]:
-    """:returns: the command of a container that runs a program only when :meth:`ContainerTerminal.go` lets it."""
+    """:returns: the command of a container that runs a program only after :meth:`ContainerTerminal.go`."""
     script = resources.files("ironcurtain.container").joinpath("data/wait.sh").read_text()
     return ("/bin/sh", "-c", script, "wait", MARK, *argv)
 
 
 class TerminalOwner(Protocol):
-    """Who hears from the terminal: a :class:`~ironcurtain.terminal.hub.Hub`."""
+    """Receives the terminal's events: a :class:`~ironcurtain.terminal.hub.Hub`."""
 
     def received(self, data: bytes) -> None:
-        """The program wrote something."""
+        """The program wrote output."""
 
     def input_full(self, full: bool) -> None:
-        """Whether the program reads nothing, so that no more should be written."""
+        """The program stopped (``True``) or resumed reading its input."""
 
 
 class TerminalPhase(Enum):
-    """How far a terminal has come; none is left for one above it."""
+    """The phases of a terminal, in order; it never goes back."""
 
     WAITING = auto()
     """The program has not started: it gets the terminal's size when it does."""
     RUNNING = auto()
-    """The program is told each new size, and waits while its output is not taken."""
+    """The program gets each new size, and waits while its output is not read."""
     DRAINING = auto()
-    """The container ends: its output is taken in any case."""
+    """The container is ending: its output is read in any case."""
 
 
 @implementer(IPushProducer)
 class ContainerTerminal:
     """
-    A stream for a hub. Set :attr:`owner` before it is opened.
+    A stream for a hub. Set :attr:`owner` before opening it.
 
-    :ivar size: columns and rows that the program's terminal has, or gets when it starts.
+    :ivar size: columns and rows of the program's terminal, now or when it starts.
     """
 
     log = Logger()
@@ -118,17 +118,17 @@ class ContainerTerminal:
         self._early = bytearray()
         self._marked: Deferred[bool] = Deferred()
         self._phase, self._resizing = TerminalPhase.WAITING, False
-        self._told = (0, 0)
+        self._sent_size = (0, 0)
         self.size = sane_size(columns, rows)
 
     @property
     def said(self) -> str:
-        """What was written before the program may start, where something went wrong: its last bytes."""
+        """The last output before the program's start, for error messages."""
         return self._early[-KEPT:].decode("utf-8", "replace")
 
     async def open(self, container: str) -> None:
         """
-        Connect; before the container starts, so that nothing that it says is lost.
+        Connect, before the container starts, so that no output is lost.
 
         :param container: its full id.
         """
@@ -139,7 +139,7 @@ class ContainerTerminal:
 
     async def go(self) -> None:
         """
-        Let the program start, in a terminal of the right size.
+        Start the program, in a terminal of the right size.
 
         :raises ContainerDied: the container ended before.
         """
@@ -152,7 +152,7 @@ class ContainerTerminal:
         self._stream.write(b"go\n")
 
     def flow(self) -> None:
-        """Give output from now on in any case: the Engine does not end a container whose output waits to be read."""
+        """Read output in any case from now on: the Engine does not end a container with unread output."""
         self._phase = TerminalPhase.DRAINING
         self.resume()
 
@@ -168,39 +168,39 @@ class ContainerTerminal:
             self._stream.abort()
 
     def write(self, data: bytes) -> None:
-        """What is typed."""
+        """Send input."""
         if self._stream is not None and not self._stream.ended.called:
             self._stream.write(data)
 
     def pause(self) -> None:
-        """Give no more output for now."""
+        """Stop reading output for now."""
         if self._phase is not TerminalPhase.DRAINING:
             self._taken = self._taken or Deferred()
 
     def resume(self) -> None:
-        """Give output again."""
+        """Resume reading output."""
         taken, self._taken = self._taken, None
         if taken is not None:
             taken.callback(None)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has this size now; the program gets SIGWINCH."""
+        """Set the terminal's size; the program gets SIGWINCH."""
         self.size = sane_size(columns, rows)
         if self._phase is TerminalPhase.RUNNING and not self._resizing:
             self._resizing = True
             Deferred.fromCoroutine(self._resize())
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """Discard further output."""
         if self._stream is not None:
             self._stream.abort()
 
     def pauseProducing(self) -> None:
-        """For the connection: the program does not read what is typed."""
+        """For the connection: the program does not read its input."""
         self.owner.input_full(True)
 
     def resumeProducing(self) -> None:
-        """For the connection: it has read."""
+        """For the connection: the program reads its input again."""
         self.owner.input_full(False)
 
     def stopProducing(self) -> None:
@@ -215,8 +215,8 @@ class ContainerTerminal:
             self._resizing = False
 
     async def _tell_size(self) -> None:
-        while self._told != self.size:
-            self._told = columns, rows = self.size
+        while self._sent_size != self.size:
+            self._sent_size = columns, rows = self.size
             await self._engine.resize(self._container, rows, columns)
 
     def _lost(self, _: None) -> None:

@@ -1,4 +1,4 @@
-"""Which releases the agents' images are built from: ``versions.toml``, read and written."""
+"""Read and write ``versions.toml``: the releases that the agents' images are built from."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.home.structured import check_version, convert, parse_toml
 
 FORMAT_VERSION = 1
-"""Of ``versions.toml``; newer ones are refused."""
+"""Format version of ``versions.toml``; newer ones are refused."""
 
 ANY = "any"
-"""In place of an architecture: for programs that are the same for each."""
+"""The key in place of an architecture for programs that are the same on all."""
 
 BASE = "base"
-"""The entry of the base image, whose version is the day up to which Debian's updates are in."""
+"""The entry of the base image, whose version is the day of its Debian updates."""
 
 _ANSWER = re.compile(r"newest (?P<name>\S+) (?P<version>[0-9A-Za-z][0-9A-Za-z.+-]*)(?P<integrity>(?: \w+=sha512-\S+)*)")
 
 Version = Annotated[str, msgspec.Meta(pattern=r"^([0-9A-Za-z][0-9A-Za-z.+-]*)?\Z")]
 Integrity = Annotated[str, msgspec.Meta(pattern=r"^sha512-[A-Za-z0-9+/]{86}==\Z")]
-# No character that a shell or a build would take for more than itself.
+# Only characters without a special meaning in shells and builds.
 Address = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9@/._:{}-]+)?\Z")]
 
 
@@ -34,7 +34,7 @@ class NoRelease(Unavailable):
     No release of a program is known for this machine.
 
     :param program: its name.
-    :param architecture: of this machine, as Docker names it.
+    :param architecture: architecture of this machine, as Docker names it.
     """
 
     code = "NO_RELEASE"
@@ -57,13 +57,14 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 @dataclass(frozen=True, slots=True)
 class ImageProgram:
     """
-    One program and the release of it that goes into images.
+    One program and its release in images.
 
     :param version: empty if none is chosen yet.
-    :param follows: what tells of newer releases: a package of npm (``name`` or ``name@range``), or the address of a
-        page that leads on to the newest; empty for the base image.
-    :param packages: what to download, by architecture as Docker names it or :data:`ANY`; ``{version}`` stands for it.
-    :param integrity: checksums of that, as npm writes them.
+    :param follows: the source of newer releases: an npm package (``name`` or ``name@range``), or the URL of a page that
+        leads to the newest; empty for the base image.
+    :param packages: what to download, by architecture as Docker names it or :data:`ANY`; ``{version}`` stands for the
+        version.
+    :param integrity: checksums of the downloads, as npm writes them.
     """
 
     name: str
@@ -74,7 +75,7 @@ class ImageProgram:
 
     def arguments(self, architecture: str) -> dict[str, str]:
         """
-        :returns: the build arguments that name this release.
+        :returns: the build arguments for this release.
         :raises NoRelease: there is none for this architecture.
         """
         prefix = self.name.upper().replace("-", "_")
@@ -90,7 +91,7 @@ class ImageProgram:
 @dataclass(frozen=True, slots=True)
 class Release:
     """
-    What the source of a program says is its newest release.
+    The newest release of a program.
 
     :param integrity: checksums, by architecture or :data:`ANY`.
     """
@@ -105,9 +106,9 @@ def read_versions(source: str, text: str, shipped: Mapping[str, ImageProgram] | 
     Read a file of versions.
 
     :param source: the file's name, for messages.
-    :param shipped: what came with IronCurtain, for a file of the home, which only says which releases to use instead.
+    :param shipped: IronCurtain's programs, for a file of the home, which only selects other releases.
     :returns: each program by its name.
-    :raises ConfigurationError: something is unknown or does not fit.
+    :raises ConfigurationError: a value is unknown or wrong.
     """
     parsed = parse_toml(source, text)
     check_version(source, parsed, FORMAT_VERSION, text)
@@ -120,7 +121,7 @@ def read_versions(source: str, text: str, shipped: Mapping[str, ImageProgram] | 
 
 
 def moved(programs: Mapping[str, ImageProgram], releases: Iterable[Release]) -> dict[str, ImageProgram]:
-    """:returns: the programs, with these releases in place of theirs; releases of unknown programs have no effect."""
+    """:returns: the programs with these releases; releases of unknown programs are ignored."""
     result = dict(programs)
     for release in releases:
         if old := programs.get(release.name):
@@ -129,7 +130,7 @@ def moved(programs: Mapping[str, ImageProgram], releases: Iterable[Release]) -> 
 
 
 def write_versions(programs: Iterable[ImageProgram]) -> str:
-    """:returns: the text of a home's file that chooses the releases of these programs."""
+    """:returns: the text of a home's file that selects the releases of these programs."""
     lines = ["# Written by: ironcurtain images update", f"version = {FORMAT_VERSION}"]
     for program in programs:
         lines += ["", f"[{program.name}]", f'version = "{program.version}"']
@@ -138,12 +139,14 @@ def write_versions(programs: Iterable[ImageProgram]) -> str:
 
 
 def question(program: ImageProgram) -> str:
-    """:returns: the words that ask the downloader for the newest release of a program."""
+    """:returns: the arguments with which the downloader finds the newest release of a program."""
     return " ".join([program.name, program.follows, *(f"{place}={p}" for place, p in program.packages.items())])
 
 
 def read_answer(line: str) -> Release | None:
-    """:returns: what a line of the downloader says about the newest release; ``None`` if it is about something else."""
+    """
+    :returns: the newest release in a line of the downloader's output; ``None`` if the line is about something else.
+    """
     answer = _ANSWER.fullmatch(line.strip())
     if answer is None:
         return None

@@ -1,4 +1,6 @@
-"""An agent program in a container: one container while all is well, one run of the program for each message."""
+"""
+An agent program in a container: the container lives as long as possible, and the program runs once for each message.
+"""
 
 from __future__ import annotations
 
@@ -24,33 +26,33 @@ from ironcurtain.session.parts import Core
 from ironcurtain.text.display import one_line
 
 TAIL_SHOWN = 600
-"""Most characters of a failed program's last output in the error."""
+"""Maximum length in characters of a failed program's last output in the error."""
 
 BUDGET_SECONDS = 1.0
-"""How often the budget of time is looked at while a message is worked on."""
+"""Seconds between checks of the time budget while a message is processed."""
 
 
 ANSWER_LIMIT = 4 * 1024 * 1024
-"""Most bytes of a program's output that are kept, the last ones (an answer with all its events)."""
+"""Maximum number of bytes kept of a program's output, the last ones (an answer with all its events)."""
 
 ERRORS_LIMIT = 64 * 1024
-"""Most bytes of its error output that are kept, the last ones."""
+"""Maximum number of bytes kept of its standard error, the last ones."""
 
 LINE_LIMIT = 2000
-"""Most characters of a line of error output that are told."""
+"""Maximum length in characters of a reported line of standard error."""
 
 LINES_A_SECOND = 50
-"""How many lines of error output are told each second; the rest is counted."""
+"""Number of lines of standard error reported per second; further lines are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Making:
     """
-    What an agent needs that is made once the session's other parts are up.
+    Functions that an agent needs, which work once the session's other parts are up.
 
-    :param container: makes a container that is not started; gets whom to tell if it dies.
+    :param container: creates a container without starting it; takes the function to call if it dies.
     :param place: writes the agent's files.
-    :param orient: gives what the agent is told about where it is, once its tools are known.
+    :param orient: returns the orientation for the agent, once its tools are known.
     """
 
     container: Callable[[Callable[[ContainerDied], None]], Awaitable[Container]]
@@ -60,8 +62,8 @@ class Making:
 
 class ContainerAgent:
     """
-    :param facts: for the adapter; the orientation comes later.
-    :param answered: whether a message of this conversation was answered before.
+    :param facts: for the adapter; the orientation is added later.
+    :param answered: whether a message of this conversation has been answered.
     """
 
     log = Logger()
@@ -93,12 +95,12 @@ class ContainerAgent:
 
     async def start(self) -> None:
         """Start the container."""
-        self._adapter.environment(self._facts)  # raises now what would otherwise fail the first message
+        self._adapter.environment(self._facts)  # raise now what would otherwise fail the first message
         self._container = await self._open()
 
     async def respond(self, message: str) -> Reply:
         """
-        Let the program work on a message.
+        Run the program for a message.
 
         :raises SessionError: ``MESSAGE_FAILED``: the program failed, or was ended: by the time limit, by the budget,
             with its container.
@@ -123,14 +125,14 @@ class ContainerAgent:
         return Reply(text, self.usage())
 
     async def stop(self) -> None:
-        """End the container and all in it, and remove it."""
+        """End and remove the container."""
         await self._removed()
         if (container := self._container or self._dead) is not None:
             self._container = self._dead = None
             await removed(container, self._core)
 
     def usage(self) -> Usage:
-        """:returns: what the message used so far."""
+        """:returns: the usage of the message so far."""
         return self._traffic.usage()
 
     def interrupt(self, why: IronCurtainError) -> None:
@@ -141,7 +143,7 @@ class ContainerAgent:
 
     async def _open(self) -> Container:
         await self._removed()
-        if self._dead is not None:  # the next one has its name
+        if self._dead is not None:  # the next container has the same name
             await self._dead.stop()
             self._dead = None
         container = await self._making.container(self._died)
@@ -199,7 +201,7 @@ class ContainerAgent:
         limit = self._core.services.settings.agents.turn_seconds
         late = SessionError(
             "MESSAGE_FAILED",
-            f"the agent worked for {limit:g} s and was ended: say what to do next, or raise agents.turn_seconds",
+            f"the agent was ended after {limit:g} s: say what to do next, or raise agents.turn_seconds",
         )
         self._abort = None
         timer = self._clock.callLater(limit, self.interrupt, late)
@@ -231,9 +233,9 @@ class ContainerAgent:
                 timer.cancel()
 
     async def _make_room(self, container: Container) -> None:
-        """Nothing more can start in the container: end all that earlier messages, or this one, left in it."""
-        told = f"{_limit(container)} is reached: all that the agent left running is ended"
-        self._core.emit(events.Notice(text=told))
+        """No further process can start in the container: end all that this or earlier messages left running."""
+        text = f"{_limit(container)} is reached: ending everything that the agent left running"
+        self._core.emit(events.Notice(text=text))
         if not await container.end_programs():
             self._died(ContainerDied(f"the container was ended, since {_limit(container)} was reached"))
 
@@ -242,7 +244,7 @@ class ContainerAgent:
         self._core.emit(events.AgentDiagnostic(text=self._core.services.redactor.live(line)))
 
     def _died(self, why: ContainerDied) -> None:
-        if self._container is None:  # the run of the program and the watch both see it
+        if self._container is None:  # both the run of the program and the watch notice it
             return
         self._dead, self._container = self._container, None
         self._core.emit(events.ContainerEnded(reason=str(why)))
@@ -254,11 +256,11 @@ class ContainerAgent:
         try:
             await container.stop()
             self._dead = None
-        except IronCurtainError as e:  # it is tried again before the next one is made
-            self.log.warn("a dead container is not removed yet: {error}", error=e)
+        except IronCurtainError as e:  # removing is retried before the next container is created
+            self.log.warn("a dead container could not be removed yet: {error}", error=e)
 
     async def _removed(self) -> None:
-        """Wait until the container before is gone, or cannot be removed now."""
+        """Wait until the previous container is removed, or cannot be removed now."""
         if self._removing is not None:
             await self._removing
             self._removing = None
@@ -269,7 +271,7 @@ def _limit(container: Container) -> str:
 
 
 def tail(output: bytes) -> str:
-    """:returns: the end of a program's output on one line, for an error."""
+    """:returns: the end of a program's output as one line, for an error."""
     text = output[-4 * TAIL_SHOWN :].decode("utf-8", "replace").strip()
     return one_line(text[-TAIL_SHOWN:])
 
@@ -284,7 +286,7 @@ def _words(findings: tuple[ProbeFinding, ...]) -> list[str]:
 
 class Tail:
     """
-    The end of what is fed.
+    Keeps the end of a stream.
 
     :param limit: in bytes.
     """
@@ -292,13 +294,13 @@ class Tail:
     def __init__(self, limit: int) -> None:
         self._limit, self._data = limit, bytearray()
         self.size = 0
-        """How many bytes there were in all."""
+        """Number of bytes in total."""
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they come."""
+        """Add bytes."""
         self.size += len(data)
         self._data += data
-        if len(self._data) > 2 * self._limit:  # seldom, so that not each piece moves all of them
+        if len(self._data) > 2 * self._limit:  # rarely, so that not every piece causes a copy
             del self._data[: -self._limit]
 
     @property
@@ -309,10 +311,10 @@ class Tail:
 
 class Lines:
     """
-    Error output, cut into lines, bounded in length and number.
+    Splits standard error into lines, bounded in length and rate.
 
-    :param tell: hears each line.
-    :param seconds: a clock that never goes back.
+    :param tell: called with each line.
+    :param seconds: a monotonic clock.
     """
 
     def __init__(self, tell: Callable[[str], None], seconds: Callable[[], float]) -> None:
@@ -321,12 +323,12 @@ class Lines:
         self._second, self._count = 0, 0
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they come."""
+        """Process bytes as they arrive."""
         for line in self._framer.feed(data):
             self._line("(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace"))
 
     def end(self) -> None:
-        """There will be no more: the last line may have no end."""
+        """The stream ended; the last line may lack a line end."""
         self.feed(b"\n")
         self._left_out()
 

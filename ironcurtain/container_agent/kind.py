@@ -1,4 +1,4 @@
-"""Put sessions with an agent in a container together."""
+"""Assemble sessions with an agent in a container."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ from ironcurtain.session.workspace import protected_inside
 from ironcurtain.terminal.screen import Screens
 
 SERVERS_SECONDS = 10.0
-"""How long the first message waits for MCP servers that start slowly, before it goes on without them."""
+"""Seconds that the first message waits for slow MCP servers."""
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
 
 EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
-"""Gives a reference to an agent's image, which it builds if it has to, telling its progress."""
+"""Returns a reference to an agent's image, building it if necessary; reports progress."""
 
 
 class ContainerKind:
     """
-    How the parts of a session with one agent are made.
+    Creates the parts of a session with one agent.
 
     :param engine: finds the Docker Engine.
-    :param ensure_image: gives the image.
-    :param environ: our environment, for keys.
-    :param screens: of agents with a screen of their own; the same for all kinds.
+    :param ensure_image: returns the image.
+    :param environ: the environment of this process, for keys.
+    :param screens: screen models of agents in terminals; shared by all kinds.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class ContainerKind:
     @property
     def no_terminal(self) -> str:
         """Why the agent cannot show a screen of its own; empty: it can."""
-        return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no screen of its own"
+        return "" if self._adapter.supports_pty else f"{self._adapter.display_name} has no interactive interface"
 
     async def check(self, request: SessionRequest) -> None:
         """
-        Look for everything without which no session can start.
+        Check all requirements of a session.
 
         :raises EngineUnavailable: there is no Docker Engine.
         :raises ConfigurationError: there is no key, or no account for the container.
@@ -114,7 +114,7 @@ class ContainerKind:
         options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
         facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed)
         answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
-        place, orient = partial(self._place, core), partial(self._told, core, proxies)
+        place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
             spec = partial(self._spec, core, proxies)
             screening = ScreenMaking(self._engine(), spec, place, orient, self._screens.open)
@@ -124,7 +124,7 @@ class ContainerKind:
         return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered)
 
     def _rules(self) -> tuple[ProviderRule, ...]:
-        """:returns: of the agent's providers, those for which there is a key; none for an agent that needs no model."""
+        """:returns: the rules of the agent's providers that have a key; none for an agent without a model."""
         settings, names = self._services.settings, self._adapter.providers
         usable = [name for name in names if has_key(name, settings, self._environ)]
         if names and not usable:
@@ -132,7 +132,7 @@ class ContainerKind:
             hint = f"set {variables}, or " if variables else ""
             raise ConfigurationError(
                 "config.toml",
-                f"{self._adapter.display_name} has no key for its model: {hint}say here where it is",
+                f"{self._adapter.display_name} has no key for its model: {hint}set its source here",
                 field=f"providers.{names[0]}.key",
             )
         return provider_rules(settings.providers, usable)
@@ -173,7 +173,7 @@ class ContainerKind:
         engine = self._engine()
         clearing = Deferred.fromCoroutine(self._clear(core, engine))
         if core.request.resume:
-            await clearing  # what a crash left has the name of ours
+            await clearing  # a container that a crash left has the same name
         image, processors = await self._image_and_processors(core, engine)
         self._directories(core, proxies.authority)
         return describe(
@@ -198,7 +198,7 @@ class ContainerKind:
         try:
             image = await self._ensure_image(self._adapter.image, lambda line: core.emit(events.Progress(text=line)))
         except BaseException:
-            asking.addErrback(lambda _: None)  # nobody waits for it any more
+            asking.addErrback(lambda _: None)  # nobody waits for it any longer
             asking.cancel()
             raise
         return image, await asking
@@ -231,7 +231,7 @@ class ContainerKind:
         top = paths.agent_home if place == "home" else paths.orientation
         return Placer(top, account.uid, account.gid, writable=place == "home")
 
-    async def _told(self, core: Core, proxies: Proxies) -> str:
+    async def _orientation(self, core: Core, proxies: Proxies) -> str:
         gate = proxies.mcp.gate
         await gate.settled(SERVERS_SECONDS)
         for server in gate.down():
@@ -243,12 +243,12 @@ class ContainerKind:
 
 def check_account(account: Account, request: SessionRequest) -> None:
     """
-    :raises ConfigurationError: it is root's.
+    :raises ConfigurationError: the account is root.
     :raises UsageError: it cannot write to the workspace.
     """
     if account.is_root:
         raise ConfigurationError(
-            "config.toml", "agents in containers never run as root: name another account", field="run_as"
+            "config.toml", "agents in containers never run as root: choose another account", field="run_as"
         )
     workspace = request.workspace
     if workspace is not None and not account.may(WRITE | SEARCH, workspace.stat()):
@@ -258,6 +258,6 @@ def check_account(account: Account, request: SessionRequest) -> None:
 
 
 def has_key(provider: str, settings: Settings, environ: Mapping[str, str]) -> bool:
-    """:returns: whether it is said where the key of a provider comes from."""
+    """:returns: whether the settings or the environment have a source for a provider's key."""
     key = settings.providers.get(provider, Provider()).key
     return bool(key.file or key.command or environ.get(key.env or DEFAULT_VARIABLES.get(provider, "")))

@@ -28,7 +28,7 @@ class Leftover:
     """
     A container whose owner is dead.
 
-    :param pid: of the dead owner.
+    :param pid: the dead owner.
     """
 
     id: str
@@ -39,10 +39,10 @@ class Leftover:
 
 async def leftovers(engine: Engine, home: Path) -> list[Leftover]:
     """
-    Look for what is left behind; change nothing.
+    Find leftovers without changing anything.
 
-    :param home: of ours; containers of other homes are not looked at.
-    :returns: by name. What cannot be told to be a dead process's is not among it.
+    :param home: containers of other homes are ignored.
+    :returns: by name, only containers that certainly belong to a dead process.
     """
     found = []
     for container in await engine.list_containers({HOME_LABEL: str(home)}):
@@ -56,16 +56,16 @@ async def leftovers(engine: Engine, home: Path) -> list[Leftover]:
 
 async def sweep(engine: Engine, home: Path) -> list[Leftover]:
     """
-    Remove what is left behind, and only that.
+    Remove leftovers, and nothing else.
 
-    :returns: what was removed. What another process removed first is not among it.
+    :returns: the removed containers, without those that another process removed first.
     """
     removed = []
     for leftover in await leftovers(engine, home):
         try:
             await engine.remove(leftover.id)
         except EngineError as e:
-            if e.status not in (404, 409):  # it is gone, or going
+            if e.status not in (404, 409):  # it is gone, or being removed
                 raise
             continue
         _log.info("removed {name}, which process {pid} had left", name=leftover.name, pid=leftover.pid)
@@ -74,17 +74,17 @@ async def sweep(engine: Engine, home: Path) -> list[Leftover]:
 
 
 async def removed(container: Container, core: Core) -> None:
-    """End and remove the container of a session that closes; where no Engine answers, tell what is left."""
+    """End and remove the container of a session that closes. If no Engine answers, report what may be left."""
     try:
         await container.stop()
     except EngineUnavailable as e:
-        told = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
-        core.emit(events.Notice(text=told))
+        text = f"the container {container.name} may be left ({e.why}): 'ironcurtain gc' removes it once Docker answers"
+        core.emit(events.Notice(text=text))
 
 
 async def clear(engine: Engine, home: Home) -> list[str]:
     """
-    Remove what no living process owns, and only that.
+    Remove what no living process owns, and nothing else.
 
     :returns: a sentence for each container.
     """
@@ -94,7 +94,7 @@ async def clear(engine: Engine, home: Home) -> list[str]:
 
 
 async def clear_at_start(reactor: Any, home: Home, environ: Mapping[str, str]) -> None:
-    """Remove what dead processes left, without a word where no Engine answers: it is needed for containers only."""
+    """Remove what dead processes left. If no Engine answers, do nothing: only containers need one."""
     clear_sockets(home)
     try:
         engine = Engine.find(reactor, environ)

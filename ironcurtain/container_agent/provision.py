@@ -1,8 +1,8 @@
 """
-What the container of a session is made of, and the files that are written for its agent.
+The specification of a session's container, and the files for its agent.
 
-The agent wrote to these directories before. So every directory on the way to a file is opened from the one above it,
-without following links; what an agent left in the way of a file or directory of ours is removed.
+The agent can have written to these directories. So every directory on the path of a file is opened relative to its
+parent, without following links, and whatever the agent put in its place is removed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import ProcessIdentity
 
 SCRATCH_SHARE = 4
-"""``/tmp`` may hold a quarter of the memory (compilers and package managers need hundreds of MiB)."""
+"""``/tmp`` may have a quarter of the memory (compilers and package managers need hundreds of MiB)."""
 
 SCRATCH_MOST_MB = 1024
-"""And never more than this many MiB."""
+"""Maximum size of ``/tmp`` in MiB."""
 
 COMMAND = ("sleep", "infinity")
 """Keeps the container alive between messages."""
@@ -36,7 +36,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def container_name(session_id: str) -> str:
-    """:returns: what the container of a session is called."""
+    """:returns: the name of a session's container."""
     return f"ironcurtain-{session_id.replace('-', '')[:12]}"
 
 
@@ -51,12 +51,12 @@ def group_file(paths: SessionPaths) -> Path:
 
 
 def empty_file(paths: SessionPaths) -> Path:
-    """:returns: what covers a file that the agent must not see."""
+    """:returns: the file to mount over a file that the agent must not see."""
     return paths.users / "empty"
 
 
 def empty_directory(paths: SessionPaths) -> Path:
-    """:returns: what covers a directory that the agent must not see."""
+    """:returns: the directory to mount over a directory that the agent must not see."""
     return paths.users / "nothing"
 
 
@@ -83,14 +83,14 @@ def describe(
     owner: ProcessIdentity,
 ) -> ContainerSpec:
     """
-    :param command: the main program; :data:`COMMAND` where programs are run in it one by one.
+    :param command: the main program; :data:`COMMAND` if programs are run one by one.
     :param tty: whether that program has a terminal.
-    :param environment: of everything inside.
+    :param environment: environment of all programs inside.
     :param hidden: absolute paths in the workspace that the agent must not see.
-    :param processors: how many this machine has; an Engine refuses to give more.
-    :param home: our own.
+    :param processors: number of processors of this machine; an Engine refuses more.
+    :param home: IronCurtain's home.
     :param owner: this process.
-    :raises UsageError: it cannot be had so.
+    :raises UsageError: such a container is not allowed.
     """
     return ContainerSpec(
         name=container_name(session_id),
@@ -121,8 +121,8 @@ def describe(
 
 class Placer:
     """
-    :param top: an existing directory, no link.
-    :param uid: whose the files and new directories are, with ``gid``.
+    :param top: an existing directory, not a link.
+    :param uid: owner of the files and new directories, with ``gid``.
     :param writable: whether their owner may change them.
     """
 
@@ -132,15 +132,15 @@ class Placer:
 
     def place(self, path: str, data: bytes, *, replace: bool = True) -> None:
         """
-        Put a file in place, whole.
+        Write a file atomically.
 
         :param path: below the top, with ``/`` between names.
-        :param replace: whether a regular file that is there is replaced.
+        :param replace: whether to replace an existing regular file.
         :raises Unavailable: it cannot be written.
         """
         *above, name = path.split("/")
         if not all(part not in ("", ".", "..") for part in (*above, name)):
-            raise ValueError(f"no plain path: {path}")
+            raise ValueError(f"not a plain path: {path}")
         try:
             with self._directory(above) as directory:
                 found = _mode(directory, name)
@@ -150,7 +150,7 @@ class Placer:
                     remove_at(directory, name)
                 self._write(directory, name, data)
         except OSError as e:
-            raise Unavailable(f"{self._top / path} cannot be written: {e.strerror}") from None
+            raise Unavailable(f"cannot write {self._top / path}: {e.strerror}") from None
 
     @contextmanager
     def _directory(self, names: list[str]) -> Iterator[int]:

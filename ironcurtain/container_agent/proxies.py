@@ -1,7 +1,7 @@
 """
-The two ways out of a container: the MCP proxy for tools and the MITM proxy for models, each behind a socket.
+A container's two proxies: the MCP proxy for tools and the MITM proxy for models, each behind a socket.
 
-What the MITM proxy saw becomes the session's events and its account.
+The MITM proxy's events become events of the session, and are counted as usage.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ from ironcurtain.session.model import Usage
 from ironcurtain.session.parts import Core
 
 FAILED = 400
-"""HTTP statuses from here on are no answers of a model."""
+"""HTTP statuses from here on are errors."""
 
 
 REFUSALS_TOLD = 20
-"""How many kinds of refused requests, each a host and a rule, are told of; an agent can ask for what it likes."""
+"""
+Maximum number of kinds of refused requests, each a host and a rule, that are reported; an agent can send anything.
+"""
 LOOK_SECONDS = 0.5
-"""How often the MCP proxy's socket is looked at: half of what may pass until a dead proxy is told."""
+"""Seconds between checks of the MCP proxy's socket: half of the time in which a dead proxy must be reported."""
 
 
 @dataclass(slots=True)
 class Spent:
-    """What a session used before it was resumed."""
+    """The usage of a session before it was resumed."""
 
     steps: int = 0
     seconds: float = 0.0
@@ -58,12 +60,12 @@ class Spent:
 
 class Traffic:
     """
-    Counts what passes, and stops what goes beyond the budget.
+    Counts usage, and stops requests beyond the budget.
 
-    :param spent: what was used before.
-    :param exhausted: told once why, when a limit is reached.
-    :param seconds: a clock that never goes back.
-    :param log: writes a line into the session's log; takes what speaks, and the line.
+    :param spent: earlier usage.
+    :param exhausted: called once with the reason when a limit is reached.
+    :param seconds: a monotonic clock.
+    :param log: writes a line to the session's log; takes the source and the line.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Traffic:
         self._accounting.require()
 
     def look(self) -> None:
-        """Time has passed."""
+        """Count time that has passed."""
         if not self._over:
             try:
                 self._accounting.require()
@@ -118,11 +120,11 @@ class Traffic:
         return str(notice) if notice is not None else ""
 
     def usage(self) -> Usage:
-        """:returns: what the message used so far, as far as the providers said."""
+        """:returns: the usage of the message so far, as the providers reported it."""
         return msgspec.structs.replace(self._accounting.turn, token_tracking_available=self._tracked)
 
     def heard(self, event: ModelTraffic) -> None:
-        """A request was judged, or answered, or a provider fails."""
+        """Process an event of the MITM proxy."""
         if isinstance(event, ProxiedResponse):
             self._answered(event)
         elif isinstance(event, ProviderTrouble):
@@ -154,14 +156,14 @@ class Traffic:
 
 
 def known_prices(settings: Settings) -> dict[str, prices.TokenPrice]:
-    """:returns: the prices that the settings add to the list."""
+    """:returns: the prices, including those of the settings."""
     return {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
 
 
 def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, prices.TokenPrice]) -> Spent:
     """
-    :param records: of the session's audit log, which counts also what a crash interrupted.
-    :param known: prices from the settings.
+    :param records: records of the session's audit log, which include work that a crash interrupted.
+    :param known: prices.
     """
     spent = Spent(seconds=_seconds(records))
     for record in records:
@@ -175,7 +177,7 @@ def spent_before(records: Sequence[Mapping[str, Any]], known: Mapping[str, price
 
 
 def _seconds(records: Sequence[Mapping[str, Any]]) -> float:
-    """:returns: how long programs ran: where a crash came before their end, up to the last record before it."""
+    """:returns: the running time of programs; after a crash, up to the last record before it."""
     seconds, began, last = 0.0, "", ""
     for record in (*records, {"kind": "resumed"}):
         kind = record.get("kind")
@@ -199,10 +201,10 @@ class Proxies:
     """
     Both proxies of a session.
 
-    :param mcp: made, and not started.
-    :param make_mitm: makes the other one; gets whom to tell of requests and answers, and whom if it dies.
-    :param spent: what the session used before it was resumed.
-    :param run: where the sockets go.
+    :param mcp: created, and not started.
+    :param make_mitm: creates the other one; takes the functions to call for events, and if it dies.
+    :param spent: usage of the session before it was resumed.
+    :param run: directory of the sockets.
     :param authority: the certificate that the agent has to trust, as PEM.
     """
 
@@ -214,18 +216,18 @@ class Proxies:
         self._core, self.run, self.authority = core, run, authority
         clock = core.services.clock
         self.spent = spent
-        """What the session used before it was resumed."""
+        """Usage of the session before it was resumed."""
         self.traffic = Traffic(
             core.services.settings, spent, core.emit, lambda why: self.on_exhausted(why), clock.seconds, core.log_line
         )
-        """What the agent used of its models."""
+        """The agent's usage of its models."""
         self.mcp, self.mitm = mcp, make_mitm(self.traffic, lambda why: self._died("MITM", why))
         self.dead = ""
-        """Why nothing passes any more; empty while both live."""
+        """Why a proxy is dead; empty while both work."""
         self.on_death: Callable[[str], None] = lambda why: None
-        """Is told why, once."""
+        """Called once with the reason when a proxy dies."""
         self.on_exhausted: Callable[[SessionError], None] = lambda why: None
-        """Is told when the session's budget is used up."""
+        """Called when the session's budget is used up."""
         self._looking = LoopingCall(self._look)
         self._looking.clock = clock
 
@@ -236,11 +238,11 @@ class Proxies:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why MCP servers are down, by their names."""
+        """Why MCP servers are down, by name."""
         return self.mcp.failures
 
     async def start(self) -> None:
-        """Start both, and let the agent in."""
+        """Start both, and accept the agent."""
         account = self._core.account
         private_directory(self.run.directory)
         private_directory(self.run.host)
@@ -251,11 +253,11 @@ class Proxies:
             await self.stop()
             raise
         self._looking.start(LOOK_SECONDS, now=False).addErrback(
-            lambda failure: self._died("MCP", f"it is not looked at any more: {failure.getErrorMessage()}")
+            lambda failure: self._died("MCP", f"it is no longer checked: {failure.getErrorMessage()}")
         )
 
     async def stop(self) -> None:
-        """Let nobody in any more, end both, and remove the sockets."""
+        """Stop listening, end both, and remove the sockets."""
         if self._looking.running:
             self._looking.stop()
         try:
@@ -291,7 +293,7 @@ class Proxies:
 
 
 async def _both(*work: Any) -> None:
-    # Both come to their end before the first failure is raised, so that nothing is left half-way.
+    # Both end before the first failure is raised, so that neither is left running.
     try:
         await gatherResults([Deferred.fromCoroutine(each) for each in work], consumeErrors=True)
     except FirstError as e:

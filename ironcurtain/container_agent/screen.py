@@ -1,4 +1,6 @@
-"""An agent program that shows its own screen in a terminal: it is the container's main program, and ends with it."""
+"""
+An agent program with its own screen in a terminal: it is the container's main program, and the container ends with it.
+"""
 
 from __future__ import annotations
 
@@ -27,30 +29,32 @@ from ironcurtain.terminal.sequences import SEQUENCE
 from ironcurtain.text.display import one_line
 
 BUDGET_SECONDS = 1.0
-"""How often the budget of time is looked at."""
+"""Seconds between checks of the time budget."""
 
 TASK_LIMIT = 100_000
-"""Most bytes of a task: the program gets it as one argument, of which Linux allows 131071 bytes (execve(2))."""
+"""
+Maximum size in bytes of a task: the program gets it as one argument, which Linux limits to 131071 bytes (execve(2)).
+"""
 
 STOPPED = 128 + signal.SIGTERM
-"""Exit status of a program that we ended: one for all agents, whatever each makes of being ended."""
+"""Exit status of a program that IronCurtain ended: the same for all agents."""
 
 BLANK_SECONDS = 1.0
-"""How long the screen stays blank before it says that the agent starts."""
+"""Seconds of a blank screen after which a notice says that the agent is starting."""
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-"""What the terminal can do, for the program: what all terminals of today can."""
+"""The terminal type for the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenMaking:
     """
-    What an agent in a terminal needs that is made once the session's other parts are up.
+    Functions that an agent in a terminal needs, which work once the session's other parts are up.
 
-    :param spec: describes the container, and makes what it mounts; gets its command and environment.
+    :param spec: creates the container's specification and the files that it mounts; takes command and environment.
     :param place: writes the agent's files.
-    :param orient: gives what the agent is told about where it is, once its tools are known.
-    :param screen: makes the screen model of a size, in columns and rows.
+    :param orient: returns the orientation for the agent, once its tools are known.
+    :param screen: creates a screen model of a size in columns and rows.
     """
 
     engine: Engine
@@ -62,14 +66,14 @@ class ScreenMaking:
 
 class StartNotice:
     """
-    Passes a program's output on. As long as that shows nothing, the screen says that the program starts.
+    Passes a program's output on. While the screen is blank, it shows a notice that the program is starting.
 
-    :param hub: of the terminal.
+    :param hub: hub of the terminal.
     """
 
     def __init__(self, hub: Hub, clock: IReactorTime, name: str) -> None:
         self._hub, self._clock = hub, clock
-        self._line = f"\x1b7\x1b[2m{one_line(name, 60)} starts ...\x1b[0m".encode()
+        self._line = f"\x1b7\x1b[2m{one_line(name, 60)} is starting ...\x1b[0m".encode()
         self._timer: IDelayedCall | None = clock.callLater(BLANK_SECONDS, self._say)
 
     def received(self, data: bytes) -> None:
@@ -85,7 +89,7 @@ class StartNotice:
         self._hub.input_full(full)
 
     def close(self) -> None:
-        """Say nothing more, and erase what was said. Harmless the second time."""
+        """Remove the notice. Can be called twice."""
         timer, self._timer = self._timer, None
         if timer is not None and timer.active():
             timer.cancel()
@@ -98,8 +102,8 @@ class StartNotice:
 
 class ScreenAgent:
     """
-    :param size: columns and rows of the terminal at first.
-    :param first: whether there is no conversation yet that could go on.
+    :param size: initial columns and rows of the terminal.
+    :param first: whether there is no conversation to continue.
     """
 
     log = Logger()
@@ -127,15 +131,17 @@ class ScreenAgent:
 
     async def start(self) -> None:
         """
-        Start the container, and the program once that is proved closed.
+        Start the container, and the program once the probe has succeeded.
 
         :raises UsageError: the task is too long.
-        :raises SessionError: the budget is used up, from before a resume.
+        :raises SessionError: the budget was used up before a resume.
         :raises NotReady: it took too long.
         """
         task = self._core.request.task
         if len(task.encode()) > TASK_LIMIT:
-            raise UsageError(f"a task has at most {TASK_LIMIT} bytes: put it into a file of the workspace, and name it")
+            raise UsageError(
+                f"a task has at most {TASK_LIMIT} bytes: put it into a file in the workspace, and name that file"
+            )
         command = self._adapter.screen(self._facts, self._first, task)
         environment = {**self._adapter.environment(self._facts), **TERMINAL}
         self._traffic.begin()
@@ -157,8 +163,8 @@ class ScreenAgent:
         self._looking.start(BUDGET_SECONDS, now=False)
 
     async def respond(self, message: str) -> Reply:
-        """:raises SessionError: always: messages are typed in the terminal."""
-        raise SessionError("MESSAGE_FAILED", "this agent takes no messages: attach to its terminal")
+        """:raises SessionError: always, since messages are typed in the terminal."""
+        raise SessionError("MESSAGE_FAILED", "this agent does not accept messages: attach to its terminal")
 
     async def stop(self) -> None:
         """End the program, and remove its container."""
@@ -167,7 +173,7 @@ class ScreenAgent:
             await removed(self._container, self._core)
 
     def usage(self) -> Usage:
-        """:returns: what it used so far."""
+        """:returns: its usage so far."""
         return self._traffic.usage()
 
     @property

@@ -54,10 +54,10 @@ class ControlClient:
     The operations of another process.
 
     Every method raises :class:`~ironcurtain.errors.Unavailable` if the process is gone, and
-    :class:`~ironcurtain.control.wire.RemoteError` for what it refuses.
+    :class:`~ironcurtain.control.wire.RemoteError` if it refuses.
 
-    :param path: of its control socket.
-    :param who: acts there, if not the local user.
+    :param path: path of its control socket.
+    :param who: the principal, if not the local user.
     """
 
     def __init__(self, reactor: Any, path: str, who: Principal | None = None) -> None:
@@ -74,9 +74,9 @@ class ControlClient:
 
     async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
         """
-        Start a session there. Whoever cancels this ends it.
+        Start a session there. Cancelling ends it.
 
-        :param on_event: hears its events until it is ready.
+        :param on_event: called with its events until it is ready.
         """
         workspace = str(request.workspace) if request.workspace is not None else ""
         options = dict(request.options)
@@ -92,7 +92,7 @@ class ControlClient:
             raise self._unavailable(e) from None
 
     async def send(self, name: Name, message: str) -> Reply:
-        """Give a session a message and wait for the reply."""
+        """Send a session a message and wait for the reply."""
         reply = await self._call("POST", f"{_session(name)}/messages", _Reply, wire.MessageBody(message))
         return Reply(reply.text, reply.usage)
 
@@ -106,7 +106,7 @@ class ControlClient:
         return await self._call("GET", _session(name), SessionInfo)
 
     async def ticket(self, name: Name, mode: Mode) -> Ticket:
-        """:returns: what lets this process attach to a session's terminal."""
+        """:returns: a ticket for attaching to a session's terminal."""
         return await self._call("POST", f"{_session(name)}/terminal", Ticket, wire.AttachBody(mode))
 
     async def stop(self, name: Name, held: bool = False) -> SessionInfo:
@@ -114,7 +114,7 @@ class ControlClient:
         End a session.
 
         :param held: only if it was not released since it was held.
-        :returns: the session; it is not closed if it goes on.
+        :returns: the session; it is not closed if it continues.
         """
         return await self._call("DELETE", f"{_session(name)}?held={int(held)}", SessionInfo)
 
@@ -123,7 +123,7 @@ class ControlClient:
         return await self._call("POST", f"{_session(name)}/join", SessionInfo)
 
     async def release(self, name: Name) -> SessionInfo:
-        """Have a session go on without whoever holds it."""
+        """Let a session continue without the client that holds it."""
         return await self._call("POST", f"{_session(name)}/release", SessionInfo)
 
     async def history(self, name: Name) -> list[Turn]:
@@ -131,11 +131,11 @@ class ControlClient:
         return await self._call("GET", f"{_session(name)}/history", list[Turn])
 
     async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
-        """:returns: what waits for a person there; with ``closed`` also what was closed after that."""
+        """:returns: the pending escalations; with ``closed`` also those closed after that number."""
         return await self._call("GET", f"/v1/escalations?closed={int(closed)}&after={after}", list[EscalationView])
 
     async def shown(self, number: int, digest: str, calls: int = 1) -> None:
-        """An escalation was shown whole: it may be approved by its number from now on."""
+        """Report that an escalation was shown completely, so that it may be approved by its number."""
         body = wire.ShownBody(digest, calls)
         await self._call("POST", f"/v1/escalations/{number}/shown", dict[str, str], body)
 
@@ -147,40 +147,40 @@ class ControlClient:
         keep: bool = False,
         calls: int | None = None,
     ) -> EscalationView:
-        """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+        """Answer an escalation; with ``keep``, an approval covers all calls of its scope."""
         body = wire.DecisionBody(outcome.value, digest, keep, calls)
         return await self._call("POST", f"/v1/escalations/{number}", EscalationView, body)
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
-        """Deny all that waits, or all of one session; the result is the numbers."""
+        """Deny all pending escalations, or those of one session; returns their numbers."""
         body = wire.DenyAllBody("" if name is None else str(name))
         return (await self._call("POST", "/v1/escalations/deny-all", dict[str, list[int]], body))["denied"]
 
     async def permissions(self) -> list[PermissionView]:
-        """:returns: the approvals that were kept there and still stand."""
+        """:returns: the kept approvals in force."""
         return await self._call("GET", "/v1/permissions", list[PermissionView])
 
     async def revoke(self, number: int) -> PermissionView:
-        """Have people asked again about what an approval permits."""
+        """Revoke a kept approval."""
         return await self._call("DELETE", f"/v1/permissions/{number}", PermissionView)
 
     async def reload(self) -> Reloaded:
-        """Have that process read the files that people write again."""
+        """Make that process read its configuration files again."""
         return await self._call("POST", "/v1/reload", Reloaded)
 
     async def hold(self, name: Name) -> Callable[[], None]:
         """
-        Tie a session to this process: it ends when we are gone, however that happens, unless it is released before.
+        Tie a session to this process: the session ends with this process, unless it is released before.
 
-        :returns: call it to be gone.
+        :returns: a function that ends the hold.
         """
         return await self._stream(f"{_session(name)}/events?hold=1", lambda event: None)
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """
-        Hear a session's events. If the process dies, the last one says that the session is closed.
+        Receive a session's events. If the process dies, the last one says that the session is closed.
 
-        :returns: call it to hear no more.
+        :returns: a function that ends the delivery.
         """
         return await self._stream(f"{_session(name)}/events?after={after}", on_event)
 
@@ -217,7 +217,7 @@ class ControlClient:
             raise self._unavailable(e) from None
 
     def _unavailable(self, error: Exception) -> Unavailable:
-        reasons: list[Failure] = getattr(error, "reasons", [])  # an exception that only wraps others
+        reasons: list[Failure] = getattr(error, "reasons", [])  # exceptions that only wrap others
         why = reasons[0].getErrorMessage() if reasons else str(error)
         return Unavailable(f"the process behind {self._path} does not answer: {why}")
 
@@ -228,7 +228,7 @@ def _session(name: Name) -> str:
 
 class _Starting(Protocol):
     """
-    The events of a session that starts.
+    The events of a session that is starting.
 
     :ivar outcome: fires once it has started or failed; cancelling it ends the session.
     """
@@ -276,7 +276,7 @@ class _Events(Protocol):
             self._tell(Stamped(self._last.sequence + 1, self._last.time, gone))
 
     def stop(self) -> None:
-        """Hear no more."""
+        """End the delivery."""
         self._on_event = None
         if self.transport is not None:
             self.transport.loseConnection()

@@ -1,8 +1,8 @@
 """
 Find the sessions of all processes of a home.
 
-A process is found through the entries of its sessions in the registry, and through its socket at its usual place: a
-session that starts has no entry yet.
+A process is found through its sessions' registry entries, and through its socket's usual path, since a session that is
+starting has no entry yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ironcurtain.session.model import SessionInfo
 T = TypeVar("T")
 
 OWNER_SECONDS = 10.0
-"""How long one process may take to answer."""
+"""Time limit in seconds for one process's answer."""
 
 
 class Owners:
@@ -38,7 +38,7 @@ class Owners:
         found = [str(home.daemon_socket)] if home.daemon_socket.exists() else []
         found += [str(path) for path, pid in home.owner_sockets() if identify(pid).alive]
         found += [entry.control_socket for entry in entries if entry.control_socket]
-        sockets = {os.path.realpath(path): path for path in found}  # the home may have more than one name
+        sockets = {os.path.realpath(path): path for path in found}  # the home can have several paths
         self._owner_of: dict[int, ControlClient] = {}
         self._clients = [ControlClient(reactor, path) for path in sorted(sockets.values())]
 
@@ -55,13 +55,13 @@ class Owners:
         return sorted((view for _, part in found for view in part), key=lambda view: view.number)
 
     async def shown(self, views: Iterable[EscalationView]) -> None:
-        """Tell the processes that have them which of the escalations that were found were shown whole."""
+        """Report to the owners which of the escalations were shown completely."""
         for view in views:
             with suppress(IronCurtainError):  # it was decided meanwhile
                 await self._owner_of[view.number].shown(view.number, view.digest, view.calls)
 
     async def permissions(self) -> list[PermissionView]:
-        """:returns: the approvals that were kept and still stand, of all of them, by number."""
+        """:returns: the kept approvals in force of all of them, by number."""
         found = await self._all(lambda client: client.permissions())
         return sorted((view for _, part in found for view in part), key=lambda view: view.number)
 
@@ -81,9 +81,9 @@ class Owners:
 
     async def deny_all(self, session: str = "") -> list[int]:
         """
-        Deny all that waits in any of them.
+        Deny all pending escalations in all of them.
 
-        :param session: number or id of the one session whose escalations are denied, if not all are.
+        :param session: number or id of the only session whose escalations to deny.
         :returns: the numbers of the escalations.
         :raises NotFound: no process has the session.
         """
@@ -94,8 +94,8 @@ class Owners:
 
     async def of_session(self, name: str, terminal: bool = False) -> tuple[ControlClient, int]:
         """
-        :param name: a session's number or id, or ``last`` for the newest one that is open.
-        :param terminal: whether ``last`` means sessions with a terminal only.
+        :param name: a session's number or id, or ``last`` for the newest open one.
+        :param terminal: whether ``last`` is restricted to sessions with a terminal.
         :returns: the process that has it, and its number.
         :raises NotFound: there is no such session.
         """
@@ -104,7 +104,7 @@ class Owners:
         if name == "last":
             running = [(i, client) for i, client in every if i.state != "closed" and (i.terminal or not terminal)]
             named = sorted(running, key=lambda pair: -pair[0].number)
-        else:  # it may go on elsewhere than where it ended
+        else:  # it may have been resumed in another process
             named = [pair for pair in every if name in (str(pair[0].number), pair[0].id)]
             named.sort(key=lambda pair: pair[0].state == "closed")
         if not named:
@@ -119,5 +119,5 @@ class Owners:
                 asking = Deferred.fromCoroutine(ask(client)).addTimeout(OWNER_SECONDS, self._reactor)
                 answers.append((client, await asking))
             except (Unavailable, Late):
-                continue  # it died since it was found, or is stopped, and must not hide the sessions of the others
+                continue  # it died meanwhile, or is stopped, and must not hide the sessions of the others
         return answers

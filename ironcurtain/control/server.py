@@ -1,4 +1,4 @@
-"""The control API's server: routes from HTTP to the operations, for peers with our own uid only."""
+"""The control API's server: routes from HTTP to the operations, for peers with the same uid only."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from ironcurtain.session.session import Session
 from ironcurtain.text.display import shorten
 
 NAME_LIMIT = 100
-"""Most characters of a name that stands in the audit."""
+"""Maximum length in characters of a name in the audit log."""
 
 DIGITS = 18
-"""Most digits of a number in a request: more than any counter reaches."""
+"""Maximum number of digits of a number in a request: more than any counter reaches."""
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class ControlResource(Resource):
     """
     All paths of the API, described in ``docs/control-api.yaml``.
 
-    :param who: gives the principal of a request, or raises :class:`~ironcurtain.errors.NotAllowed`.
+    :param who: returns the principal of a request, or raises :class:`~ironcurtain.errors.NotAllowed`.
     """
 
     isLeaf = True
@@ -55,7 +55,7 @@ class ControlResource(Resource):
         self._operations, self._who = operations, who
 
     def render(self, request: Request) -> int:
-        """Answer one request; what fails is answered as an error."""
+        """Answer one request; exceptions become error responses."""
         Deferred.fromCoroutine(self._answer(request)).addErrback(self._crashed, request)
         return NOT_DONE_YET
 
@@ -78,7 +78,7 @@ class ControlResource(Resource):
         elif not gone:
             _finish(request, 200, msgspec.json.encode(answer))
         elif isinstance(answer, SessionInfo) and request.method == b"POST":
-            await _let_go(self._operations, who, answer.id)  # whoever started it is gone already
+            await _end_hold(self._operations, who, answer.id)  # the client that started it is already gone
 
     async def _route(self, who: Principal, request: Request) -> object:
         path = request.path.decode("ascii", "replace")
@@ -97,7 +97,7 @@ class ControlResource(Resource):
 
 
 class _BoundedRequest(Request):
-    """Keeps no more of a body than shows that it is too long."""
+    """A request that keeps only as much of a body as shows that it is too long."""
 
     def handleContentChunk(self, data: bytes) -> None:
         kept = self.content.tell() if self.content is not None else 0
@@ -105,7 +105,7 @@ class _BoundedRequest(Request):
 
 
 def _finish(request: Request, status: int, body: bytes) -> None:
-    if request.finished:  # a stream of events that came to its end
+    if request.finished:  # a stream of events that ended
         return
     request.setResponseCode(status)
     request.setHeader("content-type", "application/json")
@@ -199,11 +199,11 @@ async def _events(operations: Operations, who: Principal, request: Request, name
     operations.session(who, name)
     if _number(request, b"hold"):
         operations.hold(who, name)
-        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_let_go(operations, who, name, held=True)))
+        request.notifyFinish().addErrback(lambda _: Deferred.fromCoroutine(_end_hold(operations, who, name, held=True)))
     return EventStream(operations, who, name, _number(request, b"after"))
 
 
-async def _let_go(operations: Operations, who: Principal, name: str, held: bool = False) -> None:
+async def _end_hold(operations: Operations, who: Principal, name: str, held: bool = False) -> None:
     with suppress(NotFound):
         await operations.stop(who, name, held)
 
@@ -266,9 +266,9 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
 
 def local_principal(request: Request) -> Principal:
     """
-    :returns: the owner of the home, if the peer on the UNIX socket has our uid, or whom that says it acts for: it could
-        do everything itself.
-    :raises NotAllowed: it has not, or names a role that there is not.
+    :returns: the owner of the home, if the peer on the UNIX socket has the same uid, or the principal that it acts for:
+        the peer could do everything itself.
+    :raises NotAllowed: the uid differs, or a role does not exist.
     """
     connection: socket.socket = request.channel.transport.socket  # type: ignore[union-attr]
     if (uid := peer_uid(connection)) != os.geteuid():
@@ -296,7 +296,7 @@ async def listen(reactor: Any, path: Path, operations: Operations) -> IListening
     """
     Serve the control API.
 
-    :param path: of the socket; a file that a dead process left there is removed.
+    :param path: path of the socket; a stale socket of a dead process is removed.
     """
     private_directory(path.parent)
     path.unlink(missing_ok=True)

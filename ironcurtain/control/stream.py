@@ -1,4 +1,4 @@
-"""A session's events as Server-Sent Events, as fast as the reader reads and no faster."""
+"""A session's events as Server-Sent Events, as fast as the reader reads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class EventStream:
     """
     One reader of a session's events.
 
-    While the connection is full nothing is read from the session's log; what is gone when the reader goes on is
-    reported as missed.
+    While the connection is full, nothing is read from the session's log. Lost events are reported as missed when the
+    reader continues.
 
     :param name: number or id of the session.
     :param after: number of the last event that the reader has.
@@ -37,7 +37,7 @@ class EventStream:
         self._paused = False
 
     def begin(self, request: Request) -> None:
-        """Write the response's head and the events that there are."""
+        """Write the response's head and the existing events."""
         self._request = request
         request.setHeader("content-type", "text/event-stream")
         request.setHeader("cache-control", "no-store")
@@ -48,7 +48,7 @@ class EventStream:
         self._more()
 
     def end(self, name: str, body: bytes) -> None:
-        """Say one thing more that is no event of the session, and end the response."""
+        """Send a final event that is not the session's, and end the response."""
         request, self._request = self._request, None
         if request is not None:
             self._unwatch()

@@ -1,4 +1,4 @@
-"""What travels over the control API: bodies and errors."""
+"""Request bodies and errors of the control API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironcurtain.errors import (
 from ironcurtain.terminal.model import Mode
 
 BODY_LIMIT = 8 * 1024 * 1024
-"""Most bytes of a request's body (far more than a prompt that a person pastes)."""
+"""Maximum size in bytes of a request's body (far more than a prompt that a person pastes)."""
 
 _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
     (UsageError, 400),
@@ -35,7 +35,7 @@ _STATUS: tuple[tuple[type[IronCurtainError], int], ...] = (
 class StartBody(msgspec.Struct, forbid_unknown_fields=True):
     """
     Start a session; ``kind`` is the agent, or empty for the default one; ``workspace`` is an absolute path, or empty
-    for a fresh directory; ``resume`` is the id of one that ended and goes on; ``terminal`` is the columns and rows of a
+    for a new directory; ``resume`` is the id of an ended session to resume; ``terminal`` is the columns and rows of a
     terminal in which the agent shows its own screen, or null.
     """
 
@@ -48,21 +48,21 @@ class StartBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AttachBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Ask for a token to attach to a session's terminal, to ``drive`` or to ``observe`` it."""
+    """Request a token to attach to a session's terminal, to ``drive`` or to ``observe`` it."""
 
     mode: Mode
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Give a session a message."""
+    """Send a session a message."""
 
     text: str
 
 
 class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """
-    Answer an escalation: ``approved`` or ``denied``; ``digest`` is that of the arguments that were shown, ``calls`` how
-    many equal calls were; with ``keep`` an approval stands for all calls of its scope.
+    Answer an escalation: ``approved`` or ``denied``; ``digest`` is that of the arguments shown, ``calls`` the number of
+    equal calls shown; with ``keep`` an approval covers all calls of its scope.
     """
 
     decision: str
@@ -72,22 +72,25 @@ class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
 
 
 class ShownBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Say that an escalation was shown whole: the ``digest`` of its arguments, and how many equal ``calls`` waited."""
+    """
+    Report that an escalation was shown completely: the ``digest`` of its arguments, and how many equal ``calls``
+    waited.
+    """
 
     digest: str
     calls: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class DenyAllBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Deny all that waits, or all of one ``session``, by its number or id."""
+    """Deny all pending escalations, or those of one ``session``, by its number or id."""
 
     session: str = ""
 
 
 NAME_HEADER, ROLES_HEADER = "ironcurtain-name", "ironcurtain-roles"
 """
-Headers by which one process of the home acts for somebody at another's: the name that stands in the audit, and the
-roles with commas between. Without them the local user acts.
+Headers with which a process of the home acts for a principal at another process: the name for the audit log, and the
+roles, separated by commas. Without them the local user acts.
 """
 
 

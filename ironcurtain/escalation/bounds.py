@@ -53,7 +53,7 @@ def _bound(value: Any, schema: Any, whole: Mapping[str, Any], depth: int) -> str
     if len(keywords) == 1 and (other := _only_form(schema, min(keywords), whole)) is not None:
         return _bound(value, other, whole, depth + 1)
     kind = schema.get("type")
-    if isinstance(kind, list):  # such as ["string", "null"]; several other types would be a choice
+    if isinstance(kind, list):  # such as ["string", "null"]; two types other than null would select between values
         kinds = [each for each in kind if each != "null"]
         kind = kinds[0] if len(kinds) == 1 else None
     if not isinstance(kind, str) or not keywords <= _KNOWN.get(kind, frozenset()):

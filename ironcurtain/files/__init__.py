@@ -1,1 +1,1 @@
-"""Files that other processes write at the same time: atomic publication, locks, removal."""
+"""Files that several processes use: atomic writes, locks, removal."""

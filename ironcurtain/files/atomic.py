@@ -1,4 +1,4 @@
-"""Put files in place so that they appear complete or not at all, for their owner only."""
+"""Write files so that they appear completely or not at all, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put a file in place, replacing an older one: readers see the old one or the whole new one."""
+    """Write a file, replacing an older one: readers see either the old or the complete new one."""
     temporary = _temporary(path, data, durable=True)
     try:
         os.rename(temporary, path)
@@ -19,11 +19,11 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def publish_once(path: Path, data: bytes, *, durable: bool = True) -> bool:
     """
-    Put a file in place if none is there.
+    Write a file unless it exists.
 
-    :param durable: whether it is on disk when this returns. If not, it is as complete for every process, but may be
+    :param durable: whether it is on disk when this returns. If not, other processes see it completely, but it can be
         lost, or empty, after a crash of the machine.
-    :returns: whether it was published; ``False`` if a file of this name exists, which then stays as it is.
+    :returns: whether it was written; ``False`` if a file of this name exists, which is kept.
     """
     temporary = _temporary(path, data, durable=durable)
     try:

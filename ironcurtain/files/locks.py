@@ -15,7 +15,7 @@ class Held(Unavailable):
     """
     Another process holds the lock.
 
-    :param holder: what it wrote into the file, usually its pid; may be empty.
+    :param holder: the content of the lock file, usually its pid; may be empty.
     """
 
     code = "LOCKED"
@@ -27,7 +27,7 @@ class Held(Unavailable):
 
 class FileLock:
     """
-    An exclusive lock on a file, which stays there when the lock is freed.
+    An exclusive lock on a file. The file remains when the lock is released.
 
     Take it after the last fork: a forked child shares it. It is close-on-exec, so executed children do not.
     """
@@ -38,7 +38,7 @@ class FileLock:
 
     def acquire(self) -> None:
         """
-        Take the lock without waiting, and write our pid into the file.
+        Take the lock without waiting, and write this process's pid to the file.
 
         :raises Held: another process has it.
         """
@@ -62,7 +62,7 @@ class FileLock:
         self._keep(fd)
 
     def release(self) -> None:
-        """Free the lock; harmless if it is not held."""
+        """Release the lock; no effect if it is not held."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -82,13 +82,13 @@ class FileLock:
             os.ftruncate(fd, 0)
             os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         except OSError:
-            os.close(fd)  # or nobody could take the lock while this process lives
+            os.close(fd)  # otherwise nobody could take the lock while this process lives
             raise
         self._fd = fd
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds the lock on a file now."""
+    """:returns: whether some process holds the lock on a file now."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -104,7 +104,7 @@ def is_held(path: Path) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock on a file for a short section, waiting for it if need be."""
+    """Hold the lock on a file for a short section, waiting for it if necessary."""
     lock = FileLock(path)
     lock.wait()
     try:

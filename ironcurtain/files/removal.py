@@ -1,8 +1,8 @@
 """
-Remove what an agent made, whatever it made of it.
+Remove files that an agent created, in any state.
 
-It may be without permissions, or nested deeper than a stack or a table of descriptors goes. So it first gets another
-name, whereby its own is free; then it is removed as far as that goes. Links are never followed.
+They can lack permissions, or be nested deeper than the stack or the limit of descriptors. So the top is first renamed,
+which frees its name; then as much as possible is removed. Links are never followed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 def remove(path: Path) -> None:
     """
-    Have nothing there any more; harmless if there is nothing.
+    Remove whatever is at a path; no effect if there is nothing.
 
-    :raises Unavailable: its name cannot be made free.
+    :raises Unavailable: it cannot be renamed.
     """
     try:
         directory = os.open(path.parent, _READ)
@@ -35,14 +35,14 @@ def remove(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as e:
-        raise Unavailable(f"{path} cannot be put aside: {e.strerror}") from None
+        raise Unavailable(f"{path} cannot be renamed: {e.strerror}") from None
 
 
 def remove_at(directory: int, name: str) -> None:
     """
-    Likewise, in an open directory.
+    The same in an open directory.
 
-    :raises OSError: its name cannot be made free.
+    :raises OSError: it cannot be renamed.
     """
     aside = f".{secrets.token_hex(8)}.old"
     os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
@@ -54,7 +54,7 @@ def remove_at(directory: int, name: str) -> None:
 
 
 def _empty(top: int) -> None:
-    """Directories are moved to the top before they are emptied: nothing is deep, then."""
+    """Move directories to the top before emptying them, so that nothing is deeply nested."""
     waiting = _swept(top, top)
     while waiting:
         name = waiting.pop()
@@ -65,12 +65,14 @@ def _empty(top: int) -> None:
 
 
 def _swept(directory: int, top: int) -> list[str]:
-    """:returns: the names at the top of what in the directory could not be removed as it is."""
+    """
+    :returns: the names at the top that were moved out of the directory because they could not be removed directly.
+    """
     moved = []
     for name in os.listdir(directory):
         with suppress(OSError):
             if not _dropped(directory, name):
-                with _opened(directory, name):  # it cannot be moved unless it may be written to
+                with _opened(directory, name):  # moving a directory requires permission to write it
                     at_top = secrets.token_hex(8)
                     os.rename(name, at_top, src_dir_fd=directory, dst_dir_fd=top)
                 moved.append(at_top)
@@ -78,7 +80,7 @@ def _swept(directory: int, top: int) -> list[str]:
 
 
 def _dropped(directory: int, name: str) -> bool:
-    """:returns: whether it could be removed as it is: no directory, or an empty one."""
+    """:returns: whether it could be removed directly: a file, or an empty directory."""
     if not stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=directory)
         return True
@@ -91,7 +93,7 @@ def _dropped(directory: int, name: str) -> bool:
 
 @contextmanager
 def _opened(directory: int, name: str) -> Iterator[int]:
-    """Open a directory; its owner may do everything with it then."""
+    """Open a directory, after giving its owner all permissions on it."""
     opened = make_accessible(directory, name)
     try:
         yield opened

@@ -1,1 +1,1 @@
-"""The home directory: what lies where, the settings, and the registry of live sessions."""
+"""The home directory: its layout, the settings, and the registry of live sessions."""

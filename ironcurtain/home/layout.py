@@ -1,7 +1,7 @@
 """
-Where everything lies: the one module that knows the paths under the home directory.
+The layout of the home directory: the only module that knows the paths below it.
 
-Directories are 0700 and files 0600; ``publication`` puts files there.
+Directories have mode 0700 and files 0600; :mod:`~ironcurtain.files.atomic` writes files there.
 """
 
 from __future__ import annotations
@@ -18,18 +18,23 @@ from pathlib import Path
 from ironcurtain.errors import ConfigurationError, UsageError
 
 SOCKET_PATH_LIMIT = 103
-"""Most bytes of a UNIX socket's path that works everywhere (sun_path is 104 bytes on BSD and macOS, 108 on Linux)."""
+"""
+Maximum length in bytes of a UNIX socket's path on all systems (sun_path has 104 bytes on BSD and macOS, 108 on Linux).
+"""
 
 RUN_LIMIT = 60
-"""Most bytes of the ``run`` directory's path, so that every socket below it stays within :data:`SOCKET_PATH_LIMIT`."""
+"""
+Maximum length in bytes of the ``run`` directory's path, so that all sockets below it fit into
+:data:`SOCKET_PATH_LIMIT`.
+"""
 
 PROBE_SIZE = 4096
-"""Bytes by which :meth:`Home.check_writable` tries whether there is room: a block of the usual file systems."""
+"""Number of bytes with which :meth:`Home.check_writable` tests for free space: a block of common file systems."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPaths:
-    """The files of one session. Only ``sandbox`` and ``home`` are ever the agent's."""
+    """The files of one session. The agent can access only ``sandbox`` and ``home``."""
 
     directory: Path
 
@@ -50,17 +55,17 @@ class SessionPaths:
 
     @property
     def log(self) -> Path:
-        """What happened, for people."""
+        """The log for people."""
         return self.directory / "session.log"
 
     @property
     def history(self) -> Path:
-        """The conversation, one turn a line."""
+        """The conversation, one turn per line."""
         return self.directory / "history.jsonl"
 
     @property
     def snapshot(self) -> Path:
-        """What the session is and was: kind, label, state, workspace."""
+        """The session's description: kind, label, state, workspace."""
         return self.directory / "session.json"
 
     @property
@@ -75,22 +80,22 @@ class SessionPaths:
 
     @property
     def recording(self) -> Path:
-        """What the agent's terminal showed, to be played again."""
+        """The recording of the agent's terminal."""
         return self.directory / "recording.cast"
 
     @property
     def loop(self) -> Path:
-        """How far a loop has come."""
+        """The state of a loop."""
         return self.directory / "loop.json"
 
     @property
     def iterations(self) -> Path:
-        """What each iteration of a loop said, and the events for the next one."""
+        """The output of each iteration of a loop, and the events for the next one."""
         return self.directory / "iterations"
 
     @property
     def orientation(self) -> Path:
-        """What an agent in a container is told, and cannot change."""
+        """The orientation for an agent in a container, read-only for it."""
         return self.directory / "orientation"
 
     @property
@@ -100,49 +105,49 @@ class SessionPaths:
 
     @property
     def manifest(self) -> Path:
-        """What was in the workspace when the session first started."""
+        """The list of files in the workspace when the session first started."""
         return self.directory / "manifest.jsonl"
 
     @property
     def originals(self) -> Path:
-        """Copies of files of the workspace as they were then."""
+        """Copies of files of the workspace at that time."""
         return self.directory / "originals"
 
     @property
     def findings(self) -> Path:
-        """What a person should look at in the workspace, found when the session last ended."""
+        """Files in the workspace to review, found when the session last ended."""
         return self.directory / "findings.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """The sockets of one session with a container; they go when it ends."""
+    """The sockets of one session with a container; removed when it ends."""
 
     directory: Path
 
     @property
     def agent(self) -> Path:
-        """What the container sees of it: the sockets of the two proxies."""
+        """The directory mounted into the container: the sockets of the two proxies."""
         return self.directory / "agent"
 
     @property
     def host(self) -> Path:
-        """What the container must never see."""
+        """The directory that the container must never see."""
         return self.directory / "host"
 
     @property
     def stream_socket(self) -> Path:
-        """The terminal's, for viewers in other processes."""
+        """The terminal's socket, for viewers in other processes."""
         return self.host / "stream.sock"
 
     @property
     def proxy_socket(self) -> Path:
-        """The MCP proxy's."""
+        """The MCP proxy's socket."""
         return self.agent / "proxy.sock"
 
     @property
     def mitm_socket(self) -> Path:
-        """The MITM proxy's."""
+        """The MITM proxy's socket."""
         return self.agent / "mitm-proxy.sock"
 
 
@@ -152,7 +157,7 @@ class Home:
     The home directory.
 
     :param path: absolute.
-    :param runtime: where sockets go if the home's path is too long for them.
+    :param runtime: where to put sockets if the home's path is too long for them.
     """
 
     path: Path
@@ -165,12 +170,12 @@ class Home:
 
     @property
     def policy(self) -> Path:
-        """The user's policy; the default one holds where it does not exist."""
+        """The user's policy; without the file, the default policy applies."""
         return self.path / "policy.toml"
 
     @property
     def mcp_servers(self) -> Path:
-        """The MCP servers; our own file server alone where it does not exist."""
+        """The MCP servers; without the file, there is only IronCurtain's file server."""
         return self.path / "mcp-servers.json"
 
     @property
@@ -180,12 +185,12 @@ class Home:
 
     @property
     def sessions(self) -> Path:
-        """One directory a session."""
+        """One directory per session."""
         return self.path / "sessions"
 
     @property
     def downloads(self) -> Path:
-        """Programs of MCP servers that were downloaded once."""
+        """Programs of MCP servers that were downloaded."""
         return self.path / "downloads"
 
     @property
@@ -195,12 +200,12 @@ class Home:
 
     @property
     def tool_definitions(self) -> Path:
-        """Definitions of MCP servers' tools as they were accepted, a file for each server."""
+        """Pinned definitions of MCP servers' tools, one file per server."""
         return self.path / "tool-definitions"
 
     @property
     def registry(self) -> Path:
-        """One file a live session, for consoles of every process."""
+        """One file per live session, for consoles of every process."""
         return self.path / "pty-registry"
 
     @property
@@ -220,17 +225,17 @@ class Home:
 
     @property
     def daemon_log(self) -> Path:
-        """The daemon's log file, unless ``twistd --logfile`` says otherwise."""
+        """The daemon's log file, unless ``twistd --logfile`` names another."""
         return self.logs / "ironcurtain.log"
 
     @property
     def daemon_pid(self) -> Path:
-        """The daemon's pid file, unless ``twistd --pidfile`` says otherwise."""
+        """The daemon's pid file, unless ``twistd --pidfile`` names another."""
         return self.path / "twistd.pid"
 
     @property
     def run(self) -> Path:
-        """Sockets, each session's in a directory of its own."""
+        """Sockets, in one directory per session."""
         inside = self.path / "run"
         return inside if len(os.fsencode(inside)) <= RUN_LIMIT else self.runtime
 
@@ -240,11 +245,11 @@ class Home:
         return self.run / "daemon.sock"
 
     def owner_socket(self, pid: int) -> Path:
-        """The control API of a process that owns sessions without being the daemon."""
+        """:returns: the control socket of a process that owns sessions and is not the daemon."""
         return self.run / f"owner-{pid}.sock"
 
     def owner_sockets(self) -> Iterator[tuple[Path, int]]:
-        """:returns: the sockets of all such processes, those that were killed among them, with their pids."""
+        """:returns: the sockets of all such processes, with their pids, including killed ones."""
         for path in self.run.glob("owner-*.sock"):
             if (pid := path.stem.removeprefix("owner-")).isdigit():
                 yield path, int(pid)
@@ -256,24 +261,24 @@ class Home:
 
     @property
     def slots(self) -> Path:
-        """One locked file for each session with a container."""
+        """One locked file per session with a container."""
         return self.run / "slots"
 
     def session_run(self, session_id: str) -> RunPaths:
-        """The sockets of a session, in a directory called by the first 12 hexadecimal digits of its id."""
+        """:returns: the sockets of a session, in a directory named by the first 12 hexadecimal digits of its id."""
         return RunPaths(self.run / session_id.replace("-", "")[:12])
 
     def numbers(self, name: str) -> Path:
-        """The file of a counter that never goes back."""
+        """:returns: the file of a counter, which only increases."""
         return self.path / f"{name}.number"
 
     def session(self, session_id: str) -> SessionPaths:
-        """The files of a session, whether it exists or not."""
+        """:returns: the files of a session, whether it exists or not."""
         return SessionPaths(self.sessions / session_id)
 
     def prepare(self) -> None:
         """
-        Make the directories that every process needs.
+        Create the directories that every process needs.
 
         :raises UsageError: the home or the socket directory belongs to somebody else, or is a link.
         """
@@ -284,13 +289,13 @@ class Home:
         """
         Write a file to the home and remove it.
 
-        :raises UsageError: that fails: the disk is full, or the file system is read-only.
+        :raises UsageError: that fails, because the disk is full or the file system is read-only.
         """
         tried = self.path / f".writable-{os.getpid()}"
         try:
             tried.write_bytes(b"x" * PROBE_SIZE)
         except OSError as e:
-            raise UsageError(f"nothing can be written to the home {self.path}: {e.strerror}") from None
+            raise UsageError(f"cannot write to the home {self.path}: {e.strerror}") from None
         finally:
             with suppress(OSError):
                 tried.unlink()
@@ -298,9 +303,9 @@ class Home:
 
 def find_home(environ: Mapping[str, str], uid: int) -> Home:
     """
-    The home that the environment names: ``IRONCURTAIN_HOME``, else ``~/.ironcurtain``.
+    The home that the environment selects: ``IRONCURTAIN_HOME``, else ``~/.ironcurtain``.
 
-    :raises UsageError: neither it nor ``HOME`` is set, or it is no directory.
+    :raises UsageError: neither it nor ``HOME`` is set, or it is not a directory.
     """
     chosen = environ.get("IRONCURTAIN_HOME", "")
     if not chosen and not environ.get("HOME"):
@@ -309,7 +314,7 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
     nearest = next(place for place in (path, *path.parents) if place.exists())
     if not nearest.is_dir():
         what = f"the home {path}" if nearest == path else f"the home {path} cannot be made: {nearest}"
-        raise UsageError(f"{what} is no directory: move that file away, or set IRONCURTAIN_HOME")
+        raise UsageError(f"{what} is not a directory: move that file away, or set IRONCURTAIN_HOME")
     mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
     base = environ.get("XDG_RUNTIME_DIR", "")
     runtime = Path(base, f"ironcurtain-{mark}") if base else Path(f"/tmp/ironcurtain-{uid}-{mark}")
@@ -317,7 +322,7 @@ def find_home(environ: Mapping[str, str], uid: int) -> Home:
 
 
 def account_home(uid: int) -> str:
-    """:returns: the home directory that the system has for a user, whatever the environment says."""
+    """:returns: a user's home directory according to the system, whatever the environment says."""
     try:
         return pwd.getpwuid(uid).pw_dir
     except KeyError:
@@ -325,15 +330,15 @@ def account_home(uid: int) -> str:
 
 
 def person_home(environ: Mapping[str, str], uid: int) -> str:
-    """:returns: what ``~`` means: ``HOME``, or where that is not set, the account's home."""
+    """:returns: the meaning of ``~``: ``HOME``, or if that is not set, the account's home."""
     return environ.get("HOME") or account_home(uid)
 
 
 def private_directory(path: Path) -> Path:
     """
-    Make a directory that only its owner may enter, with its parents, or check the one that is there.
+    Create a directory that only its owner can enter, with its parents, or check an existing one.
 
-    :raises UsageError: it is a link, no directory, or somebody else's.
+    :raises UsageError: it is a link, not a directory, or somebody else's.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -349,10 +354,10 @@ def private_directory(path: Path) -> Path:
 
 def account_directory(path: Path, uid: int, gid: int) -> Path:
     """
-    Make a directory that only an account may enter, or check the one that is there.
+    Create a directory that only an account can enter, or check an existing one.
 
-    :param uid: of the account; its directory when we are root.
-    :raises UsageError: it is a link, no directory, or somebody else's.
+    :param uid: uid of the account; the directory belongs to it if this process is root.
+    :raises UsageError: it is a link, not a directory, or somebody else's.
     """
     try:
         path.mkdir(mode=0o700)
@@ -377,16 +382,16 @@ def socket_path(path: Path) -> str:
 
 def read_configuration(path: Path) -> str | None:
     """
-    Read a file that the user writes.
+    Read a configuration file.
 
-    :returns: its text; ``None`` if there is none.
-    :raises ConfigurationError: it is no regular file, cannot be read, or is not UTF-8.
+    :returns: its text; ``None`` if it does not exist.
+    :raises ConfigurationError: it is not a regular file, cannot be read, or is not UTF-8.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO would keep us waiting
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a FIFO would block
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise ConfigurationError(str(path), "is no regular file")
+            raise ConfigurationError(str(path), "is not a regular file")
         with os.fdopen(fd, "rb") as file:
             return file.read().decode()
     except FileNotFoundError:

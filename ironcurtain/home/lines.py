@@ -1,4 +1,4 @@
-"""Find the line of a field in a TOML or JSON file, for messages: parsers do not tell."""
+"""Find the line of a field in a TOML or JSON file, for messages, since parsers do not report it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
 _TOKEN = re.compile(r'\n|"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 Place = tuple[str | int, ...]
-"""The way to a field: names of tables and keys, and indexes of arrays."""
+"""The path of a field: names of tables and keys, and indexes of arrays."""
 
 
 def line_of(text: str, place: Sequence[str | int]) -> int | None:
     """
-    Find where a field is written.
+    Find a field's line.
 
-    :param text: of a JSON file, which begins with ``{``, or of a TOML file.
-    :param place: the way to the field.
-    :returns: the first line of the nearest thing around it that has a line of its own, counted from 1.
+    :param text: text of a JSON file, which begins with ``{``, or of a TOML file.
+    :param place: the path of the field.
+    :returns: the line of the field or of the innermost enclosing thing that has a line of its own, counted from 1.
     """
     wanted = tuple(place)
     best, found = 0, None
@@ -44,8 +44,8 @@ def _shared(left: Place, right: Place) -> int:
 
 def json_places(text: str) -> Iterator[tuple[int, Place]]:
     """
-    :param text: JSON; what follows a mistake is not looked at.
-    :returns: the line of each key and of each element of an array, with its place, in the order of the file.
+    :param text: JSON; text after an error is ignored.
+    :returns: the line of each key and of each array element, with its path, in the order of the file.
     """
     number, place, before = 1, list[str | int](), ""
     for found in _TOKEN.finditer(text):
@@ -71,7 +71,7 @@ def json_places(text: str) -> Iterator[tuple[int, Place]]:
 
 
 def _toml_places(text: str) -> list[tuple[int, Place]]:
-    """:returns: the line of each table's head and of each key, with its place."""
+    """:returns: the line of each table's header and of each key, with its path."""
     counts: dict[Place, int] = {}
     table: Place = ()
     found: list[tuple[int, Place]] = []
@@ -85,7 +85,7 @@ def _toml_places(text: str) -> list[tuple[int, Place]]:
 
 
 def _enter(names: Place, is_array: bool, counts: dict[Place, int]) -> Place:
-    """:param counts: how many elements each array of tables has so far."""
+    """:param counts: number of elements so far of each array of tables."""
     place: Place = ()
     for index, name in enumerate(names):
         place += (name,)

@@ -1,4 +1,4 @@
-"""Numbers that people type: counted up across all processes of a home, and never used twice."""
+"""Numbers for people: counted across all processes of a home, and never reused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import locked
 
 MOST_DIGITS = 15
-"""More in the file means that it is damaged."""
+"""A larger number means that the file is damaged."""
 
 
 class Counter:
     """
     A counter in a file.
 
-    :param path: the file; a lock file lies beside it.
+    :param path: the file; its lock file is beside it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -24,8 +24,8 @@ class Counter:
 
     def next(self) -> int:
         """
-        :returns: 1 at first, and then always one more than any process ever got.
-        :raises ConfigurationError: the file holds something else than a number.
+        :returns: 1 at first, then one more than any process ever got.
+        :raises ConfigurationError: the file does not contain a number.
         """
         with locked(self._path.with_suffix(".lock")):
             number = self._last() + 1
@@ -38,5 +38,5 @@ class Counter:
         except FileNotFoundError:
             return 0
         if not text.isdecimal() or len(text) > MOST_DIGITS:
-            raise ConfigurationError(str(self._path), f"must hold a number, holds {text[:20]!r}: mend it")
+            raise ConfigurationError(str(self._path), f"must contain a number, not {text[:20]!r}: correct it")
         return int(text)

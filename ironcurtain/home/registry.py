@@ -1,8 +1,8 @@
 """
-The registry of live sessions: one file each, so that every process of a home sees the sessions of all others.
+The registry of live sessions: one file each, so that every process of a home sees all sessions.
 
-The files carry the field's usual members (``sessionId escalationDir label startedAt pid``) and ours beside them;
-members that we do not know are ignored.
+The files have the usual members (``sessionId escalationDir label startedAt pid``) and IronCurtain's own; unknown
+members are ignored.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ironcurtain.process.identity import ProcessIdentity, started_at
 from ironcurtain.text.display import shorten
 
 FILE_LIMIT = 64 * 1024
-"""Most bytes of an entry that are read."""
+"""Maximum number of bytes read of an entry."""
 
 SLACK = 2.0
 """
-Seconds by which a process may seem to have started after it wrote its entry. One that started later than that got the
-pid of the entry's dead owner; this is looked at where an entry has no start time of its own.
+Tolerance in seconds between a process's start and its entry. A process that started later than that reused the pid of
+the entry's dead owner; used only for entries without a start time of their own.
 """
 
 LABEL_LIMIT = 60
-"""Most characters of a label (it fits a line of a console)."""
+"""Maximum length in characters of a label (it fits a line of a console)."""
 
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,7 +38,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     :param escalation_dir: directory of its request and response files.
     :param label: for people, on one line.
     :param started_at: UTC in ISO 8601.
-    :param control_socket: UNIX socket of its owner's control API; empty for owners that have none.
+    :param control_socket: UNIX socket of its owner's control API; empty if it has none.
     """
 
     session_id: str
@@ -74,11 +74,11 @@ class SessionRegistry:
         return publish_once(self._path(entry.session_id), msgspec.json.encode(entry))
 
     def remove(self, session_id: str) -> None:
-        """Take an entry away; harmless if there is none."""
+        """Remove an entry; no effect if there is none."""
         self._path(session_id).unlink(missing_ok=True)
 
     def live(self) -> list[SessionEntry]:
-        """:returns: the sessions whose owners live, by number. Entries of dead owners are removed on the way."""
+        """:returns: the sessions whose owners are alive, by number. Entries of dead owners are removed."""
         entries = []
         for path, entry in self._read():
             if entry.owner.alive and (entry.pid_start_time or started_at(entry.pid) < path.lstat().st_mtime + SLACK):
@@ -100,13 +100,13 @@ class SessionRegistry:
 
 def read_small_file(path: Path, limit: int) -> bytes:
     """
-    Read a file that another program may have put there, without following a link or waiting at a pipe.
+    Read a file that another program may have written, without following links or blocking on a pipe.
 
-    :raises OSError: it is missing, no regular file, somebody else's, or over ``limit`` bytes.
+    :raises OSError: it is missing, not a regular file, somebody else's, or larger than ``limit`` bytes.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > limit:
-            raise OSError(f"{path} is no regular file of ours within {limit} bytes")
+            raise OSError(f"{path} is not a regular file of this user, or larger than {limit} bytes")
         return file.read(limit)

@@ -1,7 +1,7 @@
 """
-The settings: defaults, then ``config.toml``, then the environment; each value knows where it came from.
+The settings: defaults, overridden by ``config.toml``, then by the environment; with the origin of each value.
 
-A setting ``[section] key`` is overridden by ``IRONCURTAIN_SECTION_KEY`` in the environment.
+The environment variable ``IRONCURTAIN_SECTION_KEY`` overrides the setting ``[section] key``.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.structured import check_version, convert, parse_toml, wrong
 
 FORMAT_VERSION = 1
-"""Of ``config.toml``; newer ones are refused."""
+"""Format version of ``config.toml``; newer ones are refused."""
 
 REPEATED_CALLS = 20
 """
-How often one client may make the same call within a minute: whoever waits for something asks every few
-seconds, and a loop is over that at once.
+Default limit on equal calls of one client per minute: a client that waits for something calls every few seconds, and a
+loop exceeds the limit at once.
 """
 
 NO_LITERAL_KEY = (
-    "a key never stands in this file: write where it is read from, as in "
+    "keys are not allowed in this file: give the key's source, as in "
     'key = { env = "ANTHROPIC_API_KEY" }, { command = "pass show anthropic" } or { file = "~/key" }'
 )
-"""What is said of a provider's ``key`` that is something else."""
+"""The error for an unusable ``key`` of a provider."""
 
 BUILT_IN_AGENT = "builtin"
-"""The agent that needs no container."""
+"""The agent that does not need a container."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
@@ -45,13 +45,13 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 class KeySettings(_Section, frozen=True):
     """
-    Where a provider's real key comes from: exactly one of three; a literal key is refused.
+    The source of a provider's real key: exactly one of three; a literal key is refused.
 
     :param header: the request header that carries it.
-    :param prefix: what its fake twin begins with.
+    :param prefix: prefix of its fake counterpart.
     :param env: name of an environment variable.
     :param command: a command line that prints it, run without a shell.
-    :param file: a file, mode 0600, that holds it.
+    :param file: a file with mode 0600 that contains it.
     """
 
     header: str = ""
@@ -69,9 +69,9 @@ class Provider(_Section, frozen=True):
     """
     A model API.
 
-    :param base_url: a gateway to use in place of the provider's own address. It alone may be in a private network or on
+    :param base_url: a gateway to use instead of the provider's own address. Only this may be in a private network or on
         this machine.
-    :param ca_file: certificates (PEM) to trust besides the system's.
+    :param ca_file: PEM certificates to trust besides the system's.
     """
 
     host: str = ""
@@ -87,11 +87,11 @@ class Model(_Section, frozen=True):
     The model of the built-in agent.
 
     :param backend: ``anthropic``, ``scripted`` or ``subprocess``.
-    :param name: the model's name as its provider spells it; empty: the provider's default here.
-    :param max_tokens: most tokens of one answer.
+    :param name: the provider's name of the model; empty: the provider's default.
+    :param max_tokens: maximum tokens of one answer.
     :param script: file of the scripted provider.
     :param command: command line of the provider ``subprocess``, run without a shell.
-    :param stall_seconds: how long the model may send nothing before the request is given up.
+    :param stall_seconds: time limit for silence of the model.
     """
 
     backend: Literal["anthropic", "scripted", "subprocess"] = "anthropic"
@@ -103,7 +103,7 @@ class Model(_Section, frozen=True):
 
 
 class Agent(_Section, frozen=True):
-    """:param max_steps: most model requests for one message to the built-in agent."""
+    """:param max_steps: maximum number of model requests for one message to the built-in agent."""
 
     max_steps: Count = 10
 
@@ -112,8 +112,8 @@ class Agents(_Section, frozen=True):
     """
     Agents in containers.
 
-    :param turn_seconds: how long one may work on a message before its program is ended, waiting for people included.
-        An hour: real tasks take many minutes, and a program that hangs must not go on for ever.
+    :param turn_seconds: time limit for a message, including waits for people; then the program is ended. An hour: real
+        tasks take many minutes, and a program that hangs must be ended.
     """
 
     turn_seconds: Positive = 3600.0
@@ -122,7 +122,7 @@ class Agents(_Section, frozen=True):
 class EscalationSettings(_Section, frozen=True):
     """
     :param timeout_seconds: how long a person has to answer.
-    :param max_waiting: most questions of one session that wait at a time; further calls fail at once.
+    :param max_waiting: maximum number of pending escalations of one session; further calls fail at once.
     """
 
     timeout_seconds: Annotated[float, msgspec.Meta(ge=1, le=86400 * 7)] = 300.0
@@ -136,7 +136,10 @@ class Audit(_Section, frozen=True):
 
 
 class Budget(_Section, frozen=True):
-    """Limits of one session: steps (model requests), seconds of work, tokens, US dollars. Without a value: no limit."""
+    """
+    Limits of one session: steps (model requests), seconds of work, tokens, US dollars. Without a value there is no
+    limit.
+    """
 
     steps: Positive | None = None
     seconds: Positive | None = None
@@ -145,7 +148,7 @@ class Budget(_Section, frozen=True):
 
 
 class Price(_Section, frozen=True):
-    """US dollars for a million tokens of a model, where the list that comes with the program lacks it or is old."""
+    """US dollars for a million tokens of a model, if the built-in list lacks it or is outdated."""
 
     input: NotNegative
     output: NotNegative
@@ -163,7 +166,7 @@ class Resources(_Section, frozen=True):
 
 class LimitSettings(_Section, frozen=True):
     """
-    :param max_concurrent_sessions: of container sessions in this home.
+    :param max_concurrent_sessions: maximum number of container sessions in this home.
     :param repeated_calls: how often one client may make the same call within a minute.
     """
 
@@ -176,7 +179,7 @@ class Ssh(_Section, frozen=True):
     Where the daemon listens for SSH.
 
     :param port: 0 for nowhere.
-    :param listen: IP addresses, of which one that this machine does not have is left out; and sockets of systemd's.
+    :param listen: IP addresses, and systemd's sockets. An address that this machine does not have is skipped.
     """
 
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 2222
@@ -187,8 +190,8 @@ class Terminal(_Section, frozen=True):
     """
     Sessions with a terminal.
 
-    :param record: whether what they show is kept, to be played again.
-    :param recording_mb: most MB of one recording.
+    :param record: whether their output is recorded.
+    :param recording_mb: maximum size in MB of one recording.
     """
 
     record: bool = True
@@ -268,8 +271,8 @@ class Settings(_Section, frozen=True):
     """
     All settings.
 
-    :param default_agent: which agent ``start`` runs unless told; empty: the built-in one.
-    :param run_as: name or uid as whom the sessions of root run; empty: :mod:`ironcurtain.process.accounts` chooses.
+    :param default_agent: the default agent of ``start``; empty: the built-in one.
+    :param run_as: name or uid of the account for sessions of root; empty: :mod:`ironcurtain.process.accounts` chooses.
     """
 
     version: int = FORMAT_VERSION
@@ -306,11 +309,11 @@ class Effective:
 
 def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective:
     """
-    Put the settings together; :func:`ironcurtain.configuration.read_settings` also judges the tables of providers.
+    Assemble the settings; :func:`ironcurtain.configuration.read_settings` also checks the tables of providers.
 
     :param source: the file's name, for messages and origins.
     :param text: its content; ``None`` if there is no such file.
-    :raises ConfigurationError: a value is unknown or does not fit; the message names file, line and field.
+    :raises ConfigurationError: a setting is unknown or has a wrong value; the message names file, line and field.
     """
     parsed = parse_toml(source, text) if text is not None else {}
     check_version(source, parsed, FORMAT_VERSION, text or "")
@@ -327,7 +330,7 @@ def load(source: str, text: str | None, environ: Mapping[str, str]) -> Effective
 
 
 def _check_keys(source: str, providers: Any, text: str) -> None:
-    """:raises ConfigurationError: a key itself stands in the file, which is not repeated in the message."""
+    """:raises ConfigurationError: the file contains a key, which the message does not repeat."""
     for name, provider in providers.items() if isinstance(providers, dict) else ():
         key = provider.get("key", {}) if isinstance(provider, dict) else {}
         wrong_fields = (

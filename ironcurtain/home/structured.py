@@ -1,4 +1,4 @@
-"""Read files that people write, TOML or JSON, into typed values, with messages that name file, line and field."""
+"""Parse TOML and JSON configuration into typed values, with errors that name file, line and field."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TOML_END = " (at end of document)"
 def parse_toml(source: str, text: str) -> dict[str, Any]:
     """
     :param source: the file's name, for messages.
-    :raises ConfigurationError: the text is no TOML.
+    :raises ConfigurationError: the text is not TOML.
     """
     try:
         return tomllib.loads(text)
@@ -53,20 +53,20 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
 def parse_json(source: str, data: bytes) -> Any:
     """
     :param source: the file's name, for messages.
-    :raises ConfigurationError: the bytes are no JSON, or a key stands twice in one object: readers of JSON take the
-        first or the last of them, and who checks the file may see the other one.
+    :raises ConfigurationError: the bytes are not JSON, or an object has a key twice: parsers use either the first or
+        the last, so that a reviewer may see the other one.
     """
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-            detail = f"{json.dumps(twice)} stands twice in one object: leave one of them"
+            detail = f"{json.dumps(twice)} occurs twice in one object: remove one of them"
             raise ConfigurationError(source, detail, line=_line_of_second(data.decode(), twice))
         return found
 
     try:
-        json.loads(data, object_pairs_hook=members)  # msgspec takes the last and says nothing
+        json.loads(data, object_pairs_hook=members)  # msgspec silently uses the last one
         return msgspec.json.decode(data)
     except json.JSONDecodeError as e:
         raise ConfigurationError(source, f"not JSON: {e.msg}", line=e.lineno) from None
@@ -87,12 +87,12 @@ def convert(
     source: str, value: Any, type_: type[T] | Any, text: str = "", place: Place = (), *, strict: bool = True
 ) -> T:
     """
-    Check a parsed value and give it its type.
+    Check a parsed value and convert it to a type.
 
-    :param text: the TOML or JSON it was parsed from, to find the line of what is wrong.
-    :param place: where the value stands in the file.
-    :param strict: ``False`` for a text that may stand for a number or a truth value.
-    :raises ConfigurationError: it does not fit the type.
+    :param text: the TOML or JSON source, to find the line of an error.
+    :param place: path of the value in the file.
+    :param strict: ``False`` for a text that may represent a number or a truth value.
+    :raises ConfigurationError: it does not match the type.
     """
     try:
         converted: T = msgspec.convert(value, type_, strict=strict)
@@ -124,14 +124,14 @@ def _in_words(types: str, got: str | None, bound: str | None, limit: str | None)
 
 
 def wrong(source: str, detail: str, text: str, place: Place) -> ConfigurationError:
-    """:returns: an error that names the file, the field and, where the file's text is given, the line."""
+    """:returns: an error that names the file, the field and, if the file's text is given, the line."""
     line = line_of(text, place) if text else None
     field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
     return ConfigurationError(source, detail, field=field, line=line)
 
 
 def _choices(info: Type, path: Sequence[str | int]) -> list[str]:
-    """:returns: what an enumeration within a type allows."""
+    """:returns: the allowed values of an enumeration within a type, in words."""
     found: list[str] = []
     for kind in info.types if isinstance(info, UnionType) else (info,):
         if isinstance(kind, LiteralType) and not path:
@@ -150,7 +150,7 @@ def _choices(info: Type, path: Sequence[str | int]) -> list[str]:
 
 
 def _named(value: Any, type_: Any, path: list[str | int]) -> list[str | int]:
-    # The library says "..." for a key that the type leaves free: the key is the one whose entry alone fails as well.
+    # The library reports "..." for a key that the type leaves open: it is the key whose entry alone fails, too.
     for depth, part in enumerate(path):
         if part == "...":
             table: Any = value
@@ -178,12 +178,14 @@ def _fails(value: Any, type_: Any) -> bool:
 
 def check_version(source: str, value: Any, newest: int, text: str = "") -> None:
     """
-    :param value: the parsed file; its ``version`` may be missing, which means 1.
-    :param text: the TOML it was parsed from.
-    :raises ConfigurationError: the file's format is newer than we know.
+    :param value: the parsed file; a missing ``version`` means 1.
+    :param text: the TOML source.
+    :raises ConfigurationError: the file's format version is too new.
     """
     version = value.get("version", 1) if isinstance(value, dict) else 1
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise wrong(source, f"must be a number from 1 to {newest}", text, ("version",))
     if version > newest:
-        raise wrong(source, f"version {version} is newer than {newest}, the newest read here", text, ("version",))
+        raise wrong(
+            source, f"version {version} is newer than {newest}, the newest supported version", text, ("version",)
+        )

@@ -1,1 +1,1 @@
-"""HTTP as several packages need it: trust, connections, and event streams."""
+"""HTTP code that several packages use: trust, connections, and event streams."""

@@ -1,4 +1,4 @@
-"""Connections of treq's that are not kept, of which the log is quiet, and that can be closed at once."""
+"""treq connections that are not kept, are not logged, and can be closed at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zope.interface import implementer
 
 
 class QuietConnectionPool(HTTPConnectionPool):
-    """Connections of which the log does not say each time that a factory starts and stops."""
+    """A pool whose connections do not log each start and stop of a factory."""
 
     def getConnection(self, key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[Any]:
         """See :class:`~twisted.web.client.HTTPConnectionPool`."""
@@ -21,10 +21,10 @@ class QuietConnectionPool(HTTPConnectionPool):
 
 class RequestConnectionPool(QuietConnectionPool):
     """
-    The connections of one request and its retries, none of them kept for later.
+    The connections of one request and its retries; none is kept.
 
-    An ``Agent`` gives no way to close its connection at once: a polite end of TLS waits for the other side, which may
-    have stalled. So this remembers them.
+    An ``Agent`` cannot close its connection at once: a proper end of TLS waits for the other side, which may have
+    stalled. So this pool remembers its connections.
     """
 
     def __init__(self, reactor: Any) -> None:
@@ -40,9 +40,9 @@ class RequestConnectionPool(QuietConnectionPool):
         return connection
 
     def drop(self) -> None:
-        """Close every connection at once."""
+        """Abort every connection."""
         for connection in self._opened:
-            # Twisted's TLS cannot be told to abort once the connection is gone.
+            # Twisted's TLS cannot abort once the connection is gone.
             if connection.state != "CONNECTION_LOST":
                 connection.transport.abortConnection()
         self._opened.clear()

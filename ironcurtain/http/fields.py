@@ -1,8 +1,8 @@
 """
-Header fields of HTTP/1.1, read strictly (RFC 9112, section 5).
+Header fields of HTTP/1.1, parsed strictly (RFC 9112, section 5).
 
-Whatever two programs could understand differently is refused: folded lines, bare line ends, spaces before the colon,
-control characters, names that are no tokens.
+Ambiguous input is refused: folded lines, bare line ends, spaces before the colon, control characters, names that are
+not tokens.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Final
 from ironcurtain.errors import ProtocolViolation
 
 FIELD_LIMIT = 100
-"""Most header fields of one message (model APIs and their clients use about thirty)."""
+"""Maximum number of header fields of one message (model APIs and their clients use about thirty)."""
 
 LINES_KEPT: Final = 1024
-"""How many lines are remembered with what they say: most lines of a head are those of the one before."""
+"""Size of the cache of parsed lines: most lines of a head equal those of the previous one."""
 
 KEPT_LIMIT: Final = 8192
-"""Most bytes of header fields, all together, whose lines are remembered."""
+"""Maximum total size in bytes of header fields whose lines are cached."""
 
-# A tab may stand inside a value, not before it: programs differ in whether they see it there. No part can give back
-# what it took, since what follows it could not begin with that: so much quicker is it to match.
+# A tab is allowed inside a value, not before it, since programs differ in treating it. No part of the pattern
+# backtracks, because what follows it cannot begin with the same characters; that makes matching fast.
 _FIELD = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]++): *+((?:[^\x00-\x20\x7f][^\x00-\x08\x0a-\x1f\x7f]*+)?+)")
 
 Fields = tuple[tuple[str, str], ...]
-"""Names in lower case and values, both one character a byte (latin-1), in the order in which they came."""
+"""Names in lower case with values, one character per byte (latin-1), in their original order."""
 
 
 def read_fields(lines: bytes) -> Fields:
     """
-    :param lines: all of a head but its first line and the blank line at its end.
-    :raises ProtocolViolation: a line is no header field, or there are too many.
+    :param lines: a head without its first line and the blank line at its end.
+    :raises ProtocolViolation: a line is not a header field, or there are too many.
     """
     if not lines:
         return ()
@@ -44,7 +44,7 @@ def read_fields(lines: bytes) -> Fields:
 
 
 def pick(fields: Fields, names: frozenset[str]) -> dict[str, list[str]]:
-    """:returns: the values of those fields that are there; names are in lower case."""
+    """:returns: the values of the existing fields with these names, which are in lower case."""
     found: dict[str, list[str]] = {}
     for name, value in fields:
         if name in names:
@@ -53,13 +53,13 @@ def pick(fields: Fields, names: frozenset[str]) -> dict[str, list[str]]:
 
 
 def words(values: list[str]) -> list[str]:
-    """:returns: the words of a header that holds a comma-separated list, in lower case."""
+    """:returns: the words of a header with a comma-separated list, in lower case."""
     return [word.strip(" ").lower() for value in values for word in value.split(",")] if values else values
 
 
 def _read(line: bytes) -> tuple[str, str]:
     if (field := _FIELD.fullmatch(line.decode("latin-1"))) is None:
-        raise ProtocolViolation("http", "a line in the head is no header field")
+        raise ProtocolViolation("http", "a line in the head is not a header field")
     return field[1].lower(), field[2].rstrip(" ")
 
 

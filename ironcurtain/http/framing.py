@@ -1,8 +1,8 @@
 """
-Where a body ends (RFC 9112, sections 6 and 7): counters that take bytes in any slicing.
+Find the end of a body (RFC 9112, sections 6 and 7): counters that take bytes in any slicing.
 
-Each has ``feed(data)``, which gives the payload among the bytes and the number of bytes that belong to the body;
-``done`` once the body is whole; and ``may_end``, whether the end of the connection is a proper end here.
+Each has ``feed(data)``, which returns the payload and the number of bytes that belong to the body; ``done`` once the
+body is complete; and ``may_end``, whether the connection may end here.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from typing import Literal, Protocol
 from ironcurtain.errors import ProtocolViolation
 
 SIZE_LINE_LIMIT = 256
-"""Most bytes of a line with the size of a chunk, extensions included."""
+"""Maximum length in bytes of a chunk-size line, including extensions."""
 
 TRAILER_LIMIT = 8192
-"""Most bytes of the trailer fields behind a chunked body."""
+"""Maximum size in bytes of the trailer fields after a chunked body."""
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
 class Framing(Protocol):
-    """How a body is delimited, and how far it has come."""
+    """The framing of a body, and its progress."""
 
     done: bool
     may_end: bool
 
     def feed(self, data: bytes) -> tuple[bytes, int]:
         """
-        Take bytes that begin where the last ones ended. When the body is done, no more may be fed.
+        Process bytes that follow the previous ones. Must not be called after the body's end.
 
-        :returns: the payload in them, and how many of them belong to the body; the rest belongs to the next message.
-        :raises ProtocolViolation: the framing is broken.
+        :returns: the payload, and the number of bytes that belong to the body; the rest belongs to the next message.
+        :raises ProtocolViolation: the framing is invalid.
         """
 
 
 class Counted:
-    """A body of known length, which may be nothing at all."""
+    """A body of known length, possibly zero."""
 
     __slots__ = ("done", "left")
     may_end = False
@@ -56,7 +56,7 @@ class Counted:
 
 
 class UntilClose:
-    """A response whose end is the end of its connection."""
+    """A response that ends with its connection."""
 
     __slots__ = ()
     done, may_end = False, True
@@ -98,7 +98,7 @@ class Chunked:
         return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), at
 
     def _take_chunk(self, data: bytes, at: int, pieces: list[bytes]) -> int:
-        """:returns: where a chunk ends that is there as a whole, as those of streams mostly are; zero if it is not."""
+        """:returns: the end of a complete chunk, as most chunks of streams are; zero if it is not complete."""
         if self._state != "size" or self._line or (line := _SIZE.match(data, at)) is None:
             return 0
         start, size = line.end(), int(line[1], 16)
@@ -143,5 +143,5 @@ class Chunked:
         if semicolon:
             digits = digits.rstrip(b" \t")
         if not digits or len(digits) > 15 or not _HEX.issuperset(digits):
-            raise ProtocolViolation("http", "the size of a chunk is no number")
+            raise ProtocolViolation("http", "the size of a chunk is not a number")
         return int(digits, 16)

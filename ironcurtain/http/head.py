@@ -1,8 +1,8 @@
 """
-Heads of HTTP/1.1 messages, read strictly (RFC 9112).
+Heads of HTTP/1.1 messages, parsed strictly (RFC 9112).
 
-A head that two programs could understand differently is how one request is made to look like two. So there is one way
-to write each thing that decides where a message ends and whom it is for, and everything else is refused.
+Ambiguous heads are the means of request smuggling. So for everything that determines a message's end and target, one
+spelling is accepted, and all others are refused.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ironcurtain.http.framing import Chunked, Counted, Framing, UntilClose
 @dataclass(frozen=True, slots=True)
 class RequestHead:
     """
-    What stands before a request's body.
+    The head of a request.
 
-    :ivar method: as it was written; methods are case-sensitive (RFC 9110 section 9.1).
-    :ivar target: the whole request target, as it was written.
+    :ivar method: unchanged; methods are case-sensitive (RFC 9110 section 9.1).
+    :ivar target: the complete request target, unchanged.
     :ivar path: the target up to the first question mark.
-    :ivar query: what follows that question mark; empty if there is none.
-    :ivar headers: names in lower case and values (latin-1), in the order in which they came.
+    :ivar query: the part after that question mark; empty if there is none.
+    :ivar headers: names in lower case with values (latin-1), in their original order.
     """
 
     method: str
@@ -37,7 +37,7 @@ class RequestHead:
 
 
 HEAD_LIMIT = 64 * 1024
-"""Most bytes of one head (nginx takes 32 KiB, and the heads of model APIs have about two)."""
+"""Maximum size in bytes of a head (nginx allows 32 KiB, and heads of model APIs have about two)."""
 
 _REQUEST = re.compile(r"([A-Z][A-Z-]{0,31}) (/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)(?:\?([!\"$-~]*))? HTTP/1\.1")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\x00-\x08\x0a-\x1f\x7f]*)?")
@@ -51,9 +51,9 @@ _NONE: list[str] = []
 @dataclass(slots=True)
 class HeadReader:
     """
-    Collect bytes until one head is whole.
+    Collects bytes until one head is complete.
 
-    :param limit: most bytes of it.
+    :param limit: its maximum size in bytes.
     """
 
     limit: int = HEAD_LIMIT
@@ -61,14 +61,14 @@ class HeadReader:
 
     @property
     def begun(self) -> bool:
-        """Whether part of a head has come."""
+        """Whether part of a head has arrived."""
         return bool(self._buffer)
 
     def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
         """
-        Take bytes as they come, in any slicing.
+        Process bytes in any slicing.
 
-        :returns: the head, without the blank line at its end, and what came after it; ``None`` while it is not whole.
+        :returns: the head, without the blank line at its end, and the bytes after it; ``None`` while it is incomplete.
         :raises ProtocolViolation: it is longer than the limit.
         """
         start = max(0, len(self._buffer) - 3)
@@ -83,15 +83,15 @@ class HeadReader:
         return whole[:end], whole[end + 4 :]
 
 
-# These two are made for each request, and a frozen dataclass takes six times as long to make as a named tuple.
+# These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
 
 class HttpRequest(NamedTuple):
     """
     One request.
 
-    :param host: the value of its one Host header, in lower case.
-    :param length: bytes of its body; ``None`` if it is chunked.
+    :param host: the value of its only Host header, in lower case.
+    :param length: size of its body in bytes; ``None`` if it is chunked.
     :param expects: whether the client waits for ``100 Continue`` before it sends the body.
     :param last: whether the client wants the connection closed after the response.
     """
@@ -103,7 +103,7 @@ class HttpRequest(NamedTuple):
     last: bool
 
     def framing(self) -> Framing:
-        """:returns: what finds the end of the body."""
+        """:returns: the framing of the body."""
         return Chunked(strict=True) if self.length is None else Counted(self.length)
 
 
@@ -111,9 +111,9 @@ class HttpResponse(NamedTuple):
     """
     The head of one response.
 
-    :param named: the values of those fields that decide on what is done with it.
-    :param length: bytes of its body if they are told in advance.
-    :param framing: what finds the end of the body.
+    :param named: the values of the fields that determine its processing.
+    :param length: size of its body in bytes if known in advance.
+    :param framing: the framing of the body.
     :param last: whether the server closes the connection after it.
     """
 
@@ -128,11 +128,11 @@ class HttpResponse(NamedTuple):
 def read_request(head: bytes) -> HttpRequest:
     """
     :param head: without the blank line at its end.
-    :raises ProtocolViolation: it is not to be understood in one way only; answer 400.
+    :raises ProtocolViolation: it is ambiguous or invalid; answer 400.
     """
     line, _, lines = head.partition(b"\r\n")
     if (match := _REQUEST.fullmatch(line.decode("latin-1"))) is None:
-        raise ProtocolViolation("http", "the first line is no HTTP/1.1 request for a path")
+        raise ProtocolViolation("http", "the first line is not an HTTP/1.1 request for a path")
     method, path, query = match.groups()
     fields = read_fields(lines)
     named = pick(fields, _OF_REQUESTS)
@@ -155,12 +155,12 @@ def read_request(head: bytes) -> HttpRequest:
 def read_response(head: bytes, method: str) -> HttpResponse:
     """
     :param head: without the blank line at its end.
-    :param method: of the request that this answers.
-    :raises ProtocolViolation: the server cannot be understood.
+    :param method: method of the request.
+    :raises ProtocolViolation: it is ambiguous or invalid.
     """
     line, _, lines = head.partition(b"\r\n")
     if (match := _STATUS.fullmatch(line)) is None:
-        raise ProtocolViolation("http", "the first line is no HTTP/1 response")
+        raise ProtocolViolation("http", "the first line is not an HTTP/1 response")
     status, fields = int(match[2]), read_fields(lines)
     named = pick(fields, _OF_RESPONSES)
     length = _length(named)
@@ -175,11 +175,11 @@ def read_response(head: bytes, method: str) -> HttpResponse:
 
 
 _ABSENT = -1
-"""In place of a length where a head says nothing about a body."""
+"""Stands for the length if a head does not specify a body."""
 
 
 def _length(named: dict[str, list[str]]) -> int | None:
-    """:returns: the length that the head tells, ``None`` for a chunked body, or :data:`_ABSENT`."""
+    """:returns: the length in the head, ``None`` for a chunked body, or :data:`_ABSENT`."""
     lengths, codings = named.get("content-length", _NONE), named.get("transfer-encoding", _NONE)
     if not lengths and not codings:
         return _ABSENT
@@ -190,5 +190,5 @@ def _length(named: dict[str, list[str]]) -> int | None:
             raise ProtocolViolation("http", "a transfer coding other than chunked")
         return None
     if not _LENGTH.fullmatch(lengths[0]):
-        raise ProtocolViolation("http", "a length that is no number")
+        raise ProtocolViolation("http", "a length that is not a number")
     return int(lengths[0])

@@ -1,7 +1,7 @@
 """
-Take a stream of Server-Sent Events apart (WHATWG HTML, section 9.2.6 "Interpreting an event stream").
+Parse a stream of Server-Sent Events (WHATWG HTML, section 9.2.6 "Interpreting an event stream").
 
-The ``retry`` field is ignored: nobody here reconnects to a stream.
+The ``retry`` field is ignored, since nothing here reconnects to a stream.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ironcurtain.errors import ProtocolViolation
 
 EVENT_LIMIT = 16 * 1024 * 1024
-"""Most bytes of one event, its comments included: 16 MiB (the largest seen is a tool's whole input)."""
+"""Maximum size in bytes of one event, including comments: 16 MiB (the largest seen is a tool's complete input)."""
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -20,7 +20,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event; ``name`` is ``message`` where the stream gave none, ``id`` the last id that the stream gave."""
+    """One event; ``name`` is ``message`` if the stream gave none, ``id`` the last id in the stream."""
 
     name: str
     data: str
@@ -30,9 +30,9 @@ class ServerEvent:
 @dataclass(slots=True)
 class EventParser:
     """
-    Collect bytes until events are whole. What the end of the stream leaves unfinished is dropped, as the standard says.
+    Collects bytes until events are complete. An incomplete event at the end is dropped, as the standard says.
 
-    :param limit: most bytes of one event.
+    :param limit: maximum size in bytes of one event.
     """
 
     limit: int = EVENT_LIMIT
@@ -46,10 +46,10 @@ class EventParser:
 
     def feed(self, data: bytes) -> list[ServerEvent]:
         """
-        Take bytes as they come from the transport, in any slicing.
+        Process bytes in any slicing.
 
         :param data: zero or more bytes.
-        :returns: the events that became whole, in order.
+        :returns: the completed events, in order.
         :raises ProtocolViolation: an event is longer than the limit.
         """
         if not data:

@@ -1,4 +1,4 @@
-"""Read a response's body as it comes, and notice when nothing comes any more."""
+"""Read a response's body as it arrives, with a time limit for silence."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 class Watch:
     """
-    Cancel what is awaited once nothing has happened for a while.
+    Cancels an awaited Deferred after a period of silence.
 
     :param patience: seconds.
-    :ivar expired: whether that happened.
-    :ivar stopped: whether :meth:`stop` was called: nobody wants what still comes.
+    :ivar expired: whether it was cancelled.
+    :ivar stopped: whether :meth:`stop` was called, so that later data is unwanted.
     """
 
     def __init__(self, clock: IReactorTime, patience: float) -> None:
@@ -32,18 +32,18 @@ class Watch:
         self._awaited: Deferred[Any] | None = None
 
     def over(self, awaited: Deferred[T]) -> Deferred[T]:
-        """Watch over ``awaited`` from now on, and return it."""
+        """Watch ``awaited`` from now on, and return it."""
         self._awaited = awaited
         self.alive()
         return awaited
 
     def alive(self) -> None:
-        """Something happened: wait afresh."""
+        """Reset the timer, since something happened."""
         self._cancel()
         self._timer = self._clock.callLater(self._patience, self._expire)
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self.stopped = True
         self._cancel()
 
@@ -83,12 +83,13 @@ class _Body(Protocol):
 
 def deliver(reactor: IReactorTime, response: IResponse, take: Callable[[bytes], bool]) -> Deferred[None]:
     """
-    Give the body of a response to ``take``, piece by piece, from the reactor's next turn on.
+    Pass the body of a response to ``take``, piece by piece, from the reactor's next turn on.
 
-    Not at once, since a coroutine that awaits this can be cancelled only while it waits, and ``take`` may lead to that.
+    Not at once, since a coroutine that awaits this can be cancelled only while it waits, and ``take`` may cause a
+    cancellation.
 
-    :param take: returns whether it has got enough; what it raises ends the reading.
-    :returns: fires at the end of the body or once there was enough. To stop reading, close the connection.
+    :param take: returns whether it has enough; its exceptions end the reading.
+    :returns: fires at the end of the body or once ``take`` has enough. To stop reading, close the connection.
     """
     finished: Deferred[None] = Deferred(lambda _: start.cancel() if start.active() else None)
     start = reactor.callLater(0, response.deliverBody, _Body(take, finished))

@@ -1,8 +1,8 @@
 """
-Which servers a TLS client trusts: the system's certificate authorities, and those of a file if one is named.
+The servers that a TLS client trusts: the system's certificate authorities, and those of a given file.
 
-One place for all of them: treq and the MITM proxy, which use Twisted's TLS, and the MCP SDK, which takes a context of
-the standard library. Names are verified by service-identity, or by the standard library.
+All clients use this: treq and the MITM proxy, with Twisted's TLS, and the MCP SDK, which takes a context of the
+standard library. Names are verified by service-identity, or by the standard library.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from zope.interface import implementer
 from ironcurtain.errors import ConfigurationError
 
 HTTP_1_1 = b"http/1.1"
-"""The one protocol we speak, by its ALPN name; a peer that knows no ALPN is taken to speak it too."""
+"""The ALPN name of the only supported protocol. A peer without ALPN is assumed to use it, too."""
 
 _BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 _UNKNOWN = "it comes from an authority that this system does not know"
 _REASONS = {9: "it is not valid yet", 10: "it has expired", 23: "it was revoked"}
-"""By the numbers of OpenSSL (``X509_V_ERR_...``, x509_vfy.h)."""
+"""By OpenSSL's error numbers (``X509_V_ERR_...``, x509_vfy.h)."""
 
 
 class InvalidCertificate(SSL.Error):
@@ -42,7 +42,7 @@ class InvalidCertificate(SSL.Error):
     """
 
     def __init__(self, reason: str) -> None:
-        # In the form of all of OpenSSL's errors, which Twisted takes apart.
+        # In the form of all OpenSSL errors, which Twisted parses.
         super().__init__([("SSL routines", "", f"certificate verify failed: {reason}")])
         self.reason = reason
 
@@ -50,17 +50,17 @@ class InvalidCertificate(SSL.Error):
 @implementer(IPolicyForHTTPS)
 class VerifyingPolicy:
     """
-    What treq and the MITM proxy verify servers by.
+    The policy with which treq and the MITM proxy verify servers.
 
     :param ca_file: path of a PEM file with one or more certificates; empty for none.
-    :raises ConfigurationError: the file cannot be read or holds no certificate.
+    :raises ConfigurationError: the file cannot be read or has no certificate.
     """
 
     def __init__(self, ca_file: str) -> None:
         self._extra = _certificates(ca_file) if ca_file else ()
 
     def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:
-        """:returns: makes connections whose handshake fails unless the certificate is valid, and for this host."""
+        """:returns: a creator of connections whose handshake fails unless the certificate is valid for this host."""
         return _Creator(hostname.decode("ascii"), self._extra)
 
 
@@ -98,11 +98,11 @@ class _Creator:
         return connection
 
     def _identify(self, connection: SSL.Connection, where: int, _: int) -> None:
-        """Once the handshake is over, and before anything is sent: the certificate has to be this host's."""
+        """Check after the handshake, before anything is sent, that the certificate is this host's."""
         if where & SSL.SSL_CB_HANDSHAKE_DONE:
             try:
                 (verify_ip_address if self._is_address else verify_hostname)(connection, self._host)
-            except Exception:  # an exception would be lost in OpenSSL: fail closed
+            except Exception:  # OpenSSL would swallow an exception: fail closed
                 connection.get_app_data().failVerification(Failure())
 
 
@@ -115,7 +115,7 @@ def _verify(connection: SSL.Connection, certificate: X509, error: int, depth: in
 def ssl_context(ca_file: str) -> ssl.SSLContext:
     """
     :param ca_file: as for :class:`VerifyingPolicy`.
-    :returns: a client's context of the standard library, TLS 1.2 or newer.
+    :returns: a client context of the standard library, TLS 1.2 or newer.
     :raises ConfigurationError: that file cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies certificates and names
@@ -136,7 +136,7 @@ def _certificates(path: str) -> Sequence[Certificate]:
     except OSError as e:
         raise ConfigurationError(path, f"cannot be read: {e.strerror}", field="ca_file") from None
     except Exception as e:  # what OpenSSL raises here has no public base class
-        raise ConfigurationError(path, f"holds a certificate that is not PEM: {e}", field="ca_file") from None
+        raise ConfigurationError(path, f"contains a certificate that is not PEM: {e}", field="ca_file") from None
     if not certificates:
-        raise ConfigurationError(path, "holds no PEM certificate", field="ca_file")
+        raise ConfigurationError(path, "contains no PEM certificate", field="ca_file")
     return certificates

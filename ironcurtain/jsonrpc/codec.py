@@ -1,8 +1,8 @@
 """
 Parse and write single JSON-RPC messages.
 
-The envelope is parsed strictly; ``params``, ``result`` and ``error`` stay raw JSON until somebody needs to look inside,
-so that members which we do not know survive and large results are not parsed at all.
+The envelope is parsed strictly. ``params``, ``result`` and ``error`` stay raw JSON until they are needed, so that
+unknown members are preserved and large results are not parsed.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
 ID_LIMIT: Final = 4096
-"""Most characters of an id (ids are kept for each open request; Python limits integers to 4300 digits)."""
+"""Maximum length in characters of an id (ids are kept for each open request; Python limits integers to 4300 digits)."""
 
 _WRONG_ID: Final = f"id must be an integer, or a string of at most {ID_LIMIT} characters"
 
 Id = int | str
-"""A request's id; type and exact value are kept (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
+"""A request's id; type and exact value are preserved (JSON-RPC 2.0 section 4; MCP forbids null and fractions)."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A call that wants an answer."""
+    """A call that expects an answer."""
 
     id: Id
     method: str
     params: bytes | None
-    """Raw JSON of an object or array, or ``None`` when there was none."""
+    """Raw JSON of an object or array; ``None`` if missing."""
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """A call that wants no answer."""
+    """A call that expects no answer."""
 
     method: str
     params: bytes | None
@@ -58,10 +58,10 @@ Message = Request | Notification | Response
 
 class InvalidMessage(ProtocolViolation):
     """
-    A line that is no JSON-RPC message.
+    A line that is not a JSON-RPC message.
 
     :param code: the error code to answer with.
-    :param id: the id to answer to, where one could be read.
+    :param id: the id to answer to, if one could be read.
     """
 
     def __init__(self, code: int, detail: str, id: Id | None = None) -> None:
@@ -96,12 +96,12 @@ def parse(line: bytes) -> Message:
     Parse one line.
 
     :param line: bytes without a line end.
-    :raises InvalidMessage: it is not JSON, not an object, a batch, or an object that is no JSON-RPC 2.0 message.
+    :raises InvalidMessage: it is not JSON, not an object, a batch, or not a JSON-RPC 2.0 message.
     """
     try:
         message = _messages.decode(line)
         if not line.isascii():
-            line.decode()  # raw members are not looked into, but are passed on: they must be UTF-8 too
+            line.decode()  # raw members are not parsed, but are forwarded: they must be UTF-8, too
     except (msgspec.ValidationError, RecursionError):
         raise _why_no_message(line) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
@@ -146,8 +146,8 @@ def _why_no_message(line: bytes) -> InvalidMessage:
 
 
 def _rescued_identifier(line: bytes) -> Id | None:
-    # Half of a surrogate pair, as JavaScript makes when it cuts a text, is JSON by the letter (RFC 8259 section 8.2),
-    # but no text. The line is refused; with its id, so that the caller does not wait for ever.
+    # A lone surrogate, which JavaScript produces when it cuts a text, is valid JSON (RFC 8259 section 8.2), but not
+    # text. The line is refused, with its id, so that the caller gets an answer.
     try:
         message = json.loads(line)
         identifier = message["id"]
@@ -172,7 +172,7 @@ def decode(raw: bytes) -> Any:
 
 
 def as_id(value: Any) -> Id | None:
-    """:returns: a parsed value if it can be an id or a progress token, else ``None``."""
+    """:returns: a parsed value if it is a valid id or progress token, else ``None``."""
     return value if isinstance(value, int | str) and not isinstance(value, bool) else None
 
 
@@ -183,7 +183,7 @@ def encode(value: Any) -> bytes:
 
 def request(id: Id, method: str, params: Any = None) -> bytes:
     """
-    One request as a line, with its end.
+    :returns: one request as a line, with its end.
 
     :param params: values, or raw JSON.
     """
@@ -194,7 +194,7 @@ def request(id: Id, method: str, params: Any = None) -> bytes:
 
 def notification(method: str, params: Any = None) -> bytes:
     """
-    One notification as a line, with its end.
+    :returns: one notification as a line, with its end.
 
     :param params: values, or raw JSON.
     """
@@ -204,12 +204,12 @@ def notification(method: str, params: Any = None) -> bytes:
 
 
 def result(id: Id, value: bytes) -> bytes:
-    """One answer as a line, with its end; ``value`` is spliced in as it is."""
+    """:returns: one answer as a line, with its end; ``value`` is inserted unchanged."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encoder.encode(id), value)
 
 
 def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
-    """One error answer as a line, with its end."""
+    """:returns: one error answer as a line, with its end."""
     body: dict[str, Any] = {"code": code, "message": message}
     if data is not None:
         body["data"] = data
@@ -217,7 +217,7 @@ def error(id: Id | None, code: int, message: str, data: Any = None) -> bytes:
 
 
 def raw_error(id: Id | None, value: bytes) -> bytes:
-    """One error answer around an error object that is already JSON."""
+    """:returns: one error answer with an error object that is already JSON."""
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (_encoder.encode(id), value)
 
 

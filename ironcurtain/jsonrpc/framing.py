@@ -1,18 +1,18 @@
-"""Cut a byte stream into lines, within a limit, in any slicing of the stream."""
+"""Split a byte stream into lines of bounded length, in any slicing of the stream."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 INBOUND_LIMIT = 8 * 1024 * 1024
-"""Most bytes of one message from an agent: 8 MiB (the largest real request seen was below 1 MiB)."""
+"""Maximum size in bytes of one message from an agent: 8 MiB (the largest real request seen was below 1 MiB)."""
 
 OUTBOUND_LIMIT = 64 * 1024 * 1024
-"""Most bytes of one message from a backend: 64 MiB (results of 10 MiB are ordinary)."""
+"""Maximum size in bytes of one message from a backend: 64 MiB (results of 10 MiB are common)."""
 
 
 class TooLong:
-    """Stands in the list of lines where a line over the limit was thrown away."""
+    """Stands for a line over the limit that was discarded."""
 
     __slots__ = ()
 
@@ -21,19 +21,19 @@ TOO_LONG = TooLong()
 
 
 PIECES = 1024
-"""How many pieces of a line are kept apart: each costs some 40 bytes besides its own."""
+"""Maximum number of pieces of a line kept separately: each has an overhead of some 40 bytes."""
 
 
 @dataclass(slots=True)
 class Framer:
     """
-    Collect bytes until lines are whole.
+    Collects bytes until lines are complete.
 
     A line ends with LF or CRLF; empty lines are skipped. A line over the limit is discarded while it arrives, so that
-    it never costs more memory than the limit, and is reported once as :data:`TOO_LONG`.
+    it never uses more memory than the limit, and is reported once as :data:`TOO_LONG`.
 
-    :param limit: most bytes of a line, without its end.
-    :ivar discarded: bytes that were thrown away of the line that is over the limit, so far.
+    :param limit: maximum length in bytes of a line, without its end.
+    :ivar discarded: number of bytes discarded so far of the current overlong line.
     """
 
     limit: int
@@ -45,13 +45,13 @@ class Framer:
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
         """
-        Take bytes as they come from the transport.
+        Process bytes from the transport.
 
         :param data: zero or more bytes.
-        :returns: the lines that became whole, without their ends, in order.
+        :returns: the completed lines, without their ends, in order.
         """
         lines: list[bytes | TooLong] = []
-        if b"\n" not in data:  # far faster to find out than to split
+        if b"\n" not in data:  # much faster than splitting
             self._keep(data, lines)
             return lines
         *whole, rest = data.split(b"\n")
@@ -62,7 +62,7 @@ class Framer:
 
     @property
     def pending(self) -> bool:
-        """Whether an unfinished line is held, or is being thrown away."""
+        """Whether there is an incomplete line, or one that is being discarded."""
         return self._discarding or self._size > 0
 
     def _end(self, piece: bytes, lines: list[bytes | TooLong]) -> None:

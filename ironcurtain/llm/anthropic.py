@@ -1,4 +1,4 @@
-"""Anthropic's Messages API on the wire: what is sent, the stream of events that answers, and what refusals mean."""
+"""Anthropic's Messages API: requests, the stream of events of an answer, and errors."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ ANTHROPIC: Final = "anthropic"
 """Name of the provider."""
 
 VERSION: Final = "2023-06-01"
-"""Value of the ``anthropic-version`` header, the only one there has been."""
+"""Value of the ``anthropic-version`` header, the only version so far."""
 
-CONTEXT_FULL: Final = "the conversation no longer fits into the model's context; start a new session. It said: {detail}"
-"""Sentence for a conversation that has grown too long."""
+CONTEXT_FULL: Final = (
+    "the conversation no longer fits into the model's context; start a new session. Its message: {detail}"
+)
+"""The message for a conversation that is too long."""
 
 DETAIL_LIMIT: Final = 400
-"""Most characters of the provider's own words in one of our messages."""
+"""Maximum length in characters of the provider's text in a message."""
 
 _CACHE: Final = {"type": "ephemeral"}
 _KINDS: Final[dict[int, ErrorKind]] = {
@@ -63,7 +65,7 @@ class _ErrorBody(msgspec.Struct):
 
 
 class AnthropicDialect:
-    """How :class:`~ironcurtain.llm.http_provider.HttpModelClient` speaks to Anthropic."""
+    """How :class:`~ironcurtain.llm.http_provider.HttpModelClient` uses Anthropic's API."""
 
     name = ANTHROPIC
     default_url = "https://api.anthropic.com"
@@ -74,16 +76,16 @@ class AnthropicDialect:
         return "/v1/messages"
 
     def headers(self, key: str) -> dict[str, str]:
-        """:returns: the headers that only this provider wants; they hold the key."""
+        """:returns: the headers of this provider; they contain the key."""
         return {"x-api-key": key, "anthropic-version": VERSION}
 
     def body(self, request: ModelRequest) -> bytes:
         """
-        Write a request.
+        Build a request.
 
         Three cache marks are set (four are allowed): after the tools, after the system prompt and at the end, so that
-        the next turn reads from the cache what this one wrote. Blank text is left out, since the API refuses it, and
-        so are blocks of other providers; neighbours of the same role are joined.
+        the next turn reads from the cache what this one wrote. Blank text is left out, since the API refuses it, and so
+        are blocks of other providers; adjacent messages of the same role are joined.
         """
         body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens, "stream": True}
         if request.system.strip():
@@ -95,20 +97,20 @@ class AnthropicDialect:
         return msgspec.json.encode(body)
 
     def reply(self) -> AnthropicReply:
-        """:returns: what puts one answer together."""
+        """:returns: a new answer in progress."""
         return AnthropicReply()
 
     def failure(self, status: int, body: bytes) -> ModelError:
         """
-        Say what a response other than 200 means.
+        Explain a response other than 200.
 
-        :param body: of the response, as much as was read; anything at all.
+        :param body: the response's body, as far as it was read; can be anything.
         """
         type_, message = _error_of(body)
         detail = f"{message} ({type_}, HTTP {status})" if type_ else f"{message} (HTTP {status})"
         if status == 413 or (status == 400 and any(phrase in message for phrase in _OVERFLOW)):
             return ModelError("context-overflow", CONTEXT_FULL.format(detail=detail))
-        if status == HTTPStatus.TOO_MANY_REQUESTS or 500 <= status <= 599:  # a passing failure
+        if status == HTTPStatus.TOO_MANY_REQUESTS or 500 <= status <= 599:  # a temporary failure
             return ModelError(_KINDS.get(status, "overloaded"), f"Anthropic: {detail}", retryable=True)
         return ModelError(_KINDS.get(status, "invalid-request"), f"Anthropic: {detail}")
 
@@ -155,7 +157,7 @@ def _block(block: Block) -> dict[str, Any] | None:
 
 
 CONTENT_LIMIT: Final = 16 * 1024 * 1024
-"""Most characters of one answer: 16 Mi (the longest answer allowed, 128,000 tokens, is below 1 Mi)."""
+"""Maximum length in characters of an answer: 16 Mi (the longest possible answer, 128,000 tokens, is below 1 Mi)."""
 
 _PASSING: Final[dict[str, ErrorKind]] = {
     "overloaded_error": "overloaded",
@@ -229,14 +231,14 @@ _events = msgspec.json.Decoder(_Event)
 
 class AnthropicReply:
     """
-    One answer in the making.
+    One answer in progress.
 
-    Kinds of events, blocks and deltas that are not known are passed over, as the API's versioning rules ask.
+    Unknown kinds of events, blocks and deltas are ignored, as the API's versioning rules require.
 
-    :param limit: most characters of the answer.
-    :ivar usage: tokens told so far.
-    :ivar shown: whether text or the name of a tool has been given out, so that a second try would repeat it.
-    :ivar reply: the whole answer, once ``message_stop`` has come.
+    :param limit: maximum length in characters of the answer.
+    :ivar usage: tokens reported so far.
+    :ivar shown: whether text or the name of a tool was shown, so that a retry would repeat it.
+    :ivar reply: the complete answer, once ``message_stop`` has arrived.
     """
 
     def __init__(self, limit: int = CONTENT_LIMIT) -> None:
@@ -250,10 +252,10 @@ class AnthropicReply:
 
     def feed(self, event: ServerEvent) -> list[ModelEvent]:
         """
-        Take one event of the stream.
+        Process one event of the stream.
 
-        :returns: what there is to tell.
-        :raises ModelError: an error event, or an event that breaks the format or the size limit.
+        :returns: the resulting events.
+        :raises ModelError: an error event, or an event that violates the format or the size limit.
         """
         try:
             if _types.decode(event.data).type not in _KNOWN:
@@ -283,13 +285,13 @@ class AnthropicReply:
     def _count(self, usage: _Usage | None) -> list[ModelEvent]:
         if usage is None:
             return []
-        # Numbers in message_delta are totals, not additions, and only those that changed need be there.
+        # Numbers in message_delta are totals, not increments, and unchanged ones may be missing.
         before = self.usage
         self.usage = TokenUsage(
-            _told(usage.input_tokens, before.input_tokens),
-            _told(usage.output_tokens, before.output_tokens),
-            _told(usage.cache_read_input_tokens, before.cache_read_tokens),
-            _told(usage.cache_creation_input_tokens, before.cache_write_tokens),
+            _updated(usage.input_tokens, before.input_tokens),
+            _updated(usage.output_tokens, before.output_tokens),
+            _updated(usage.cache_read_input_tokens, before.cache_read_tokens),
+            _updated(usage.cache_creation_input_tokens, before.cache_write_tokens),
         )
         return [UsageSeen(self.usage)]
 
@@ -357,7 +359,7 @@ class AnthropicReply:
             input = msgspec.json.decode(written, type=dict[str, Any]) if written else block.start.get("input", {})
         except (msgspec.DecodeError, RecursionError):
             if self._stop_reason in ("max_tokens", "model_context_window_exceeded"):
-                return None  # the answer was cut in the middle of it: there is nothing to run
+                return None  # the answer was cut within the block, so it cannot be run
             raise _unreadable("the input of a tool is not JSON") from None
         id, name = block.start.get("id"), block.start.get("name")
         if not (isinstance(id, str) and isinstance(name, str) and isinstance(input, dict)):
@@ -365,7 +367,7 @@ class AnthropicReply:
         return ToolUse(id, name, input)
 
 
-def _told(now: int | None, before: int) -> int:
+def _updated(now: int | None, before: int) -> int:
     return before if now is None else now
 
 

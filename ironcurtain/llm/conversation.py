@@ -1,4 +1,4 @@
-"""The messages between a person, a model and its tools, in the form that providers accept."""
+"""The messages between a user, a model and its tools, in the form that providers accept."""
 
 from __future__ import annotations
 

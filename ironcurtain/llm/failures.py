@@ -1,4 +1,4 @@
-"""Failed requests to a provider: why, in words for people, and when to try again."""
+"""Explain failed requests to a provider, and decide when to retry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ConnectTimeout, "{host} cannot be reached: no answer in time"),
     (TCPTimedOutError, "{host} cannot be reached: no answer in time"),
     (ConnectionRefusedError, "{host} cannot be reached: nothing listens there"),
-    (NoRouteError, "{host} cannot be reached: there is no way to it from here"),
+    (NoRouteError, "{host} cannot be reached: there is no route to it"),
     (ConnectError, "{host} cannot be reached: check the network and base_url"),
     (SSL.Error, "no TLS connection with {host}: it may speak another protocol there, or only an old version of TLS"),
     (ConnectionClosed, "{host} closed the connection before its answer was whole"),
@@ -43,11 +43,11 @@ _NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Erro
 
 def network_error(error: Exception, host: str) -> Exception:
     """
-    Turn what Twisted raises into what the caller of a provider is to see.
+    Convert an exception of Twisted to one for the provider's caller.
 
-    :param host: whom we talked to.
-    :returns: a :class:`ModelError`; a ``CancelledError`` if the request was cancelled; anything that has nothing to do
-        with the network as it came.
+    :param host: the server.
+    :returns: a :class:`ModelError`; a ``CancelledError`` if the request was cancelled; unchanged if it is unrelated to
+        the network.
     """
     causes = list(_causes(error))
     if any(isinstance(cause, (CancelledError, ConnectingCancelledError)) for cause in causes):
@@ -80,7 +80,7 @@ def _untrusted(host: str, why: str) -> ModelError:
 
 
 def _words(causes: Sequence[BaseException], host: str) -> str:
-    """:returns: our own words for what is known; those of libraries mean nothing to a person."""
+    """:returns: an explanation for known causes, since messages of libraries are not for people."""
     for kind, words in _WORDS:
         if any(isinstance(cause, kind) for cause in causes):
             return words.format(host=host)
@@ -90,12 +90,13 @@ def _words(causes: Sequence[BaseException], host: str) -> str:
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """
-    Limits of patience.
+    Limits of retries.
 
-    :ivar attempts: tries in all, the first included.
-    :ivar first_delay: seconds before the second try; each further wait is twice as long.
-    :ivar longest_delay: most seconds of a wait that we choose ourselves.
-    :ivar longest_asked: most seconds of a wait that the server asks for; where it asks for more, we give up at once.
+    :ivar attempts: maximum number of attempts, including the first.
+    :ivar first_delay: seconds before the second attempt; each further delay is doubled.
+    :ivar longest_delay: maximum seconds of a delay that the client chooses.
+    :ivar longest_asked: maximum seconds of a delay that the server requests; if it requests more, the request fails at
+        once.
     """
 
     attempts: int = 5
@@ -105,12 +106,12 @@ class RetryPolicy:
 
     def delay(self, failed: int, asked: float | None, random: Callable[[], float]) -> float | None:
         """
-        Choose the wait before the next try.
+        Choose the delay before the next attempt.
 
-        :param failed: how many tries have failed, at least 1.
-        :param asked: seconds that the server asked for, if it did.
-        :param random: gives numbers from 0 to 1; spreads our own waits over the upper half of their length, so that
-            many clients do not come back at the same moment.
+        :param failed: number of failed attempts, at least 1.
+        :param asked: seconds that the server requested, if any.
+        :param random: returns numbers from 0 to 1. It spreads delays over the upper half of their length, so that many
+            clients do not retry at the same moment.
         :returns: seconds, or ``None`` to give up.
         """
         if failed >= self.attempts:
@@ -123,13 +124,13 @@ class RetryPolicy:
 
 def asked_delay(retry_after: str | None, date: str | None) -> float | None:
     """
-    Read a Retry-After header (RFC 9110 section 10.2.3).
+    Parse a Retry-After header (RFC 9110 section 10.2.3).
 
-    A date in it is compared with the response's own Date header, so that our clock may be wrong.
+    A date in it is compared with the response's own Date header, so that this machine's clock may be wrong.
 
     :param retry_after: the header's value: seconds, or a date.
     :param date: the Date header's value.
-    :returns: seconds, at least 0; ``None`` when nothing usable was said.
+    :returns: seconds, at least 0; ``None`` if there is no valid value.
     """
     if retry_after is None:
         return None

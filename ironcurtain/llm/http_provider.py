@@ -1,4 +1,4 @@
-"""A model behind HTTPS whose answer comes as Server-Sent Events: transport, time limits and repeated attempts."""
+"""A model behind HTTPS that answers with Server-Sent Events: transport, time limits and retries."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from ironcurtain.llm.model import (
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 STALL_SECONDS: Final = 120.0
-"""Longest silence of a server before its answer counts as stalled."""
+"""Default time limit in seconds for silence of a server."""
 
 CONNECT_SECONDS: Final = 30.0
-"""Longest wait for a connection to one address."""
+"""Time limit in seconds for a connection to one address."""
 
 ERROR_LIMIT: Final = 64 * 1024
-"""Most bytes read of a response that is no answer."""
+"""Maximum number of bytes read of an error response."""
 
 
 class ReplyInProgress(Protocol):
-    """One answer in the making; pure, one class a provider."""
+    """One answer in progress; pure, one class per provider."""
 
     usage: TokenUsage
     shown: bool
     reply: ModelReply | None
 
     def feed(self, event: ServerEvent) -> list[ModelEvent]:
-        """Take one event of the stream, say what there is to tell, or raise :class:`ModelError`."""
+        """Process one event of the stream, and return the resulting events, or raise :class:`ModelError`."""
 
 
 class Dialect(Protocol):
-    """What one provider's API looks like on the wire; pure, one class a provider."""
+    """The wire format of one provider's API; pure, one class per provider."""
 
     name: str
 
@@ -62,30 +62,30 @@ class Dialect(Protocol):
         """Path of the endpoint, below the base URL."""
 
     def headers(self, key: str) -> dict[str, str]:
-        """Headers of its own, among them the one with the key."""
+        """The provider's own headers, including the key."""
 
     def body(self, request: ModelRequest) -> bytes:
         """The request as JSON."""
 
     def reply(self) -> ReplyInProgress:
-        """What puts one answer together."""
+        """A new answer in progress."""
 
     def failure(self, status: int, body: bytes) -> ModelError:
-        """What a response other than 200 means."""
+        """The error of a response other than 200."""
 
 
 class HttpModelClient:
     """
-    Speak one dialect over verified HTTPS, or with a gateway at a loopback address.
+    Uses one dialect over verified HTTPS, or without TLS to a gateway at a loopback address.
 
     :param dialect: the provider's wire format.
-    :param base_url: where it is served.
+    :param base_url: URL of the API.
     :param key: revealed only when the headers of a request are written.
-    :param policy: whom TLS believes.
+    :param policy: the TLS policy that verifies servers.
     :param reactor: for connections.
-    :param clock: for waits and for the stall limit; the reactor, or a ``Clock``.
-    :param random: gives numbers from 0 to 1.
-    :param stall: seconds of silence after which an answer counts as stalled.
+    :param clock: for delays and the silence limit; the reactor, or a ``Clock``.
+    :param random: returns numbers from 0 to 1.
+    :param stall: time limit in seconds for silence during an answer.
     """
 
     log = Logger()
@@ -119,12 +119,12 @@ class HttpModelClient:
                 whole = await self._attempt(request, reply, _adding(spent, notify))
                 return replace(whole, usage=spent + whole.usage)
             except ModelError as e:
-                e.args = (self._redactor.text(str(e)),)  # servers have been seen to repeat what they were sent
+                e.args = (self._redactor.text(str(e)),)  # servers may repeat what they were sent
                 spent, failed = spent + reply.usage, failed + 1
                 delay = self._delay(e, reply, failed)
                 if delay is None:
                     e.retryable, e.usage = e.retryable and not reply.shown, spent
-                    # The frames below hold what the server sent, which some tracebacks would show.
+                    # The frames below contain the server's data, which some tracebacks would show.
                     raise e.with_traceback(None)  # noqa: B904
                 reason = str(e)
             self.log.info("{provider}, attempt {number}: {reason}", provider=self.name, number=failed, reason=reason)
@@ -190,7 +190,7 @@ class HttpModelClient:
             for received in parser.feed(data):
                 for event in reply.feed(received):
                     notify(event)
-                # A listener may cancel the request, and then wants to hear no more.
+                # A listener may cancel the request, and then wants no further events.
                 if watch.stopped or reply.reply is not None:
                     return True
             return False
@@ -212,7 +212,7 @@ class HttpModelClient:
         if said.kind == "authentication":
             detail = f"the key from {self._origin} was refused. {detail}. Check that it is valid for this model."
         if asked is not None:
-            detail = f"{detail}; it asks to wait {asked:g} s"
+            detail = f"{detail}; it requests a delay of {asked:g} s"
         return ModelError(said.kind, detail, retryable=said.retryable, retry_after=asked)
 
     @property
@@ -226,12 +226,12 @@ class HttpModelClient:
         kind = _header(response, "content-type") or "no content type"
         if "text/event-stream" not in kind:
             return ModelError("network", f"{self._host} sent {kind} instead of a stream of events; check base_url")
-        return ModelError("network", f"{self._host} ended its answer too early", retryable=True)
+        return ModelError("network", f"{self._host} ended its answer prematurely", retryable=True)
 
 
 def _sendable(key: Secret) -> bool:
-    # A key with a line end or a space is something else that was read by mistake: do not send it to anybody. The check
-    # has a frame of its own, so that no traceback with local variables can show the key.
+    # A key with a line end or a space was read by mistake: never send it. The check has its own frame, so that no
+    # traceback with local variables can show the key.
     value = key.reveal()
     return bool(value) and value.isascii() and value.isprintable() and " " not in value
 

@@ -1,4 +1,4 @@
-"""What goes to a language model and what comes back, the same for every provider."""
+"""Requests to and answers of a language model, the same for every provider."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ErrorKind = Literal[
     "stalled",
     "script",
 ]
-"""Why a model gave no answer. ``network`` also means an answer that broke off or could not be understood."""
+"""Why a model gave no answer. ``network`` includes an answer that broke off or could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The model asks for a tool. ``id`` ties the :class:`ToolResult` to it."""
+    """The model calls a tool. ``id`` connects it with the :class:`ToolResult`."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the tool with this ``id`` gave back."""
+    """The result of the tool call with this ``id``."""
 
     id: str
     content: str
@@ -51,10 +51,10 @@ class ToolResult:
 @dataclass(frozen=True, slots=True)
 class ProviderBlock:
     """
-    Something only the provider that sent it understands, such as signed reasoning.
+    A block that only its provider understands, such as signed reasoning.
 
-    Keep it in its place in the conversation: it is sent back unchanged to the same provider, left out for any other,
-    and never shown.
+    It keeps its place in the conversation: it is sent back unchanged to the same provider, left out for any other, and
+    never shown.
 
     :ivar provider: name of the provider that sent it.
     :ivar data: its JSON object.
@@ -78,7 +78,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool the model may ask for; ``schema`` is the JSON schema of its input."""
+    """A tool that the model may call; ``schema`` is the JSON schema of its input."""
 
     name: str
     description: str
@@ -88,7 +88,7 @@ class ToolSpec:
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """
-    The whole conversation so far and the wish for its next turn. ``max_tokens`` bounds the answer.
+    The complete conversation so far, for the next turn. ``max_tokens`` bounds the answer.
 
     :ivar traceparent: the request's place in a trace, if the provider is to know it (W3C Trace Context).
     """
@@ -126,11 +126,11 @@ class TokenUsage(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """
-    A finished answer.
+    A complete answer.
 
     :ivar stop_reason: ``end_turn``, ``tool_use``, ``max_tokens`` (cut at the limit), ``refusal``,
-        ``model_context_window_exceeded`` (cut because the context is full), or another word of the provider's.
-    :ivar usage: what the whole request cost, failed attempts included.
+        ``model_context_window_exceeded`` (cut because the context is full), or another word of the provider.
+    :ivar usage: usage of the complete request, including failed attempts.
     :ivar model: the model that answered, as the provider names it.
     """
 
@@ -149,7 +149,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model has begun to ask for this tool; its input is still to come."""
+    """The model has begun to call this tool; its input follows."""
 
     name: str
 
@@ -171,7 +171,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class UsageSeen:
-    """What this request has cost so far, failed attempts included. Replaces the one before."""
+    """Usage of this request so far, including failed attempts. Replaces the previous one."""
 
     usage: TokenUsage
 
@@ -190,11 +190,11 @@ class FellBack:
 
 
 ModelEvent = TextDelta | ToolStarted | ToolAsked | Retrying | FellBack | UsageSeen
-"""What is told while an answer arrives."""
+"""Events while an answer arrives."""
 
 
 class ModelClient(Protocol):
-    """A way to reach language models."""
+    """A client for language models."""
 
     @property
     def name(self) -> str:
@@ -202,12 +202,12 @@ class ModelClient(Protocol):
 
     async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
         """
-        Ask for the next turn.
+        Request the next turn.
 
         Run it with ``Deferred.fromCoroutine``; cancelling that Deferred closes the connection.
 
-        :param notify: is called with each event as it happens; must return at once. To cancel because of an event, do
-            so in a later turn of the reactor: a coroutine can be cancelled only while it waits.
+        :param notify: called with each event as it happens; must return at once. To cancel because of an event, do so
+            in a later turn of the reactor: a coroutine can be cancelled only while it waits.
         :raises ModelError: there is no answer.
         """
 
@@ -217,10 +217,10 @@ class ModelError(IronCurtainError):
     A model gave no answer.
 
     :ivar kind: why.
-    :ivar retryable: whether the same request may succeed later. The provider has already tried again as often as it
-        is allowed to; it never does once text has been shown.
-    :ivar usage: what was paid for all the same, where known.
-    :ivar retry_after: seconds to wait, where the server asked for that.
+    :ivar retryable: whether the same request may succeed later. The client has already retried as often as allowed; it
+        never retries once text has been shown.
+    :ivar usage: usage that was paid for, if known.
+    :ivar retry_after: seconds to wait, if the server requested that.
     """
 
     code = "MODEL_FAILED"

@@ -1,4 +1,4 @@
-"""What a request cost, for models whose price is known."""
+"""The cost of a request, for models with a known price."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ironcurtain.llm.model import TokenUsage
 
 PRICES_KNOWN_ON = "2026-11-10"
 """
-Day of the list prices below, from https://platform.claude.com/docs/en/about-claude/pricing. Cache writes are those that
-last 5 minutes, the only ones we ask for.
+Date of the list prices below, from https://platform.claude.com/docs/en/about-claude/pricing. Cache writes are those
+that last 5 minutes, the only ones in use.
 """
 
 _DATED = re.compile(r"-\d{8}$")
@@ -68,12 +68,12 @@ PRICES: Mapping[str, TokenPrice] = {
 
 def cost(model: str, usage: TokenUsage, overrides: Mapping[str, TokenPrice] | None = None) -> float | None:
     """
-    Say what one request cost.
+    Compute the cost of one request.
 
-    :param model: the model that answered; a date at its end (``-20251001``) makes no difference.
-    :param usage: of that one request: prices may depend on the length of its prompt.
-    :param overrides: prices from the settings; they win over :data:`PRICES`.
-    :returns: US dollars, or ``None`` when the price is not known. Never a guess.
+    :param model: the model that answered; a date at its end (``-20251001``) is ignored.
+    :param usage: usage of that one request: prices may depend on the length of its prompt.
+    :param overrides: prices from the settings, which take precedence over :data:`PRICES`.
+    :returns: US dollars, or ``None`` if the price is unknown; never an estimate.
     """
     for name in (model, _DATED.sub("", model)):
         price = (overrides or {}).get(name) or PRICES.get(name)

@@ -1,4 +1,4 @@
-"""Choose and make a provider by the words of a command line and the settings' ``providers`` tables."""
+"""Choose and create a provider from command-line options and the settings' ``providers`` tables."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ What ``--backend`` accepts. After a colon, ``scripted`` takes its file and ``sub
 """
 
 DEFAULT_BACKEND = "anthropic"
-"""Backend when neither a backend nor a telling model is named."""
+"""Backend if neither a backend nor a model that implies one is given."""
 
 
 class ProviderTable(msgspec.Struct, frozen=True):
     """
-    The fields of one ``[providers.NAME]`` table that matter here; the other fields belong to the MITM proxy.
+    The fields of one ``[providers.NAME]`` table that are used here; the others are for the MITM proxy.
 
-    :ivar base_url: wins over ``host`` and ``port``; without TLS only at a loopback address.
-    :ivar ca_file: PEM file of certificate authorities to believe besides the system's; empty for none.
-    :ivar model: model to use when none is named.
+    :ivar base_url: takes precedence over ``host`` and ``port``; without TLS only at a loopback address.
+    :ivar ca_file: PEM certificates to trust besides the system's; empty for none.
+    :ivar model: default model.
     :ivar script: file of the scripted provider.
     """
 
@@ -57,11 +57,11 @@ class ModelSurroundings:
 
     :ivar reactor: for connections.
     :ivar clock: for time; the reactor, or a ``Clock``.
-    :ivar random: gives numbers from 0 to 1.
-    :ivar stall: seconds of a server's silence after which its answer is given up.
-    :ivar environ: of models that are commands.
-    :ivar key_for: gives the real key of the provider so named; called only for a provider that is about to be used.
-        Raises :class:`ConfigurationError` when there is none.
+    :ivar random: returns numbers from 0 to 1.
+    :ivar stall: time limit in seconds for silence of a server.
+    :ivar environ: environment for models that are commands.
+    :ivar key_for: returns the real key of a provider, by name; called only for a provider that is about to be used.
+        Raises :class:`ConfigurationError` if there is none.
     """
 
     reactor: Any
@@ -74,7 +74,7 @@ class ModelSurroundings:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A provider, and the model to ask it for."""
+    """A provider, and the model to use."""
 
     provider: ModelClient
     model: str
@@ -87,7 +87,7 @@ def configured_backend(model: Model) -> str:
 
 
 def needs_key(backend: str | None, model: str | None) -> str | None:
-    """:returns: the provider whose real key :func:`provider_for` will ask for; ``None`` if it asks for none."""
+    """:returns: the provider whose real key :func:`provider_for` will need; ``None`` if it needs none."""
     name = (backend or _backend_of(model)).partition(":")[0]
     return name if name in _HTTP else None
 
@@ -101,10 +101,10 @@ def provider_for(
     source: str = "config.toml",
 ) -> Chosen:
     """
-    Make the provider that ``--backend`` and ``--model`` ask for.
+    Create the provider for ``--backend`` and ``--model``.
 
     :param backend: one of :data:`BACKENDS`, or ``None``: then the model decides, else :data:`DEFAULT_BACKEND`.
-    :param model: name of a model, or ``None`` for the provider's own choice.
+    :param model: name of a model, or ``None`` for the provider's default.
     :param tables: the settings' ``providers``.
     :param source: name of the settings file, for messages.
     :raises UsageError: there is no such backend.
@@ -118,7 +118,7 @@ def provider_for(
         return Chosen(_command(argument, surroundings), model or table.model)
     if name not in _HTTP:
         raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
-    # TLS and HTTP are slow to import (0.3 s), and a scripted session does without.
+    # TLS and HTTP are slow to import (0.3 s), and a scripted session does not need them.
     from ironcurtain.http.trust import VerifyingPolicy
     from ironcurtain.llm.http_provider import HttpModelClient
 

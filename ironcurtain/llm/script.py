@@ -68,7 +68,7 @@ _WORD: Final = re.compile(r"\s*\S+\s*|\s+")
 
 
 class Expectation(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What the last message of a request must hold."""
+    """What the last message of a request must contain."""
 
     last_user_contains: str | None = None
     last_result_contains: str | None = None
@@ -76,7 +76,7 @@ class Expectation(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class TurnUsage(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What a turn is said to cost."""
+    """The reported usage of a turn."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -123,7 +123,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class Script:
     """
-    A whole file.
+    A complete file.
 
     :ivar source: its name, for messages.
     """
@@ -133,13 +133,13 @@ class Script:
 
     def answer(self, request: ModelRequest) -> tuple[ScriptedTurn, ModelReply]:
         """
-        Find the turn that is due.
+        Find the next turn.
 
-        :raises ModelError: of kind ``script``: no turn is left, or the request is not what the turn expects.
+        :raises ModelError: of kind ``script``: no turn is left, or the request does not match the turn's expectation.
         """
         number = sum(message.role == "assistant" for message in request.messages)
         if number >= len(self.turns):
-            raise _mismatch(f"{self.source} has {len(self.turns)} turns, but a further one was asked for; add one")
+            raise _mismatch(f"{self.source} has {len(self.turns)} turns, but another one was requested; add one")
         turn = self.turns[number]
         self._check(f"{self.source}: turn {number + 1}", turn.expect, request)
         text: list[Block] = [TextBlock(turn.text)] if turn.text else []
@@ -170,10 +170,10 @@ def _mismatch(detail: str) -> ModelError:
 
 def parse_script(text: str, source: str) -> Script:
     """
-    Read a file's text.
+    Parse a file's text.
 
     :param source: name of the file, for messages.
-    :raises ConfigurationError: it is not TOML, of a newer version, or a field is wrong.
+    :raises ConfigurationError: it is not TOML, has a newer version, or a field is wrong.
     """
     table = parse_toml(source, text)
     check_version(source, table, VERSION, text)
@@ -197,7 +197,7 @@ def _check_turn(turn: ScriptedTurn, source: str, field: str) -> None:
 
 def load_script(path: str) -> Script:
     """
-    Read a file of turns; its format is told in :mod:`ironcurtain.llm.script`.
+    Read a file of turns, in the format of :mod:`ironcurtain.llm.script`.
 
     :raises ConfigurationError: it cannot be read or is wrong.
     """
@@ -212,9 +212,9 @@ def load_script(path: str) -> Script:
 
 class ScriptedModelClient:
     """
-    Answer from a script, in natural time.
+    Answers from a script, at a natural pace.
 
-    :param clock: the reactor, or a ``Clock``; waits between words if the script says so.
+    :param clock: the reactor, or a ``Clock``; for delays between words.
     """
 
     name = "scripted"

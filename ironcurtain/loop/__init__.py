@@ -1,1 +1,1 @@
-"""Loops: a command, or an agent in a container, that is run again and again until it says that all is done."""
+"""Loops: run a command, or an agent in a container, repeatedly until its task is done."""

@@ -1,4 +1,4 @@
-"""The agent of a loop: it takes no messages, but does the same again and again."""
+"""The agent of a loop: it accepts no messages, and runs the same prompt repeatedly."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ T = TypeVar("T")
 class LoopAgent:
     """
     :param backend: what each iteration runs.
-    :param mode: how.
-    :param idle_seconds: after how long without activity an iteration is ended; 0: never.
-    :param checkpoints: ``None``: none are made.
+    :param mode: how to run it.
+    :param idle_seconds: seconds without activity after which an iteration is ended; 0: never.
+    :param checkpoints: ``None``: no checkpoints.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class LoopAgent:
 
     @property
     def state(self) -> LoopState:
-        """How far it has come."""
+        """The state of the loop."""
         return self._journal.state
 
     @property
@@ -92,7 +92,7 @@ class LoopAgent:
 
     async def start(self) -> None:
         """
-        Look whether all is there, and open the terminal; nothing runs yet.
+        Check the requirements, and open the terminal; no iteration starts yet.
 
         :raises UsageError: there is no prompt.
         :raises NotFound: there is no such command.
@@ -112,9 +112,9 @@ class LoopAgent:
 
     async def _open_terminal(self) -> None:
         """
-        Open it, and wait until its screen model answers; meanwhile the first reader of output starts.
+        Open the terminal, and wait until its screen model answers; meanwhile the first reader of output starts.
 
-        Both take much of the processor when they start, which what the first program does shall not have to share.
+        Both use much processor time while starting, so the first program starts afterwards.
         """
         size = self._core.request.terminal or (80, 24)
         self._terminal = TerminalStage(self._core, self._reactor, size, f"loop: {self._backend.name}")
@@ -123,9 +123,9 @@ class LoopAgent:
 
     def run(self, front: LoopFrontEnd) -> Deferred[tuple[LoopEnding, str]]:
         """
-        Go round until the end.
+        Run iterations until the loop ends.
 
-        :returns: why it ended, and that in words; fails if it cannot go on.
+        :returns: why it ended, as a value and in words; fails if the loop cannot continue.
         """
         self._stage = self._terminal or StreamStage(front)
         self._loop = Deferred.fromCoroutine(self._run(self._stage))
@@ -135,7 +135,7 @@ class LoopAgent:
         """
         End the program, and with it the loop.
 
-        :param at_once: without a grace.
+        :param at_once: without a grace period.
         """
         self._interrupted = self._interrupted or reason
         if self._starting is not None:
@@ -145,10 +145,10 @@ class LoopAgent:
 
     def pressed(self, key: str) -> Action:
         """
-        Somebody at the loop's own terminal pressed a reserved key.
+        A reserved key was pressed at the loop's own terminal.
 
         :param key: ``interrupt`` or ``quit``.
-        :returns: what was done about it; forwarding is left to the caller.
+        :returns: the action taken; the caller forwards the key.
         """
         keys = self._interrupts
         action = keys.ctrl_backslash() if key == "quit" else keys.ctrl_c(self._clock.seconds())
@@ -159,11 +159,11 @@ class LoopAgent:
         return action
 
     async def respond(self, message: str) -> Reply:
-        """:raises SessionError: always: what a loop is told is its prompt."""
-        raise SessionError("MESSAGE_FAILED", "a loop takes no messages: change its prompt's file instead")
+        """:raises SessionError: always, since a loop's only input is its prompt."""
+        raise SessionError("MESSAGE_FAILED", "a loop accepts no messages: change the file of its prompt instead")
 
     async def stop(self) -> None:
-        """End the program that runs, and the loop."""
+        """End the current program, and the loop."""
         self.interrupt("the session was ended")
         if self._loop is not None and not self._loop.called:
             await self._ended()
@@ -185,11 +185,11 @@ class LoopAgent:
         return done
 
     def usage(self) -> Usage:
-        """:returns: what all iterations cost, as far as that is known."""
+        """:returns: the known usage of all iterations."""
         return Usage(cost=self.state.cost or None, token_tracking_available=False)
 
     async def _run(self, stage: TerminalStage | StreamStage) -> tuple[LoopEnding, str]:
-        ending, reason = LoopEnding.FAILURES, "it could not go on"
+        ending, reason = LoopEnding.FAILURES, "it could not continue"
         try:
             while (found := self._over()) is None:
                 await self._iterate(stage, len(self.state.iterations) + 1)
@@ -306,7 +306,7 @@ class LoopAgent:
         return ScanProcess(self._reactor, lambda event: self._event(stage, event), stage.stream.hold_back)
 
     def _active(self, stage: TerminalStage | StreamStage) -> tuple[float, bool]:
-        """What waits for a person is not idle."""
+        """Waiting for a person does not count as idle."""
         typed, held_up = stage.active()
         return typed, held_up or bool(self._core.escalations.pending())
 
@@ -315,7 +315,7 @@ class LoopAgent:
         payload = redactor.live(" ".join(event.payload.split()))
         self._core.audit.append("loop-event", topic=event.topic, payload=event.payload)
         self._core.emit(events.Progress(text=f"event {event.topic}: {payload}"))
-        if self._terminal is None:  # in a terminal it is on the screen already
+        if self._terminal is None:  # in a terminal it is already on the screen
             stage.say(f"event {event.topic}: {payload}")
 
     async def _checkpoint(self, stage: TerminalStage | StreamStage, number: int) -> str:

@@ -1,4 +1,4 @@
-"""What an iteration runs, whatever that is: what it is given, what is heard of it, and its way to the terminal."""
+"""The backend of an iteration: its task, its program, its output, and its connection to the terminal."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ironcurtain.terminal.model import ProgramExit, ProgramStream
 
 
 class PausableOutput(Protocol):
-    """What gives output."""
+    """A source of output that can be paused."""
 
     def pause(self) -> None:
-        """Give no more for now."""
+        """Pause output."""
 
     def resume(self) -> None:
-        """Give it again."""
+        """Resume output."""
 
 
 class LoopStream:
     """
-    Passes on to the program that runs now, if one runs, what its viewers do.
+    Passes the viewers' input to the program of the current iteration, if there is one.
 
-    :param typed: hears what is typed to the program.
-    :param resized: hears of sizes.
-    :ivar program: the one that runs, if it has a terminal.
-    :ivar listens: whether it gets what is typed.
+    :param typed: called with input for the program.
+    :param resized: called with new sizes.
+    :ivar program: the current program, if it has a terminal.
+    :ivar listens: whether it gets input.
     """
 
     def __init__(self, typed: Callable[[bytes], None], resized: Callable[[int, int], None]) -> None:
@@ -41,45 +41,45 @@ class LoopStream:
 
     @property
     def paused(self) -> bool:
-        """Whether no more output is to come for now."""
+        """Whether output is paused."""
         return self._full or self._behind
 
     def begin(self, source: PausableOutput, program: ProgramStream | None = None) -> None:
-        """One runs."""
+        """A program started."""
         self._source, self.program = source, program
         if self.paused:
             source.pause()
 
     def over(self) -> None:
-        """It has ended."""
+        """The program ended."""
         self._source = self.program = None
 
     def write(self, data: bytes) -> None:
-        """What is typed."""
+        """Send input."""
         if self.program is not None and self.listens:
-            self.program.write(data)  # first: a person waits for it
+            self.program.write(data)  # first, since a person waits for it
             self._typed(data)
 
     def pause(self) -> None:
-        """Its viewers take no more for now."""
+        """The viewers cannot take more output."""
         self._hold(True, self._behind)
 
     def resume(self) -> None:
-        """They take more."""
+        """The viewers can take more output."""
         self._hold(False, self._behind)
 
     def hold_back(self, behind: bool) -> None:
-        """:param behind: whether what reads the output does not keep up."""
+        """:param behind: whether the reader of the output is too slow."""
         self._hold(self._full, behind)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has this size now."""
+        """Set the terminal's size."""
         if self.program is not None:
             self.program.resize(columns, rows)
         self._resized(columns, rows)
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """Discard further output."""
         if self.program is not None:
             self.program.close()
 
@@ -91,26 +91,26 @@ class LoopStream:
 
 
 class RunningProgram(Protocol):
-    """A program that runs."""
+    """A running program."""
 
     @property
     def done(self) -> Deferred[ProgramExit]:
-        """Fires when it has ended, and all that it wrote was given away."""
+        """Fires when it has ended, and all its output was delivered."""
 
     def stop(self) -> None:
-        """Ask it to end; after a grace, end it."""
+        """Ask it to end; after a grace period, kill it."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
 
 
 class OutputHandler:
     """
-    Who hears from the program.
+    Receives the program's output and end.
 
-    :param received: gets its output.
-    :param complained: gets its error output, where that is apart.
-    :param input_full: hears whether it reads nothing of what is typed.
+    :param received: called with its output.
+    :param complained: called with its standard error, if that is separate.
+    :param input_full: called with whether it does not read its input.
     """
 
     def __init__(
@@ -122,17 +122,17 @@ class OutputHandler:
         self.received, self.complained, self.input_full = received, complained, input_full
 
     def ended(self, ended: ProgramExit) -> None:
-        """A terminal says so; :attr:`RunningProgram.done` does as well."""
+        """For a terminal; :attr:`RunningProgram.done` also fires."""
 
 
 @dataclass(frozen=True, slots=True)
 class IterationTask:
     """
-    One iteration's.
+    The task of one iteration.
 
-    :param environ: what it finds in its environment besides.
+    :param environ: additional environment variables.
     :param size: columns and rows of its terminal.
-    :param stream: leads from the terminal's viewers to it.
+    :param stream: connects the terminal's viewers to it.
     """
 
     prompt: str
@@ -143,16 +143,16 @@ class IterationTask:
 
     @property
     def in_terminal(self) -> bool:
-        """Whether it has one."""
+        """Whether it has a terminal."""
         return self.mode is not IterationMode.HEADLESS
 
 
 class LoopBackend(Protocol):
-    """Makes a program for each iteration."""
+    """Creates a program for each iteration."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name, for people."""
 
     @property
     def where(self) -> str:
@@ -165,18 +165,18 @@ class LoopBackend(Protocol):
         """:raises IronCurtainError: it cannot be run here."""
 
     async def start(self) -> None:
-        """The loop begins."""
+        """The loop starts."""
 
     async def stop(self) -> None:
-        """It is over."""
+        """The loop ended."""
 
     async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
         """
-        Start one.
+        Start a program.
 
         :raises NoPty: there is no terminal for it.
-        :raises IronCurtainError: it does not start.
+        :raises IronCurtainError: it cannot be started.
         """
 
     def cost(self) -> float | None:
-        """:returns: what the last one used, in US dollars; ``None``: nobody knows."""
+        """:returns: the cost of the last program in US dollars; ``None``: unknown."""

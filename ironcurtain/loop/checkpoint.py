@@ -1,8 +1,8 @@
 """
-Commit what an iteration changed.
+Commit the changes of an iteration.
 
-The agent may have changed the repository itself, so that git runs what the agent put there. It runs in a sandbox
-therefore, which has nothing but the repository.
+The agent can change the repository so that git runs the agent's programs. So git runs in a sandbox that contains only
+the repository.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ironcurtain.terminal.pty import find_program
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0
-"""How long one git command may take : enough for large trees on slow disks."""
+"""Time limit in seconds of one git command: enough for large trees on slow disks."""
 
 OUTPUT_LIMIT = 64 * 1024
 
@@ -32,15 +32,15 @@ _SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"),
     *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.pager=cat", "-c", "submodule.recurse=false"),
 )
-"""Settings that win over those of the repository: a checkpoint takes what is there, and starts nothing."""
+"""Settings that override the repository's: a checkpoint commits the files, and runs nothing."""
 
 
 class Checkpoints:
     """
     :param directory: real path of the workspace.
-    :param environ: of the command that is repeated; git gets a little of it.
-    :param home: the user's, which is empty for git.
-    :param settings: content of ``.gitconfig``: who makes the commits.
+    :param environ: environment of the repeated command; git inherits a little of it.
+    :param home: the user's home, which is empty for git.
+    :param settings: content of ``.gitconfig``: the author of the commits.
     """
 
     def __init__(self, reactor: Any, directory: str, environ: Mapping[str, str], home: str, settings: bytes) -> None:
@@ -49,22 +49,20 @@ class Checkpoints:
         self._environ |= {"HOME": home, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "false"}
 
     async def check(self) -> None:
-        """
-        :raises UsageError: the workspace is no repository in which checkpoints can be made.
-        """
+        """:raises UsageError: checkpoints cannot be made in the workspace."""
         find_program("git", self._environ, self._directory)
         if problem := programs.unavailable():
             raise UsageError(f"--git-checkpoint runs git in a sandbox, and {problem}")
         top = self._top()
         if not top:
-            raise UsageError(f"--git-checkpoint: {self._directory} is in no git repository: make one with 'git init'")
+            raise UsageError(
+                f"--git-checkpoint: {self._directory} is not in a git repository: create one with 'git init'"
+            )
         if PurePath(self._home).is_relative_to(top):
-            raise UsageError(f"--git-checkpoint: the repository {top} holds a whole home")
+            raise UsageError(f"--git-checkpoint: the repository {top} contains a whole home directory")
 
     async def commit(self, message: str) -> tuple[str, str]:
-        """
-        :returns: the commit, empty if nothing had changed; and why there is none, if that is something else.
-        """
+        """:returns: the commit, empty if nothing had changed; and the problem, if there is one."""
         try:
             await self._git("add", "--all")
             if not await self._git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"):

@@ -1,7 +1,7 @@
 """
-How a loop runs: defaults, then ``ralph.yml``, then the command line; each value knows where it came from.
+The settings of a loop: defaults, overridden by ``ralph.yml``, then by the command line; with the origin of each value.
 
-The file has the keys of Ralph's. Keys of his that mean nothing here are named, so that nobody relies on them.
+The file has the keys of Ralph's. Keys of Ralph that have no meaning here are reported, so that nobody relies on them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ironcurtain.home.settings import flatten
 from ironcurtain.home.structured import convert
 
 FILE = "ralph.yml"
-"""The file that is read where no other one is named."""
+"""The default file."""
 
 ALIKE = 0.8
-"""How alike a key must be to one that exists to count as a slip of the pen; at most 1."""
+"""Similarity, up to 1, from which an unknown key counts as a typing error."""
 
 RALPHS = frozenset(("cli.prompt_mode", "event_loop.cancellation_promise"))
-"""Keys of Ralph's that are no slips of the pen, though they are so much alike ones that mean something here."""
+"""Keys of Ralph that are similar to supported ones, but not typing errors."""
 
 _EMPTY = re.compile(r"Expected `str` matching .*")
 
@@ -43,14 +43,14 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 class EventLoopSettings(_Section, frozen=True):
     """
-    What is repeated, and until when.
+    What to repeat, and until when.
 
-    :param prompt: the prompt itself; it wins over the file.
-    :param prompt_file: is read before each iteration.
-    :param completion_promise: what the agent says when all is done.
-    :param max_runtime_seconds: of the whole loop; ``None``: no limit.
-    :param max_cost_usd: of the whole loop; ``None``: no limit.
-    :param max_consecutive_failures: the loop ends after so many iterations in a row that failed.
+    :param prompt: the text of the prompt; overrides the file.
+    :param prompt_file: read before each iteration.
+    :param completion_promise: the line that the agent prints when it is done.
+    :param max_runtime_seconds: of the complete loop; ``None``: no limit.
+    :param max_cost_usd: of the complete loop; ``None``: no limit.
+    :param max_consecutive_failures: the loop ends after so many failed iterations in a row.
     """
 
     prompt: str = ""
@@ -64,12 +64,12 @@ class EventLoopSettings(_Section, frozen=True):
 
 class CliSettings(_Section, frozen=True):
     """
-    What runs.
+    What to run.
 
     :param backend: a name from :mod:`ironcurtain.loop.host`.
     :param pty_mode: whether it gets a terminal.
-    :param pty_interactive: whether it gets what is typed there.
-    :param idle_timeout_secs: after how long without output and keys it is ended, in a terminal; 0: never.
+    :param pty_interactive: whether it gets the terminal's input.
+    :param idle_timeout_secs: seconds without output and input after which it is ended, in a terminal; 0: never.
     """
 
     backend: str = "claude"
@@ -79,16 +79,19 @@ class CliSettings(_Section, frozen=True):
 
 
 ONLY_FLAGS = ("loop.agent", "loop.command")
-"""No file says these: an agent can change files of its workspace, and must not choose what runs outside of it."""
+"""
+Settings that a file must not contain: an agent can change files of its workspace, and must not choose what runs outside
+of it.
+"""
 
 
 class OwnSettings(_Section, frozen=True):
     """
-    What Ralph does not have.
+    Settings that Ralph does not have.
 
-    :param agent: an agent that runs in a container, in place of ``cli.backend``.
-    :param command: a command of this machine, in place of it.
-    :param git_checkpoint: whether each iteration that changed something is committed.
+    :param agent: an agent that runs in a container, instead of ``cli.backend``.
+    :param command: a command of this machine, instead of it.
+    :param git_checkpoint: whether to commit the changes of each iteration.
     """
 
     agent: str = ""
@@ -97,7 +100,7 @@ class OwnSettings(_Section, frozen=True):
 
 
 class LoopSettings(_Section, frozen=True):
-    """All of them."""
+    """All settings."""
 
     event_loop: EventLoopSettings = EventLoopSettings()
     cli: CliSettings = CliSettings()
@@ -107,7 +110,7 @@ class LoopSettings(_Section, frozen=True):
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
     """
-    Values from one place.
+    Values from one source.
 
     :param source: for origins and messages.
     :param values: by dotted name.
@@ -134,8 +137,8 @@ class LoopConfiguration:
 def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
     """
     :param source: the file's name, for messages.
-    :returns: what it sets; and a sentence for each key that means nothing here.
-    :raises ConfigurationError: it is no YAML, a value does not fit, or a key looks like a slip of the pen.
+    :returns: the values that it sets; and a warning for each key that has no meaning here.
+    :raises ConfigurationError: it is not YAML, a value is wrong, or a key looks like a typing error.
     """
     try:
         loader = yaml.SafeLoader(text)
@@ -146,7 +149,7 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
         detail = getattr(e, "problem", None) or str(e)
         raise ConfigurationError(source, f"not YAML: {detail}", line=mark.line + 1 if mark else None) from None
     if not isinstance(parsed, dict | None):
-        raise ConfigurationError(source, "must hold sections with settings, such as 'event_loop:'")
+        raise ConfigurationError(source, "must contain sections with settings, such as 'event_loop:'")
     lines = dict(_lines(node))
     values: dict[str, Any] = {}
     warnings: list[str] = []
@@ -154,7 +157,7 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
         values[name] = value
     _checked(source, values, lines)
     if (file := Path(values.get("event_loop.prompt_file", ""))).is_absolute() or ".." in file.parts:
-        detail = "must be a file in the workspace: name another one with --prompt-file"
+        detail = "must be a file in the workspace: use --prompt-file for another one"
         name = "event_loop.prompt_file"
         raise ConfigurationError(source, detail, field=name, line=lines.get(name))
     return SettingsLayer(source, values), tuple(warnings)
@@ -162,8 +165,8 @@ def read_file(source: str, text: str) -> tuple[SettingsLayer, tuple[str, ...]]:
 
 def configured(*layers: SettingsLayer, warnings: tuple[str, ...] = ()) -> LoopConfiguration:
     """
-    :param layers: a later one wins.
-    :raises ConfigurationError: a value does not fit.
+    :param layers: later ones override earlier ones.
+    :raises ConfigurationError: a value is wrong.
     """
     values = dict(flatten(LoopSettings()))
     origins = dict.fromkeys(values, "default")
@@ -175,7 +178,7 @@ def configured(*layers: SettingsLayer, warnings: tuple[str, ...] = ()) -> LoopCo
 
 
 def values_of(settings: LoopSettings) -> dict[str, Any]:
-    """:returns: all values, by dotted name, as they are kept with a session."""
+    """:returns: all values, by dotted name, as they are stored with a session."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in flatten(settings)}
 
 
@@ -188,7 +191,9 @@ def _known(
         if section not in sections:
             _unknown(source, str(section), sections, lines, warnings)
         elif not isinstance(members, dict | None):
-            raise ConfigurationError(source, "must hold settings, one a line", field=section, line=lines.get(section))
+            raise ConfigurationError(
+                source, "must contain settings, one per line", field=section, line=lines.get(section)
+            )
         for key, value in (members or {}).items() if section in sections else ():
             if (name := f"{section}.{key}") in ONLY_FLAGS:
                 detail = "can only be given on the command line"
@@ -201,9 +206,9 @@ def _known(
 
 def _unknown(source: str, name: str, known: set[str], lines: Mapping[str, int], warnings: list[str]) -> None:
     if name not in RALPHS and (meant := difflib.get_close_matches(name, known, 1, ALIKE)):
-        detail = f"there is no such setting: is {meant[0]} meant?"
+        detail = f"there is no such setting: did you mean {meant[0]}?"
         raise ConfigurationError(source, detail, field=name, line=lines.get(name))
-    warnings.append(f"{source}:{lines.get(name, 1)}: {name} means nothing here and is ignored")
+    warnings.append(f"{source}:{lines.get(name, 1)}: {name} has no meaning here and is ignored")
 
 
 def _checked(source: str, values: Mapping[str, Any], lines: Mapping[str, int]) -> None:
@@ -228,7 +233,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _lines(node: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """:returns: in which line each key stands."""
+    """:returns: the line of each key."""
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         name = f"{prefix}.{key.value}" if prefix else str(key.value)
         yield name, key.start_mark.line + 1

@@ -1,4 +1,4 @@
-"""An agent in a container as a backend: each iteration has a container of its own, and knows of no other one."""
+"""An agent in a container as a backend: each iteration has a container of its own."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ironcurtain.terminal.model import ProgramExit
 
 class ContainerBackend:
     """
-    :param name: of the agent.
-    :param kind: makes it.
-    :param tools: of the session, started.
+    :param name: name of the agent.
+    :param kind: creates it.
+    :param tools: tools of the session, started.
     """
 
-    where = "in a container: what it does is judged and recorded"
+    where = "in a container, under policy and recorded"
 
     def __init__(self, core: Core, name: str, kind: SessionKind[Any], tools: Any) -> None:
         self._core, self._kind, self._tools = core, kind, tools
@@ -37,18 +37,18 @@ class ContainerBackend:
         self.name = name
 
     def shown(self, mode: IterationMode) -> tuple[str, ...]:
-        """:returns: its name; what is run in the container has a record of its own."""
+        """:returns: its name; the command in the container is recorded separately."""
         return (self.name,)
 
     def check(self, mode: IterationMode) -> None:
-        """The kind has looked at all before the session was made."""
+        """Do nothing: the kind checked everything before the session was created."""
 
     async def start(self) -> None:
-        """:raises TooMany: so many sessions with containers run already."""
+        """:raises TooMany: the maximum number of sessions with containers is running."""
         self._slot.take(self._core.services.settings.limits.max_concurrent_sessions)
 
     async def stop(self) -> None:
-        """Let others have the place."""
+        """Release the slot."""
         self._slot.release()
 
     async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
@@ -59,7 +59,7 @@ class ContainerBackend:
         return self._running
 
     def cost(self) -> float | None:
-        """:returns: what the last one used, in US dollars, as far as its requests say."""
+        """:returns: the cost of the last one in US dollars, as far as its requests show it."""
         return self._running.cost if self._running is not None else None
 
     def _answering(self, task: IterationTask, owner: OutputHandler) -> _InContainer:
@@ -67,7 +67,7 @@ class ContainerBackend:
 
     def _agent(self, task: IterationTask) -> SessionAgent:
         services = self._core.services
-        # The loop's own terminal is recorded already.
+        # The loop's own terminal is already recorded.
         silent = msgspec.structs.replace(services.settings.terminal, record=False)
         settings = msgspec.structs.replace(services.settings, terminal=silent)
         size = task.size if task.in_terminal else None
@@ -81,12 +81,12 @@ class ContainerBackend:
         return self._kind.make_agent(core, self._tools)
 
     def _forget(self) -> None:
-        """Nothing that an agent keeps for itself is left to the next one; the workspace is."""
+        """Remove the agent's own files, so that the next iteration starts without them; the workspace is kept."""
         remove(self._core.paths.agent_home)
 
 
 class _InContainer:
-    """An agent that works; its container goes before :attr:`done` fires."""
+    """An agent at work; its container is removed before :attr:`done` fires."""
 
     log = Logger()
 
@@ -105,7 +105,7 @@ class _InContainer:
         Deferred.fromCoroutine(self._agent.stop()).addErrback(self._unclean)
 
     def kill(self) -> None:
-        """Likewise: a container's end has a limit of its own."""
+        """End it, too: the end of a container has a time limit."""
         self.stop()
 
     def _ended(self, ended: ProgramExit) -> None:
@@ -125,7 +125,7 @@ class _InContainer:
 
 
 class _Answering(_InContainer):
-    """One that takes a message, and answers."""
+    """An agent that processes a message, and answers."""
 
     _work: Deferred[Any] | None = None
 
@@ -155,7 +155,7 @@ class _Answering(_InContainer):
 
 
 class _OnScreen(_InContainer):
-    """One with a screen of its own: we look at its terminal, and are the program of the loop's."""
+    """An agent with its own screen: this views its terminal, and acts as the program in the loop's terminal."""
 
     _attachment: Attachment | None = None
     _paused = False
@@ -164,7 +164,7 @@ class _OnScreen(_InContainer):
         self._task.stream.begin(self, self)
         await super().start()
         if self._agent.terminal is None:
-            raise SessionError("SESSION_INIT_FAILED", "this agent has no screen of its own: use --no-pty")
+            raise SessionError("SESSION_INIT_FAILED", "this agent has no interactive interface: use --no-pty")
         self._attachment = self._agent.terminal.attach(self, ViewerMode.DRIVE, *self._task.size)
 
     def write(self, data: bytes) -> None:

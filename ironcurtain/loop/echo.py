@@ -1,8 +1,8 @@
 """
-The promise that ends a loop, and events, in text; and what only repeats the prompt.
+Find the promise that ends a loop, and events, in text; and recognise repetitions of the prompt.
 
-A prompt usually names the promise, and screens of agents show the prompt. What repeats it has the words of the prompt
-round the promise. They are compared as words: how a screen wraps, quotes and frames them does not matter.
+A prompt usually contains the promise, and agents' screens show the prompt. A repetition has the words of the prompt
+around the promise. The comparison uses words, so that the screen's wrapping, quoting and framing do not matter.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 import msgspec
 
 AROUND = 3
-"""How many words on each side are compared."""
+"""Number of words compared on each side."""
 
 REACH = 2000
-"""How many characters away they may be: frames and margins of a screen lie between."""
+"""Maximum distance in characters of these words: frames and margins of a screen can be between."""
 
 ALIKE = 2
-"""How many of them, next to the promise, make it a repetition: one may be there by accident."""
+"""Number of equal words next to the promise that make it a repetition: one can be a coincidence."""
 
 _WORD = re.compile(r"\w+")
 _MARKS = r"[^\w\n]*"
-"""What may stand beside the promise on its line: bullets, quotes, Markdown, frames."""
+"""What may be beside the promise on its line: bullets, quotes, Markdown, frames."""
 
 _EVENT = re.compile(
     r"<event\s+(?:[\w-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*')\s+)*?topic\s*=\s*(?P<quote>[\"'])(?P<topic>[^\"'<>]*?)(?P=quote)"
@@ -36,9 +36,9 @@ _FRAME = re.compile(r"^[\s│┃|║▌▏]*|[\s│┃|║▐]*$", re.MULTILINE)
 
 class LoopEvent(msgspec.Struct, frozen=True):
     """
-    What an agent says to the next iteration, as ``<event topic="...">...</event>``.
+    A message of the agent for the next iteration: ``<event topic="...">...</event>``.
 
-    :param payload: without what frames it on the screen.
+    :param payload: without the frames of the screen.
     """
 
     topic: str
@@ -46,25 +46,25 @@ class LoopEvent(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its text, however it is wrapped."""
+        """Its text, with normalised wrapping."""
         return tuple(_WORD.findall(self.payload))
 
     @property
     def spaced(self) -> tuple[str, str]:
-        """What two of them have in common that differ only in blanks and line ends."""
+        """Its text without differences in blanks and line ends."""
         return self.topic, " ".join(self.payload.split())
 
     @property
     def gist(self) -> tuple[str, str]:
-        """What two of them have in common that differ only in how they are wrapped, even within a word, or framed."""
+        """Its text without differences in wrapping, even within a word, and in framing."""
         return self.topic, _WRAPPING.sub("", self.payload)
 
 
 class Promise:
     """
-    The text that ends a loop, where it stands alone on a line.
+    The text that ends a loop if it is alone on a line.
 
-    :param text: not empty; where it has spaces, there may be any, and line ends.
+    :param text: not empty; spaces in it match any white space, including line ends.
     :raises ValueError: it has no text.
     """
 
@@ -74,22 +74,22 @@ class Promise:
             raise ValueError("the completion promise is empty")
         self.text = " ".join(words)
         self.hint = words[0]
-        """Wherever the promise is, this is on one line."""
+        """Matches the promise on one line."""
         anywhere = r"\s+".join(map(re.escape, words))
         self._anywhere = re.compile(anywhere)
         self._alone = re.compile(rf"^{_MARKS}({anywhere}){_MARKS}$", re.MULTILINE)
 
     def alone(self, text: str) -> list[tuple[int, int]]:
-        """:returns: where it begins and ends, each time that no other word stands on its line."""
+        """:returns: begin and end of each occurrence that is alone on its line."""
         return [match.span(1) for match in self._alone.finditer(text)] if self.hint in text else []
 
     def anywhere(self, text: str) -> list[tuple[int, int]]:
-        """:returns: where it begins and ends, each time."""
+        """:returns: begin and end of each occurrence."""
         return [match.span() for match in self._anywhere.finditer(text)]
 
 
 class Echo:
-    """What would be a repetition of the prompt, or of what a person typed."""
+    """Recognises repetitions of the prompt, or of a person's input."""
 
     def __init__(self, promise: Promise) -> None:
         self._promise = promise
@@ -97,14 +97,17 @@ class Echo:
         self._events: set[tuple[str, tuple[str, ...]]] = set()
 
     def add(self, text: str) -> None:
-        """:param text: a prompt, or a line that a person typed. If it is the promise alone, every sight repeats it."""
+        """
+        :param text: a prompt, or a line that a person typed. If it is only the promise, every occurrence is a
+            repetition.
+        """
         self._places |= {(_before(text[:start]), _after(text[end:])) for start, end in self._promise.anywhere(text)}
         self._events |= {(event.topic, event.words) for event in events_in(text)}
 
     def repeats(self, text: str, start: int, end: int) -> bool:
         """
-        :param start: where the promise stands in a text that was shown, as does ``end``.
-        :returns: whether it is there only because the prompt names it.
+        :param start: position of the promise in a text that was shown, with ``end``.
+        :returns: whether it only repeats the prompt.
         """
         before, after = _before(text[:start]), _after(text[end:])
         return any(
@@ -112,14 +115,14 @@ class Echo:
         )
 
     def repeats_event(self, event: LoopEvent) -> bool:
-        """:returns: whether an event stands in the prompt."""
+        """:returns: whether an event is in the prompt."""
         return (event.topic, event.words) in self._events
 
 
 def events_in(text: str, cut_topics: bool = True) -> list[LoopEvent]:
     """
-    :param cut_topics: whether topics count that go on in the next line.
-    :returns: the events in a text, in their order.
+    :param cut_topics: whether topics that continue on the next line count.
+    :returns: the events in a text, in order.
     """
     if "</event" not in text:
         return []
@@ -139,5 +142,5 @@ def _after(text: str) -> tuple[str, ...]:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """:returns: with how many equal words both begin."""
+    """:returns: the number of equal words at the beginning of both."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -1,4 +1,6 @@
-"""Commands of this machine as a backend: which ones, how they get the prompt, and how they run without a terminal."""
+"""
+Commands of this machine as a backend: the known ones, how they get the prompt, and how they run without a terminal.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from ironcurtain.process.piped import PipedCommand
 from ironcurtain.terminal.pty import LocalPty, find_program, how
 
 PROMPT = "{prompt}"
-"""Stands for the prompt in a command; where it does not stand, see :func:`prepare`."""
+"""Placeholder for the prompt in a command; without it, see :func:`prepare`."""
 
 ARGUMENT_LIMIT = 128 * 1024 - 1
-"""Most bytes of one argument (Linux: MAX_ARG_STRLEN, with the NUL at the end)."""
+"""Maximum size in bytes of one argument (Linux: MAX_ARG_STRLEN, including the NUL)."""
 
 BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
     "claude": {
@@ -49,9 +51,7 @@ BACKENDS: Mapping[str, Mapping[IterationMode, tuple[str, ...]]] = {
         IterationMode.OBSERVE: ("opencode", "run", "--", PROMPT),
     },
 }
-"""
-The known ones. Where nobody can answer, they are told to ask nobody; where somebody sits at the terminal, they ask.
-"""
+"""The known commands. Without an interactive terminal, they get options that disable questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PreparedCommand:
     """
     A command with its prompt.
 
-    :param stdin: for its standard input, where that is a pipe.
+    :param stdin: data for its standard input, if that is a pipe.
     """
 
     argv: tuple[str, ...]
@@ -78,7 +78,8 @@ def known_command(backend: str, mode: IterationMode) -> tuple[str, ...]:
 
 def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> PreparedCommand:
     """
-    Give a command its prompt: in place of ``{prompt}``; else on standard input, and in a terminal as the last argument.
+    Insert the prompt into a command: in place of ``{prompt}``; else on standard input, and in a terminal as the last
+    argument.
 
     :raises UsageError: the prompt cannot be an argument.
     """
@@ -88,20 +89,20 @@ def prepare(command: Sequence[str], mode: IterationMode, prompt: str) -> Prepare
         command = (*command, PROMPT)
     if "\0" in prompt or len(prompt.encode("utf-8", "replace")) > ARGUMENT_LIMIT:
         raise UsageError(
-            "the prompt is too long for an argument, or holds a NUL byte: let it name a file, or use --no-pty"
+            "the prompt is too long for an argument, or contains a NUL byte: move its text to a file, or use --no-pty"
         )
     return PreparedCommand(tuple(word.replace(PROMPT, prompt) for word in command))
 
 
 _NO_INPUT = ("/bin/sh", "-c", 'exec "$@" </dev/null', "sh")
-"""Runs a command in its terminal, with its standard input at the end."""
+"""Runs a command in its terminal, with empty standard input."""
 
 
 class HostBackend:
     """
-    :param backend: the name of a known one.
-    :param command: in place of it; may be empty.
-    :param environ: of the commands.
+    :param backend: name of a known command.
+    :param command: used instead of it; may be empty.
+    :param environ: environment of the commands.
     :param directory: where they run.
     """
 
@@ -113,10 +114,10 @@ class HostBackend:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name, for people."""
         return self._command[0] if self._command else self._backend
 
-    where = "on this machine, with all that you may do"
+    where = "on this machine, with all your rights"
 
     def shown(self, mode: IterationMode) -> tuple[str, ...]:
         """:returns: the command without its prompt."""
@@ -127,10 +128,10 @@ class HostBackend:
         find_program(self.shown(mode)[0], self._environ, self._directory)
 
     async def start(self) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     async def stop(self) -> None:
-        """Nothing is left."""
+        """Do nothing."""
 
     async def run(self, task: IterationTask, owner: OutputHandler) -> RunningProgram:
         """Start the command."""
@@ -150,5 +151,5 @@ class HostBackend:
         return pty
 
     def cost(self) -> float | None:
-        """:returns: nobody knows."""
+        """:returns: ``None``: unknown."""
         return None

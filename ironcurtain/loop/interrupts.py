@@ -1,4 +1,4 @@
-"""What Ctrl-C and Ctrl-\\ mean to a program that may not listen: a state machine. Time is an input."""
+"""A state machine for Ctrl-C and Ctrl-\\ at a program that may ignore them. Time is an input."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Protocol
 from automat import TypeMachineBuilder
 
 WINDOW_SECONDS = 1.0
-"""How soon a second Ctrl-C must come to count as the second one."""
+"""Seconds within which a second Ctrl-C must follow."""
 
 
 class Action(Enum):
-    """What is to be done about a key."""
+    """The action for a key."""
 
     FORWARD = "forward"
-    """Give it to the program, if the program gets keys at all."""
+    """Pass it to the program, if the program gets input."""
 
     TERMINATE = "terminate"
-    """Send SIGTERM, and SIGKILL after a grace. The key is not passed on."""
+    """Send SIGTERM, and SIGKILL after a grace period. The key is not passed on."""
 
     KILL = "kill"
     """Send SIGKILL at once. The key is not passed on."""
 
     SWALLOW = "swallow"
-    """Do nothing: the program is on its way out."""
+    """Do nothing: the program is ending."""
 
 
 class _Inputs(Protocol):
@@ -33,7 +33,7 @@ class _Inputs(Protocol):
         """It was pressed."""
 
     def window_closed(self) -> None:
-        """No second one came in time."""
+        """No second key followed in time."""
 
     def ctrl_backslash(self) -> Action:
         """It was pressed."""
@@ -62,10 +62,10 @@ _machine = _builder.build()
 
 class Interrupts:
     """
-    Those of one loop, since a program may have ended of the first Ctrl-C when the second one comes.
+    The interrupts of one loop, since a program may have ended at the first Ctrl-C when the second one arrives.
 
-    The first Ctrl-C is the program's own. A second one within :data:`WINDOW_SECONDS` ends all; when the window has
-    passed, the next is a first one again. Ctrl-\\ kills at any time.
+    The first Ctrl-C is passed to the program. A second one within :data:`WINDOW_SECONDS` ends the loop; after that, the
+    next counts as a first one. Ctrl-\\ kills at any time.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Interrupts:
         self._pressed = 0.0
 
     def ctrl_c(self, now: float) -> Action:
-        """:param now: in seconds, from any clock that does not go back."""
+        """:param now: seconds of a monotonic clock."""
         if now - self._pressed >= WINDOW_SECONDS:
             self._inputs.window_closed()
         action = self._inputs.ctrl_c()

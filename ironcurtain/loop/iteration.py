@@ -1,4 +1,4 @@
-"""One iteration while it runs: its output is shown and read, and it is ended when it must be."""
+"""One running iteration: shows and reads its output, and ends it when necessary."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ from ironcurtain.loop.scan_wire import ScanResult
 from ironcurtain.terminal.model import ProgramExit
 
 INTERRUPTED_SECONDS = 2.0
-"""How long the end of the output is waited for once somebody has interrupted it."""
+"""Seconds to wait for the end of the output after an interrupt."""
 
 
 class IdleTimer:
     """
-    :param limit: how many seconds without activity are too many; 0: none are.
-    :param now: in seconds, from any clock that does not go back.
+    :param limit: maximum seconds without activity; 0: no limit.
+    :param now: seconds of a monotonic clock.
     """
 
     def __init__(self, limit: float, now: float) -> None:
         self._limit, self._active = limit, now
 
     def active(self, now: float) -> None:
-        """There was output, or a person's input; an earlier time than one that is known says nothing."""
+        """There was output, or a person's input. Times earlier than the last one are ignored."""
         self._active = max(self._active, now)
 
     def left(self, now: float) -> float | None:
-        """:returns: seconds until it is too long, not negative; 0: it is; ``None``: it never will be."""
+        """:returns: seconds until the limit, not negative; 0: it is reached; ``None``: there is no limit."""
         return max(0.0, self._active + self._limit - now) if self._limit else None
 
 
 class EndableProgram(Protocol):
-    """What can be ended."""
+    """A program that can be ended."""
 
     def stop(self) -> None:
-        """Ask it to end; after a grace, end it."""
+        """Ask it to end; after a grace period, kill it."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
 
 
 class OutputReader(Protocol):
-    """What reads the output: usually a :class:`~ironcurtain.loop.scan_process.ScanProcess`."""
+    """Reads the output: usually a :class:`~ironcurtain.loop.scan_process.ScanProcess`."""
 
     problem: str
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere."""
+        """Process output, split anywhere."""
 
     def end(self, patience: float | None = None) -> Deferred[ScanResult]:
-        """:returns: what it found, once all is read; does not fail."""
+        """:returns: its findings, once everything is read; does not fail."""
 
     def lost(self, why: str = "") -> None:
-        """Do without it."""
+        """Continue without it."""
 
 
 class IterationMonitor:
     """
-    What is kept of one iteration, and when it has to end.
+    Collects the output of one iteration, and decides when to end it.
 
-    :param show: gets the output.
-    :param idle_seconds: after how long without activity it is ended; 0: never.
-    :param limit_seconds: how long it may take; ``None``: as long as it likes.
-    :ivar text: the last of what it wrote, once it has ended.
-    :param active: when somebody typed the last time, and whether the output is held up by who looks at it.
+    :param show: called with the output.
+    :param idle_seconds: seconds without activity after which it is ended; 0: never.
+    :param limit_seconds: its time limit; ``None``: none.
+    :ivar text: the end of its output, once it has ended.
+    :param active: returns the time of the last input, and whether a viewer holds up the output.
     """
 
     def __init__(
@@ -91,36 +91,36 @@ class IterationMonitor:
         self.text = ""
 
     def begin(self, program: EndableProgram) -> None:
-        """It runs."""
+        """The program started."""
         self._program = program
         if self._limit_seconds is not None:
             self._later("limit", self._limit_seconds, self._time_is_up)
         self._look_if_idle()
 
     def received(self, data: bytes) -> None:
-        """It wrote something."""
+        """The program wrote output."""
         self._show(data)
         self.shown(data)
 
     def shown(self, data: bytes) -> None:
-        """It wrote something, which is shown already."""
+        """The program wrote output that is already shown."""
         self._idle.active(self._clock.seconds())
         self._reader.feed(data)
 
     def end(self, outcome: RunOutcome, reason: str, *, at_once: bool = False) -> None:
         """
-        End it. The first reason stays.
+        End it. The first reason counts.
 
-        :param at_once: without a grace.
+        :param at_once: without a grace period.
         """
         self.forced = self.forced or (outcome, reason)
         if self._program is not None:
             (self._program.kill if at_once else self._program.stop)()
         elif self._reading:
-            self._reader.lost("was not waited for")
+            self._reader.lost("was abandoned")
 
     async def ended(self, ended: ProgramExit) -> tuple[RunOutcome, str]:
-        """:returns: what became of it, once all that it wrote is read."""
+        """:returns: the outcome, once all its output is read."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -134,7 +134,7 @@ class IterationMonitor:
         if self._reader.problem:
             return (
                 RunOutcome.FAILED,
-                f"what reads its output {self._reader.problem}: nobody knows whether it is done",
+                f"the reader of its output {self._reader.problem}: unknown whether it is done",
             )
         if found.promised:
             return RunOutcome.PROMISE, "the promise was made"

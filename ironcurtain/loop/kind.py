@@ -1,4 +1,4 @@
-"""Put loops together for the session manager."""
+"""Assemble loops for the session manager."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ironcurtain.session.workspace import git_identity
 NAME = "loop"
 
 _SIZE = ("COLUMNS", "LINES")
-"""What a shell may have exported; programs would believe it rather than their terminal."""
+"""Variables that a shell may have exported; programs would use them instead of their terminal's size."""
 
 
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
-    What a request says about a loop.
+    The options of a request for a loop.
 
     :param settings: by dotted name, see :class:`~ironcurtain.loop.config.LoopSettings`.
-    :param idle_seconds: after how long without activity an iteration is ended; 0: never.
-    :param idle_always: without a terminal, too.
+    :param idle_seconds: seconds without activity after which an iteration is ended; 0: never.
+    :param idle_always: also without a terminal.
     """
 
     settings: dict[str, Any]
@@ -43,15 +43,15 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class LoopKind:
     """
-    :param environ: ours; commands of this machine get it.
-    :param kinds: all kinds of sessions, of which those with containers can be run in loops.
+    :param environ: environment of this process, for commands of this machine.
+    :param kinds: all kinds of sessions, of which those with containers can run in loops.
     """
 
     def __init__(self, reactor: Any, environ: Mapping[str, str], kinds: Mapping[str, SessionKind[Any]]) -> None:
         self._reactor, self._environ, self._kinds = reactor, environ, kinds
 
     def kind(self, make_project: Callable[[Core], Project]) -> SessionKind[Tools]:
-        """:returns: it, for the table of kinds."""
+        """:returns: the entry for the table of kinds."""
         return SessionKind(
             NAME, self._make_tools, self._make_agent, make_project, self._check, _check_remote, no_terminal=""
         )
@@ -66,7 +66,7 @@ class LoopKind:
         if settings.loop.git_checkpoint:
             raise UsageError(
                 "--git-checkpoint is for commands of this machine: what an agent in a container leaves in "
-                "a repository is not trusted; look at it with 'ironcurtain diff'"
+                "a repository is not trusted; review it with 'ironcurtain diff'"
             )
         if request.terminal is not None and kind.no_terminal:
             raise UsageError(f"{agent} cannot run in a terminal: {kind.no_terminal}")
@@ -96,15 +96,15 @@ class LoopKind:
         home = environ.get("HOME") or account_home(core.account.uid)
         identity = git_identity(environ, None) if own.git_checkpoint else b""
         checkpoints = Checkpoints(self._reactor, directory, environ, home, identity) if own.git_checkpoint else None
-        # Without a terminal, programs are often silent until they have their answer.
+        # Without a terminal, programs often print nothing until they have their answer.
         idle = options.idle_seconds if options.idle_always or options.mode is not IterationMode.HEADLESS else 0
         return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints)
 
 
 def _check_remote(request: SessionRequest) -> None:
-    # Only the command runs it: without it, a session would be there and nothing would ever happen.
+    # Only the command runs it: a session without the command would do nothing.
     raise UsageError(
-        "loops run in a command: start one with 'ironcurtain loop', go on with 'ironcurtain loop --resume'"
+        "loops run in a command: start one with 'ironcurtain loop', resume it with 'ironcurtain loop --resume'"
     )
 
 
@@ -113,8 +113,8 @@ def _settings(request: SessionRequest) -> LoopSettings:
 
 
 def options_of(request: SessionRequest) -> LoopOptions:
-    """:raises UsageError: they are no options of a loop."""
+    """:raises UsageError: the options are not those of a loop."""
     try:
         return msgspec.convert(request.options["loop"], LoopOptions)
     except (KeyError, msgspec.ValidationError) as e:
-        raise UsageError(f"these are no options of a loop: {e}") from None
+        raise UsageError(f"these are not options of a loop: {e}") from None

@@ -1,4 +1,4 @@
-"""Loops and iterations as values: how one runs, how it ends, and when no further iteration comes."""
+"""Loops and iterations as values: modes, outcomes, and the conditions for the end of a loop."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ironcurtain.loop.echo import LoopEvent
 
 
 class IterationMode(StrEnum):
-    """How the agent is run."""
+    """How the agent runs."""
 
     HEADLESS = "headless"
-    """With pipes: the prompt on its standard input, its output as it comes."""
+    """With pipes: the prompt on its standard input, its output as it arrives."""
 
     INTERACTIVE = "interactive"
-    """In a terminal, with the keys of the person who looks at it."""
+    """In a terminal, with the viewer's input."""
 
     OBSERVE = "observe"
-    """In a terminal that only shows: the agent's input is at its end."""
+    """In a terminal without input."""
 
 
 def choose_mode(
@@ -45,23 +45,23 @@ class RunOutcome(StrEnum):
     """How an iteration ended."""
 
     RUNNING = "running"
-    """It has not ended; of a loop that is over: it was lost with the process that ran it."""
+    """It has not ended; in a loop that has ended: its process died."""
 
     PROMISE = "promise"
     DONE = "done"
-    """Well, without the promise."""
+    """It succeeded without the promise."""
 
     FAILED = "failed"
-    """With another status than 0."""
+    """Its status was not 0."""
 
     IDLE = "idle"
-    """It showed nothing for too long, and was ended."""
+    """It was idle for too long, and was ended."""
 
     LIMIT = "limit"
-    """It was ended since the whole loop's time or money was used up."""
+    """It was ended because the loop's time or cost limit was reached."""
 
     INTERRUPTED = "interrupted"
-    """Somebody ended it."""
+    """A person ended it."""
 
 
 class LoopEnding(StrEnum):
@@ -80,13 +80,13 @@ class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     """
     One iteration.
 
-    :param number: from 1, over all times that the loop was resumed.
-    :param status: of the program, as a shell says it; ``None``: not known.
+    :param number: from 1, counted across resumes.
+    :param status: exit status of the program, as in a shell; ``None``: unknown.
     :param reason: for people; empty if there is nothing to say.
     :param started_at: UTC in ISO 8601.
-    :param cost: in US dollars; ``None``: not known.
-    :param events: how many there were.
-    :param commit: of the checkpoint after it; empty: there is none.
+    :param cost: in US dollars; ``None``: unknown.
+    :param events: number of events.
+    :param commit: of the checkpoint after it; empty: none.
     """
 
     number: int
@@ -102,10 +102,10 @@ class Iteration(msgspec.Struct, frozen=True, kw_only=True):
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A loop as it is kept on disk.
+    A loop as stored on disk.
 
-    :param events: of the last iteration that ended: the next one is told.
-    :param ending: empty while it goes on.
+    :param events: of the last iteration that ended, for the next prompt.
+    :param ending: empty while it runs.
     """
 
     version: int = 1
@@ -116,22 +116,22 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """How long all iterations took together."""
+        """Total time of all iterations."""
         return sum(iteration.seconds for iteration in self.iterations)
 
     @property
     def cost(self) -> float:
-        """What they cost, as far as that is known, in US dollars."""
+        """Total known cost in US dollars."""
         return sum(iteration.cost or 0.0 for iteration in self.iterations)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopLimits:
     """
-    :param iterations: most of them.
-    :param seconds: of all of them together; ``None``: no limit.
+    :param iterations: maximum number.
+    :param seconds: total time; ``None``: no limit.
     :param cost: likewise, in US dollars.
-    :param failures: how many in a row may fail.
+    :param failures: maximum number of failures in a row.
     """
 
     iterations: int
@@ -143,7 +143,7 @@ class LoopLimits:
 def loop_end(state: LoopState, limits: LoopLimits, first: int = 1) -> tuple[LoopEnding, str] | None:
     """
     :param first: number of the first iteration since the loop was started or resumed.
-    :returns: why no further iteration comes, and that in words; ``None``: one comes.
+    :returns: why the loop ends, as a value and in words; ``None``: it continues.
     """
     done = state.iterations
     if done and done[-1].outcome is RunOutcome.PROMISE:

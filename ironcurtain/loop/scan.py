@@ -1,4 +1,4 @@
-"""Find in a program's output what ends a loop, and what the next iteration should know."""
+"""Find the promise and events in a program's output."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.sequences import SEQUENCE, plain, unfinished
 
 SLICE = 512
-"""How many bytes the emulator gets at once. If each of them ends a line, it still has all of them afterwards."""
+"""Bytes passed to the emulator at once. Even if each of them ends a line, it still has all of them afterwards."""
 
 HISTORY_ROWS = 100
-"""After how many lines that have scrolled off they are taken from the emulator: with more, each look takes longer."""
+"""Number of scrollback lines after which they are taken from the emulator: more make each access slower."""
 
 LINE_LIMIT = 64 * 1024
-"""Most bytes of a line without a terminal; what follows is taken as another part of it."""
+"""Maximum length in bytes of a line without a terminal; longer lines are split."""
 
 SHOWN_LIMIT = 1000
-"""Most lines on the screen that are remembered to have been the promise."""
+"""Maximum number of screen lines remembered as containing the promise."""
 
 OPEN, CLOSE = "<event", "</event"
 
@@ -30,15 +30,15 @@ _CHANGES = re.compile(
     rb"\r(?!\n)|[\b\n]|\x1b(?:[78Mc]|\[(?:[\d;]*[@ADF-HJ-MPSTX`dfu]|(?P<top>\d*)[\d;]*r"
     rb"|\?(?:[\d;]*[JK]|(?:[\d;]*;)?(?:47|1047|1049)(?:;[\d;]*)?(?P<to>[hl]))))"
 )
-"""After these, text may be lost: the cursor goes back, or something is erased, scrolled, or shown in its place."""
+"""Sequences after which text can be lost: they move the cursor back, erase, scroll or overwrite."""
 
 
 class Way(NamedTuple):
     """
-    One way to read the text that is known.
+    One way to read the known text.
 
-    :param new: where that begins which was not looked at when it scrolled off.
-    :param certain: where that ends which has scrolled off, and changes no more.
+    :param new: where text begins that was not searched when it scrolled off.
+    :param certain: where the scrollback ends, which no longer changes.
     """
 
     text: str
@@ -50,7 +50,7 @@ class ScreenText:
     """
     The text on a terminal.
 
-    :param sought: what somebody looks for.
+    :param sought: the texts to search for.
     """
 
     def __init__(self, columns: int, rows: int, *sought: str) -> None:
@@ -63,11 +63,13 @@ class ScreenText:
 
     @property
     def alternate(self) -> bool:
-        """Whether the alternate screen is shown: nothing scrolls off that one."""
+        """Whether the alternate screen is active, from which nothing scrolls off."""
         return self._emulator.alternate
 
     def feed(self, data: bytes) -> Iterator[None]:
-        """Take output, cut anywhere. Stops wherever text is to be taken, since it may be lost with what follows."""
+        """
+        Process output, split anywhere. Stops wherever text must be taken, since the following output can erase it.
+        """
         data = self._rest + data
         while piece := _complete(data[:SLICE]) or data[: SLICE if len(data) > SLICE else 0]:
             yield from self._feed_slice(piece)
@@ -77,21 +79,21 @@ class ScreenText:
             yield
 
     def finish(self) -> None:
-        """No more output comes."""
+        """No more output follows."""
         self._write(self._rest)
 
     def take(self) -> tuple[str, str]:
-        """:returns: the lines that have scrolled off since the last time; and what is shown."""
+        """:returns: the lines that have scrolled off since the last call; and the screen."""
         scrolled, shown = self._emulator.history_and_screen()
         if scrolled and self._emulator.between:
-            self._emulator.feed(b"\x1b[3J")  # erases what has scrolled off
+            self._emulator.feed(b"\x1b[3J")  # this erases the scrollback
         elif scrolled:
             scrolled, shown = "", scrolled + shown
         self._fresh, self._suspicious = False, any(letter in shown for letter in self._rare)
         return scrolled, shown
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has another size."""
+        """Set the terminal's size."""
         self.columns = columns
         self._emulator.resize(columns, rows)
 
@@ -119,7 +121,7 @@ class ScreenText:
 
 
 class LineText:
-    """The text of a program that has no terminal: nothing moves, and lines that have ended stay."""
+    """The text of a program without a terminal: complete lines do not change."""
 
     columns = 0
     alternate = False
@@ -128,16 +130,16 @@ class LineText:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[None]:
-        """Take output, cut anywhere. Stops where text is to be taken."""
+        """Process output, split anywhere. Stops where text must be taken."""
         self._rest += data
         if b"\n" in data or len(self._rest) > LINE_LIMIT:
             yield
 
     def finish(self) -> None:
-        """No more output comes."""
+        """No more output follows."""
 
     def take(self) -> tuple[str, str]:
-        """:returns: the lines that have ended since the last time; and the one that has not."""
+        """:returns: the lines completed since the last call; and the incomplete one."""
         end = self._rest.rfind(b"\n") + 1
         if not end and len(self._rest) > LINE_LIMIT:
             end = len(self._rest) - len(unfinished(self._rest))
@@ -145,19 +147,18 @@ class LineText:
         return plain(ended), plain(self._rest)
 
     def resize(self, columns: int, rows: int) -> None:
-        """There is no terminal."""
+        """Ignored: there is no terminal."""
 
 
 class Scanner:
     """
-    Reads the output of one iteration.
+    Scans the output of one iteration.
 
-    It looks at text right before it may be lost, and at the end: then it is complete, so that a word that is still
-    being written counts for nothing.
+    It searches text just before it can be lost, and at the end. Incomplete words do not count.
 
-    :param prompt: what the agent was told: what it only repeats does not count.
+    :param prompt: the agent's prompt: repetitions of it do not count.
     :param size: columns and rows of its terminal; ``None``: it has none.
-    :param on_event: gets each event once.
+    :param on_event: called once with each event.
     """
 
     def __init__(
@@ -179,25 +180,25 @@ class Scanner:
         self.events: list[LoopEvent] = []
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere."""
+        """Process output, split anywhere."""
         for _ in self._output.feed(data):
             self._look()
 
     def typed(self, data: bytes) -> None:
-        """What a person typed: its echo counts as little as that of the prompt."""
+        """Process a person's input: its echo does not count, as with the prompt."""
         self._typed = (self._typed + data)[-EVENT_LIMIT:]
         self._typed_echo = Echo(self._promise)
         for line in plain(self._typed).split("\n") if self._promise.hint.encode() in self._typed else ():
             self._typed_echo.add(line)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has another size."""
+        """Set the terminal's size."""
         self._look()
         self._output.resize(*sane_size(columns, rows))
 
     def end(self) -> bool:
         """
-        No more comes.
+        The output ended.
 
         :returns: whether the promise was made.
         """
@@ -206,7 +207,7 @@ class Scanner:
         return self._promised or bool(self._shown)
 
     def text(self) -> str:
-        """:returns: the last of the output as plain text, as it was looked at."""
+        """:returns: the end of the output as plain text."""
         return (self._kept + self._last).rstrip()[-KEPT:]
 
     def _look(self) -> None:
@@ -237,7 +238,7 @@ class Scanner:
                 else:
                     made.add(line)
         self._shown -= repeated
-        if self._shown:  # what looked like the promise may go on in the same line by now
+        if self._shown:  # what looked like the promise may have been continued on the same line
             lines = [line.lstrip() for text, new, _ in ways for line in text[new:].split("\n")]
             self._shown -= {shown for shown in self._shown - made if any(line.startswith(shown) for line in lines)}
         if len(self._shown) < SHOWN_LIMIT:
@@ -248,7 +249,7 @@ class Scanner:
         for way in ways:
             events = events_in(way.text, cut_topics=way is ways[-1])
             for event in events:
-                if event.gist in gists:  # one of those that were found in the other way
+                if event.gist in gists:  # one that was found in the other way
                     self._known.add(event.spaced)
                 else:
                     self._find_event(event)
@@ -264,12 +265,12 @@ class Scanner:
 
 
 def _complete(data: bytes) -> bytes:
-    """:returns: it without the sequence that it ends in the middle of, if it does."""
+    """:returns: the data without an incomplete sequence at its end."""
     return data[: len(data) - len(unfinished(data))]
 
 
 def _ways(before: str, scrolled: str, shown: str, columns: int) -> list[Way]:
-    """:returns: the text as it is, and glued where that makes a difference."""
+    """:returns: the text, and also with joined lines if that differs."""
     parts = before, before + scrolled, before + scrolled + shown
     glued = [_glued(part, columns) for part in parts]
     texts = [parts] if glued[-1] == parts[-1] else [parts, glued]
@@ -277,7 +278,9 @@ def _ways(before: str, scrolled: str, shown: str, columns: int) -> list[Way]:
 
 
 def _glued(text: str, columns: int) -> str:
-    """:returns: a text in which lines that reach the margin go on in the next one: programs wrap by themselves, too."""
+    """
+    :returns: the text with lines that reach the margin joined with the next, since programs wrap lines themselves, too.
+    """
     if not columns:
         return text
     lines = text.split("\n")
@@ -286,5 +289,5 @@ def _glued(text: str, columns: int) -> str:
 
 
 def _rarest(sought: str) -> str:
-    """:returns: the letter that most texts without it have not either."""
+    """:returns: the letter that excludes most texts."""
     return max(sought, key=lambda letter: (not letter.isalnum() and letter != "_", letter.isupper()))

@@ -1,4 +1,4 @@
-"""Our end of the process that reads a program's output: never wait for it, believe of it only what it may say."""
+"""The client of the process that reads a program's output: never blocks on it, and limits what it may report."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from ironcurtain.process.worker import Worker, WorkerReactor
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.loop.scan_worker")
 
 BATCH_SECONDS = 0.2
-"""How long less than a :data:`~ironcurtain.loop.scan_wire.BATCH` waits to be sent."""
+"""Maximum delay in seconds of output smaller than a :data:`~ironcurtain.loop.scan_wire.BATCH`."""
 
 BEHIND_LIMIT = 32 * 1024 * 1024
-"""Most bytes of output that are not read yet; then the program is held back until half of them are."""
+"""Maximum unread bytes; beyond it, the program is paused until half of them are read."""
 
 SILENCE_SECONDS = 30.0
-"""How long it may say nothing while it has something to read."""
+"""Time limit in seconds for silence while it has something to read."""
 
 
 class ScanProcess:
     """
-    One iteration's, which may be started before :meth:`begin`.
+    The process of one iteration, which may be started before :meth:`begin`.
 
-    If it fails, nothing that it said counts but events: then the promise was not made.
+    If it fails, only its events count: the promise was not made.
 
-    :param on_event: gets each event once.
-    :param on_behind: hears whether the program has to be held back, as it reads more slowly than that writes.
+    :param on_event: called once with each event.
+    :param on_behind: called with whether the program has to be paused, because this process is too slow.
     :ivar events: all of them.
     :ivar problem: why it failed; empty: it did not.
     """
@@ -76,20 +76,20 @@ class ScanProcess:
         try:
             self._worker = Worker(reactor, command, reply_reader(), self)
         except OSError as e:
-            self.lost(f"does not start: {e.strerror}")
+            self.lost(f"cannot be started: {e.strerror}")
 
     @property
     def pid(self) -> int | None:
-        """Its process id, while it runs."""
+        """Its process id while it runs."""
         return self._worker.pid if self._worker is not None else None
 
     def begin(self, begin: ScanBegin) -> None:
-        """:param begin: what it is told first."""
+        """:param begin: the first order."""
         self._put(begin)
         self._send()
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere; it is read later."""
+        """Process output, split anywhere; it is read later."""
         if self._worker is None:
             return
         self._pieces.append(data)
@@ -104,25 +104,25 @@ class ScanProcess:
             self._on_behind(True)
 
     def typed(self, data: bytes) -> None:
-        """What a person typed: its echo counts as little as that of the prompt."""
+        """Process a person's input: its echo does not count, as with the prompt."""
         self._put(ScanTyped(data))
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has another size."""
+        """Set the terminal's size."""
         self._put(ScanResize(columns, rows))
 
     def end(self, patience: float | None = None) -> Deferred[ScanResult]:
         """
-        No more comes.
+        The output ended.
 
-        :param patience: how many seconds all may take; ``None``: as long as it goes on.
-        :returns: what it found, once all is read. Does not fail.
+        :param patience: time limit in seconds; ``None``: none.
+        :returns: its findings, once everything is read. Does not fail.
         """
         self._ending = True
         self._put(ScanEnd())
         self._flush()
         if patience is not None and self._worker is not None:
-            late = self._reactor.callLater(patience, self.lost, "was not waited for")
+            late = self._reactor.callLater(patience, self.lost, "was abandoned")
             self._found.addBoth(_cancelling(late))
         return self._found
 
@@ -142,13 +142,13 @@ class ScanProcess:
         self._watch()
 
     def blocked(self, blocked: bool) -> None:
-        """For the worker: whether what was sent waits to be read."""
+        """For the worker: whether sent data waits to be read."""
         self._blocked = blocked
         if not blocked:
             self._flush()
 
     def lost(self, why: str = "") -> None:
-        """Do without it. Harmless once it is over."""
+        """Continue without it. No effect once it has ended."""
         if not self.problem and not self._found.called:
             self.problem = why or "ended"
             self._over(ScanResult(False, ""))
@@ -203,7 +203,7 @@ class ScanProcess:
         self._watch()
 
     def _watch(self) -> None:
-        """Somebody waits for it, or not."""
+        """Start or stop the time limit for silence."""
         waits = self._worker is not None and (self._unread > 0 or self._ending)
         if self._silence is None and waits:
             self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)

@@ -1,7 +1,8 @@
 """
-What passes between us and the process that reads a program's output, as :mod:`~ironcurtain.process.frames`.
+The protocol of the process that reads a program's output, in :mod:`~ironcurtain.process.frames`.
 
-It reads what nobody trusts, so that what it says is bounded, and counts for no more than the program's own words.
+The process reads untrusted output, so its messages are bounded, and are trusted no more than the program's output
+itself.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ import msgspec
 from ironcurtain.process.frames import MessageReader
 
 KEPT = 256 * 1024
-"""Most characters of output that are kept as text: a long conversation."""
+"""Maximum number of characters of output kept as text: a long conversation."""
 
 EVENT_LIMIT = 64 * 1024
-"""Most characters of an event."""
+"""Maximum length in characters of an event."""
 
 EVENTS_LIMIT = 1000
 """Most events of one iteration; later ones are left out."""
 
 BATCH = 64 * 1024
-"""How many bytes of output are sent together."""
+"""Number of bytes of output sent together."""
 
 ORDER_LIMIT = 32 * 1024 * 1024
-"""Most bytes of an order: a prompt has 4 MiB at most, and events are added to it."""
+"""Maximum size in bytes of an order: a prompt has 4 MiB at most, and events are added to it."""
 
 REPLY_LIMIT = 4 * KEPT + 4096
-"""Most bytes of an answer: the text that is kept, in UTF-8, and what is round it."""
+"""Maximum size in bytes of an answer: the text in UTF-8, and its framing."""
 
 
 class ScanBegin(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """
-    The first one.
+    The first order.
 
     :param size: columns and rows of the program's terminal; ``None``: it has none.
     """
@@ -44,26 +45,26 @@ class ScanBegin(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class ScanOutput(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """What the program wrote, cut anywhere."""
+    """The program's output, split anywhere."""
 
     data: bytes
 
 
 class ScanTyped(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """What a person typed."""
+    """A person's input."""
 
     data: bytes
 
 
 class ScanResize(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """The terminal has another size."""
+    """The terminal has a new size."""
 
     columns: int
     rows: int
 
 
 class ScanEnd(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """The last one: no more comes."""
+    """The last order: the output ended."""
 
 
 class BytesRead(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -73,7 +74,7 @@ class BytesRead(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 
 class EventFound(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """The program said an event."""
+    """The program printed an event."""
 
     topic: Annotated[str, msgspec.Meta(max_length=EVENT_LIMIT)]
     payload: Annotated[str, msgspec.Meta(max_length=EVENT_LIMIT)]
@@ -84,7 +85,7 @@ class ScanResult(msgspec.Struct, frozen=True, array_like=True, tag=8):
     The answer to :class:`ScanEnd`.
 
     :param promised: whether the promise was made.
-    :param text: the last of the output as plain text.
+    :param text: the end of the output as plain text.
     """
 
     promised: bool
@@ -96,15 +97,15 @@ ScanReply = BytesRead | EventFound | ScanResult
 
 
 def order_reader() -> MessageReader[ScanOrder]:
-    """:returns: the process's."""
+    """:returns: the process's reader of orders."""
     return MessageReader("scan", msgspec.msgpack.Decoder(ScanOrder), ORDER_LIMIT)
 
 
 def reply_reader() -> MessageReader[ScanReply]:
-    """:returns: ours."""
+    """:returns: the client's reader of replies."""
     return MessageReader("scan", msgspec.msgpack.Decoder(ScanReply), REPLY_LIMIT)
 
 
 def sendable(text: str) -> str:
-    """:returns: the same, with a replacement for what is no character: no terminal shows that either."""
+    """:returns: the text with invalid characters replaced: no terminal shows them either."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

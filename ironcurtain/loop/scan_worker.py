@@ -29,25 +29,25 @@ from ironcurtain.loop.scan_wire import (
 from ironcurtain.process.confined import carry_out, run
 
 PIECE = 4 * 1024
-"""After how many bytes it says that they are read."""
+"""Number of bytes after which it reports that they are read."""
 
 NICE = 10
-"""How far it steps back for what people wait for; nobody does for this, before the end of an iteration."""
+"""Its niceness: nobody waits for it before the end of an iteration."""
 
 
 class ScanWorker:
-    """Carries out orders, of which the first one makes a scanner."""
+    """Executes orders; the first one creates a scanner."""
 
     def __init__(self) -> None:
         self._scanner: Scanner | None = None
         self._said: list[LoopEvent] = []
 
     def handle(self, order: ScanOrder) -> Iterator[ScanReply]:
-        """:returns: what there is to say, as it is found."""
+        """:returns: the replies, as they are generated."""
         if isinstance(order, ScanBegin):
             self._scanner = Scanner(Promise(order.promise), order.prompt, order.size, self._said.append)
             return
-        assert self._scanner is not None  # our owner begins with that one
+        assert self._scanner is not None  # the client sends that one first
         if isinstance(order, ScanOutput):
             yield from self._read(self._scanner, order.data)
         elif isinstance(order, ScanTyped):
@@ -73,7 +73,7 @@ class ScanWorker:
 
 
 def try_it() -> None:
-    """Read a little of everything, so that all is loaded."""
+    """Read a little of everything, so that all modules are loaded."""
     reading = ScanWorker()
     for order in (
         ScanBegin("done", "é", (80, 24)),
@@ -85,7 +85,7 @@ def try_it() -> None:
 
 
 def serve(owner: socket.socket) -> None:
-    """Carry out what comes, until nothing more does."""
+    """Execute orders until the connection ends."""
     carry_out(owner, order_reader(), ScanWorker().handle)
 
 

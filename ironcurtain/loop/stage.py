@@ -1,4 +1,4 @@
-"""Where a loop shows itself: in a terminal that anybody may look at, or to whoever started it."""
+"""Where a loop shows its output: in a terminal that can be viewed, or at its front end."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ironcurtain.terminal.sequences import RESTORE
 from ironcurtain.text.display import one_line
 
 SENTENCE = b"\r\x1b[K\x1b[2m[loop] %b\x1b[0m\r\n"
-"""Ours, between what programs show."""
+"""Prefix of the loop's own messages between the programs' output."""
 
 SENTENCE_LIMIT = 500
 
 
 class LoopFrontEnd(Protocol):
-    """Who started the loop and looks at it."""
+    """The command that started the loop."""
 
     def begin(self, hold: Callable[[bool], None]) -> None:
-        """:param hold: to be told if no more output can be taken for now, or can again."""
+        """:param hold: called with whether to pause output."""
 
     def output(self, data: bytes) -> None:
-        """What a program without a terminal wrote."""
+        """Write standard output of a program that has no terminal."""
 
     def complained(self, data: bytes) -> None:
-        """What it wrote on its error output."""
+        """Write its standard error."""
 
     def say(self, text: str) -> None:
-        """A sentence of ours."""
+        """Write a message."""
 
 
 class StreamStage:
     """
-    No terminal.
+    The stage without a terminal.
 
-    :ivar reader: of the output of the iteration that runs.
+    :ivar reader: reader of the current iteration's output.
     """
 
     hub = None
@@ -55,14 +55,14 @@ class StreamStage:
         front.begin(lambda full: (self.stream.pause if full else self.stream.resume)())
 
     def input_full(self, full: bool) -> None:
-        """Nobody types."""
+        """Ignored: there is no input."""
 
     def active(self) -> tuple[float, bool]:
-        """:returns: when somebody typed the last time: never; and whether output is held up."""
+        """:returns: the time of the last input: never; and whether output is held up."""
         return 0.0, self.stream.paused
 
     def mark(self, label: str) -> None:
-        """Nothing is recorded."""
+        """Ignored: nothing is recorded."""
 
     def iteration_ended(self) -> None:
         """Nothing has to be restored."""
@@ -76,8 +76,8 @@ class TerminalStage:
     """
     One terminal for all iterations.
 
-    :param size: columns and rows, to begin with.
-    :raises OSError: the recording cannot be made.
+    :param size: initial columns and rows.
+    :raises OSError: the recording cannot be created.
     """
 
     def __init__(self, core: Core, reactor: Any, size: tuple[int, int], label: str) -> None:
@@ -95,23 +95,23 @@ class TerminalStage:
         return self.hub.size
 
     def piped(self, data: bytes) -> None:
-        """What a program without a terminal wrote."""
+        """Write output of a program that has no terminal."""
         self.hub.received(data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
 
     def complained(self, data: bytes) -> None:
-        """What it wrote on its error output."""
+        """Write its standard error."""
         self.piped(data)
 
     def say(self, text: str) -> None:
-        """A sentence of ours."""
+        """Write a message."""
         self.hub.received(SENTENCE % one_line(text, SENTENCE_LIMIT).encode("utf-8", "replace"))
 
     def active(self) -> tuple[float, bool]:
-        """:returns: when somebody typed to it the last time, or there was output; and whether output is held up."""
+        """:returns: the time of the last input or output; and whether output is held up."""
         return self.hub.active if self.stream.listens else 0.0, self.stream.paused
 
     def iteration_ended(self) -> None:
-        """The next program finds the terminal as the first one did."""
+        """Reset the terminal for the next program."""
         self.stream.over()
         self.hub.received(RESTORE)
 

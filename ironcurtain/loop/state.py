@@ -1,4 +1,4 @@
-"""The files of a loop: its prompt, what became of each iteration, and what the next one is told."""
+"""The files of a loop: its prompt, the outcome of each iteration, and the events for the next one."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Roots, open_regular, parent, require_regular
 
 VERSION = 1
-"""Of ``loop.json``; others are refused."""
+"""Format version of ``loop.json``; others are refused."""
 
 PROMPT_LIMIT = 4 * 1024 * 1024
-"""Most bytes of a prompt: more than any model takes."""
+"""Maximum size in bytes of a prompt: more than any model accepts."""
 
 TOLD_LIMIT = 32 * 1024
-"""Most characters of events that the next prompt repeats; all of them are in the file."""
+"""Maximum number of characters of events in the next prompt; the file has all of them."""
 
 
 def read_prompt(text: str, path: Path, workspace: Path) -> str:
     """
-    :param text: the prompt itself, if it was given.
-    :param path: its file otherwise. An agent can change what is in the workspace, so there no link is followed, and
-        nothing but a regular file is read.
-    :raises UsageError: there is none.
+    :param text: the text of the prompt, if given.
+    :param path: its file otherwise. An agent can change files in the workspace, so links there are not followed, and
+        only regular files are read.
+    :raises UsageError: there is no prompt.
     """
     if text.strip():
         return text
@@ -43,25 +43,25 @@ def read_prompt(text: str, path: Path, workspace: Path) -> str:
     except OSError as e:
         raise UsageError(f"no prompt: {path}: {e.strerror}. Write it there, or give --prompt TEXT") from None
     if len(data) > PROMPT_LIMIT:
-        raise UsageError(f"the prompt in {path} is over {PROMPT_LIMIT} bytes")
+        raise UsageError(f"the prompt in {path} is larger than {PROMPT_LIMIT} bytes")
     if not data.strip():
         raise UsageError(f"the prompt in {path} is empty")
     return data.decode("utf-8", "replace")
 
 
 def with_events(prompt: str, events: Sequence[LoopEvent]) -> str:
-    """:returns: a prompt with the events of the iteration before at its end."""
+    """:returns: a prompt with the events of the previous iteration at its end."""
     if not events:
         return prompt
-    told: list[str] = []
+    lines: list[str] = []
     size = 0
     for number, event in enumerate(events):
         size += len(event.topic) + len(event.payload)
         if size > TOLD_LIMIT:
-            told.append(f"(and {len(events) - number} more, which are too long to be repeated here)")
+            lines.append(f"(and {len(events) - number} more, too long to repeat here)")
             break
-        told.append(f"- {event.topic}: {event.payload}")
-    return "\n".join([prompt.rstrip(), "", "Events of the iteration before:", "", *told, ""])
+        lines.append(f"- {event.topic}: {event.payload}")
+    return "\n".join([prompt.rstrip(), "", "Events of the previous iteration:", "", *lines, ""])
 
 
 def _open(path: Path, workspace: Path) -> int:
@@ -69,7 +69,7 @@ def _open(path: Path, workspace: Path) -> int:
     try:
         try:
             place = roots.locate(os.fspath(path))
-        except FileError:  # elsewhere, where the person who named it said so
+        except FileError:  # elsewhere, links are followed: the user named the path
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             try:
                 require_regular(os.fstat(descriptor), os.fspath(path))
@@ -85,7 +85,7 @@ def _open(path: Path, workspace: Path) -> int:
 
 def read_state(path: Path) -> LoopState:
     """
-    :returns: how far a loop has come; a new one if there is no file.
+    :returns: the state of a loop; a new one if there is no file.
     :raises ConfigurationError: the file is damaged.
     """
     try:
@@ -95,15 +95,15 @@ def read_state(path: Path) -> LoopState:
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise ConfigurationError(str(path), f"is damaged: {e}") from None
     if state.version != VERSION:
-        raise ConfigurationError(str(path), f"is of version {state.version}, not {VERSION}")
+        raise ConfigurationError(str(path), f"has version {state.version}, not {VERSION}")
     return state
 
 
 class Journal:
     """
-    Keeps the state, in memory and on disk.
+    Keeps the state in memory and on disk.
 
-    :param paths: of the session.
+    :param paths: paths of the session.
     """
 
     def __init__(self, paths: SessionPaths) -> None:
@@ -111,22 +111,22 @@ class Journal:
         self.state = read_state(paths.loop)
 
     def open(self) -> None:
-        """Make the directory for what iterations said."""
+        """Create the directory for the output of iterations."""
         private_directory(self._paths.iterations)
         self._write(msgspec.structs.replace(self.state, ending="", reason=""))
 
     @property
     def prompt_file(self) -> Path:
-        """What the iteration that runs was told."""
+        """The prompt of the current iteration."""
         return self._paths.iterations / "prompt.md"
 
     @property
     def events_file(self) -> Path:
-        """The events of the iteration before, one JSON object a line."""
+        """The events of the previous iteration, one JSON object per line."""
         return self._paths.iterations / "events.jsonl"
 
     def begin(self, iteration: Iteration, prompt: str) -> None:
-        """An iteration starts; whatever happens from now on, it is known that it did."""
+        """An iteration starts. This is recorded before it runs."""
         lines = [msgspec.json.encode(event) + b"\n" for event in self.state.events]
         write_atomically(self.events_file, b"".join(lines))
         write_atomically(self.prompt_file, prompt.encode("utf-8", "replace"))
@@ -136,7 +136,7 @@ class Journal:
         """
         An iteration ended.
 
-        :param text: the last of what it showed.
+        :param text: the end of its output.
         """
         write_atomically(self._paths.iterations / f"{iteration.number:04}.txt", text.encode("utf-8", "replace") + b"\n")
         self._put(iteration, tuple(events))

@@ -1,1 +1,1 @@
-"""The MCP proxy: agents' tool calls are judged, recorded and passed on to MCP servers behind it."""
+"""The MCP proxy: judge and record agents' tool calls, and forward them to MCP servers."""

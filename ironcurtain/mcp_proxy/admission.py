@@ -1,4 +1,4 @@
-"""From a verdict to permission: the call is recorded, a person is asked where need be, and the answer is used once."""
+"""Turn a verdict into permission for one call: record it, ask a person if required, and use the answer once."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ironcurtain.services.asyncio_bridge import soon
 from ironcurtain.text.display import json_line
 
 REMINDER_SECONDS = 10.0
-"""How often the caller hears that a person still decides: agents give up after 60 s of silence, some earlier."""
+"""Seconds between progress reports while a person decides. Agents time out after 60 s of silence, some earlier."""
 
 BREAKER_RULE = "circuit-breaker"
 
 WITHHELD_CODE = "tool-withheld"
-"""What a caller is told of a tool whose definition waits for a person."""
+"""Text for a call of a tool whose definition waits for a person."""
 
 _REFUSALS = {
     Outcome.DENIED: ("denied-by-person", "ESCALATION DENIED: a person refused this call"),
@@ -50,17 +50,17 @@ _REFUSALS = {
 
 
 LINKS = 10
-"""Most links that are told of one by one; the arguments hold all paths."""
+"""Maximum number of links described one by one; the arguments have all paths."""
 
 PATH_LIMIT, ASKED_LIMIT = 1000, 200
-"""Most characters of where a link leads, and of what was asked for (where it leads is what counts)."""
+"""Maximum length in characters of a link's target, and of the requested path (the target matters more)."""
 
 
 class CallRefused(IronCurtainError):
     """
     The call is not made.
 
-    :param status: for the audit: denied or withdrawn.
+    :param status: the status for the audit log: denied or withdrawn.
     :param why: the stable code for the agent.
     """
 
@@ -73,7 +73,7 @@ class CallRefused(IronCurtainError):
 
 class OpenCall(msgspec.Struct, frozen=True):
     """
-    A call that is under way.
+    A call in progress.
 
     :param started: on the clock, in seconds.
     """
@@ -94,12 +94,12 @@ class _Over(NamedTuple):
 
 class CallAdmission:
     """
-    :param new_id: gives ids that are unique in the audit log.
-    :param policy_version: the version that judges now.
-    :param events: told of each call as it goes on.
-    :param soon: runs a function when what is being done now is done.
-    :param home: real path of the user's home.
-    :param shown: gives the name by which people know a path.
+    :param new_id: returns ids that are unique in the audit log.
+    :param policy_version: returns the version of the policy in force.
+    :param events: called with each event of a call.
+    :param soon: runs a function in a later turn of the reactor.
+    :param home: real path of the user's home directory.
+    :param shown: returns the name of a path for people.
     """
 
     log = Logger()
@@ -131,7 +131,7 @@ class CallAdmission:
 
     def record(self, call: OpenCall, verdict: Verdict) -> int:
         """
-        Record a call, before anything is done about it.
+        Record a call, before it has any effect.
 
         :returns: the record's number.
         :raises Refused: the policy denies the call.
@@ -165,11 +165,11 @@ class CallAdmission:
         tool: ToolDefinition | None = None,
     ) -> None:
         """
-        Put a recorded call before a person, unless an approval that was kept covers it. When this returns, the call may
-        be made, once.
+        Ask a person about a recorded call, unless a kept approval covers it. When this returns, the call may be made
+        once.
 
-        :param progress: hears every few seconds that the person still decides.
-        :param tool: what is called; ``None`` if it is no tool, and then no approval of it can be kept.
+        :param progress: called every few seconds while the person decides.
+        :param tool: the tool; ``None`` for another request, whose approval cannot be kept.
         :raises Refused: the call must not be made.
         :raises AuditUnavailable: the decision cannot be recorded, so the call must not be made.
         """
@@ -181,7 +181,7 @@ class CallAdmission:
             server=call.server,
             tool=call.tool,
             arguments=verdict.arguments,
-            reason=_told(verdict),
+            reason=_reason(verdict),
             rule=verdict.rule,
             policy_version=version,
             digest=digest,
@@ -209,10 +209,10 @@ class CallAdmission:
 
     def close(self, call: OpenCall, status: str, result: bytes = b"", error: str = "") -> None:
         """
-        A call is over. That is recorded as soon as its caller has the result, and before the next call.
+        End a call. The end is recorded as soon as the caller has the result, and before the next call.
 
         :param status: success, error, denied, withdrawn, cancelled or failed.
-        :param result: as the server gave it; only its size and digest are recorded.
+        :param result: the server's result; only its size and digest are recorded.
         """
         duration = self._clock.seconds() - call.started
         self._over.append(_Over(call, status, result, error, duration))
@@ -220,11 +220,11 @@ class CallAdmission:
 
     def flush(self) -> None:
         """
-        Record all calls that are over, and tell of all that has happened. An end that cannot be recorded is lost, but
-        no call follows it.
+        Record the ends of calls, and send their events. If an end cannot be recorded it is lost, but no further call is
+        made.
         """
         if self._over:
-            with suppress(AuditUnavailable):  # the log says so itself, and lets nothing through any more
+            with suppress(AuditUnavailable):  # the audit log reports the error itself, and stops all further calls
                 self._audit.extend(self._outcomes())
         untold, self._untold = self._untold, []
         for event in untold:
@@ -253,7 +253,7 @@ class CallAdmission:
         )
 
     def _permissions_changed(self, change: Change) -> None:
-        """Record what is permitted from now on, before any call that is permitted by it."""
+        """Record what is permitted from now on, before any call uses the permission."""
         if isinstance(change, Closed) and change.permission is not None:
             scope = change.permission.scope
             fields: dict[str, object] = {
@@ -284,7 +284,7 @@ class CallAdmission:
         reminder = LoopingCall(lambda: progress(f"waiting for a person to decide on {call.server} {call.tool}"))
         reminder.clock = self._clock
         reminder.start(REMINDER_SECONDS).addErrback(
-            lambda failure: self.log.failure("the caller could not be told that its call waits", failure)
+            lambda failure: self.log.failure("the caller could not be informed that its call waits", failure)
         )
         try:
             return await asking
@@ -306,8 +306,8 @@ def _outcome(end: _Over) -> dict[str, object]:
     return fields
 
 
-def _told(verdict: Verdict) -> str:
-    """:returns: why a person is asked, with what the arguments do not say themselves, such as a remote's address."""
+def _reason(verdict: Verdict) -> str:
+    """:returns: why a person is asked, with facts that the arguments do not contain, such as a remote's address."""
     written = codec.encode(verdict.arguments).decode()
     others = [r for r in verdict.resources if not r.written]
     meant = [f"{r.argument or r.role} means {r.value}" for r in others if r.value not in written]
@@ -315,10 +315,10 @@ def _told(verdict: Verdict) -> str:
 
 
 def _links(verdict: Verdict) -> list[str]:
-    """:returns: of paths that lead elsewhere by a link, what they lead to, first, and what was asked for."""
+    """:returns: for each path that is reached by a link: its target, then the requested path."""
     found = dict.fromkeys((r.argument, r.value, r.written) for r in verdict.resources if r.written)
-    told = [
-        f"{name} leads by a link to {json_line(real, PATH_LIMIT)} (asked for as {json_line(asked, ASKED_LIMIT)})"
+    lines = [
+        f"{name} resolves through links to {json_line(real, PATH_LIMIT)} (requested as {json_line(asked, ASKED_LIMIT)})"
         for name, real, asked in list(found)[:LINKS]
     ]
-    return told if len(found) <= LINKS else [*told, f"{len(found) - LINKS} more paths lead elsewhere by links"]
+    return lines if len(found) <= LINKS else [*lines, f"{len(found) - LINKS} more paths resolve through links"]

@@ -1,8 +1,8 @@
 """
-An MCP server behind the proxy: what the proxy needs of it, and the client's side of the protocol.
+The interface of an MCP server behind the proxy, and the client side of the protocol.
 
-:class:`ServerConversation` keeps the ids, the open requests and the progress tokens of one connection to a server;
-whoever owns it moves the lines.
+:class:`ServerConversation` manages ids, open requests and progress tokens of one connection to a server. Its owner
+    transports the lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ironcurtain.jsonrpc.framing import TooLong
 W = TypeVar("W")
 
 OnProgress = Callable[[dict[str, Any]], None]
-"""Takes the parameters of one progress notification, under the server's own token."""
+"""Called with the parameters of a progress notification, under the server's token."""
 
 _LONE_SURROGATE = re.compile(
     rb"(?<!\\)((?:\\\\)*)"
@@ -30,7 +30,7 @@ _LONE_SURROGATE = re.compile(
 
 
 class BackendFailed(Unavailable):
-    """The server did not answer: it is down, went down meanwhile, or answered with what is no answer."""
+    """The server did not answer: it is down, went down during the request, or sent an invalid answer."""
 
     code = "BACKEND_FAILED"
 
@@ -39,7 +39,7 @@ class RpcError(IronCurtainError):
     """
     The server answered with an error.
 
-    :param raw: the JSON error object, as it came.
+    :param raw: the JSON error object, unchanged.
     """
 
     code = "BACKEND_ERROR"
@@ -52,9 +52,9 @@ class RpcError(IronCurtainError):
 @dataclass(frozen=True, slots=True)
 class Introduction:
     """
-    What a server says of itself in the handshake.
+    What a server sends about itself in the handshake.
 
-    :param process: its process id, 0 if it has none here.
+    :param process: its process id; 0 if it does not run on this machine.
     """
 
     capabilities: Mapping[str, Any] = field(default_factory=dict)
@@ -75,47 +75,47 @@ class Backend(Protocol):
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
     ) -> Awaitable[bytes]:
         """
-        Ask the server.
+        Send a request to the server.
 
-        :returns: awaited, the raw JSON result. Cancelling it tells the server so.
+        :returns: the raw JSON result. Cancelling sends the server a cancellation.
         :raises BackendFailed: there is no answer.
         :raises RpcError: the answer is an error.
         """
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Tell the server; nothing happens if it is down."""
+        """Send the server a notification; ignored while the server is down."""
 
     def pause(self) -> None:
-        """Read no more from the server for now."""
+        """Stop reading from the server for now."""
 
     def resume(self) -> None:
-        """Read from it again."""
+        """Resume reading from the server."""
 
     async def start(self, owner: BackendOwner) -> None:
-        """Bring it up in the background, and again whenever it goes down."""
+        """Start the server in the background, and restart it whenever it goes down."""
 
     async def stop(self) -> None:
-        """Bring it down for good; nothing of it runs afterwards."""
+        """Stop the server for good, with all its processes."""
 
 
 class BackendOwner(Protocol):
-    """Who hears from a backend."""
+    """Receives the events of a backend."""
 
     async def capabilities(self, backend: Backend) -> Mapping[str, Any]:
-        """:returns: what to claim in the handshake; may wait until that is known."""
+        """:returns: the capabilities for the handshake; may wait until they are known."""
 
     async def came_up(self, backend: Backend) -> None:
-        """The handshake is done, for the first time or again."""
+        """The handshake was completed, for the first time or after a restart."""
 
     def went_down(self, backend: Backend, why: str) -> None:
-        """It is down, or did not come up; it is tried again later."""
+        """The server went down, or did not start; it will be restarted."""
 
     def notified(self, backend: Backend, method: str, params: bytes | None) -> None:
-        """It sent a notification, other than progress."""
+        """The server sent a notification other than progress."""
 
     async def asked(self, backend: Backend, method: str, params: bytes | None) -> bytes:
         """
-        It asks something; cancelled if it takes the question back.
+        The server sent a request. Cancelled if the server cancels it.
 
         :returns: the raw JSON result.
         :raises RpcError: the answer is an error.
@@ -123,7 +123,7 @@ class BackendOwner(Protocol):
 
 
 class ServerAnswer(msgspec.Struct, Generic[W], frozen=True):
-    """The server answered: whoever waited, and the raw result or the raw error."""
+    """The server answered a request: its waiter, and the raw result or the raw error."""
 
     waiter: W
     result: bytes | None
@@ -140,7 +140,7 @@ class ServerProgress:
 
 @dataclass(frozen=True, slots=True)
 class ServerQuestion:
-    """The server asks us something."""
+    """The server sent a request."""
 
     id: codec.Id
     method: str
@@ -149,14 +149,14 @@ class ServerQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionWithdrawn:
-    """The server takes a question back."""
+    """The server cancelled its request."""
 
     id: codec.Id
 
 
 @dataclass(frozen=True, slots=True)
 class ServerNotice:
-    """The server tells us something."""
+    """The server sent a notification."""
 
     method: str
     params: bytes | None
@@ -164,7 +164,7 @@ class ServerNotice:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A line that is no message, or answers nothing."""
+    """A line that is not a message, or answers no request."""
 
     detail: str
 
@@ -180,7 +180,7 @@ class _Open(Generic[W]):
 
 @dataclass(slots=True)
 class ServerConversation(Generic[W]):
-    """One connection to a server: our ids, our open requests, our progress tokens."""
+    """The protocol state of one connection to a server: ids, open requests, progress tokens."""
 
     _open: dict[int, _Open[W]] = field(default_factory=dict)
     _last: int = 0
@@ -189,9 +189,9 @@ class ServerConversation(Generic[W]):
         self, waiter: W, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
     ) -> tuple[int, bytes]:
         """
-        :param waiter: whatever the caller wants back with the answer.
-        :param params: without a progress token; one of ours is put in if ``on_progress`` is given.
-        :returns: our id, and the line to send.
+        :param waiter: returned with the answer.
+        :param params: without a progress token; one is added if ``on_progress`` is given.
+        :returns: the request's id, and the line to send.
         """
         self._last = number = self._last + 1
         if on_progress is not None:
@@ -202,7 +202,7 @@ class ServerConversation(Generic[W]):
         return number, line
 
     def cancel(self, number: int, reason: str) -> bytes | None:
-        """:returns: the line that cancels a request, or ``None`` if it is answered already."""
+        """:returns: the line that cancels a request; ``None`` if it has been answered."""
         if self._open.pop(number, None) is None:
             return None
         return codec.notification("notifications/cancelled", {"requestId": number, "reason": reason})
@@ -212,16 +212,20 @@ class ServerConversation(Generic[W]):
         return [(number, request.waiter) for number, request in self._open.items()]
 
     def abandon(self) -> list[W]:
-        """:returns: all who still wait; nobody does afterwards."""
+        """
+        Forget all open requests.
+
+        :returns: their waiters.
+        """
         waiters = [request.waiter for request in self._open.values()]
         self._open.clear()
         return waiters
 
     def receive(self, line: bytes | TooLong) -> Event[W]:
-        """Take one line from the server."""
+        """Process one line from the server."""
         if isinstance(line, TooLong):
             return Garbage("a message over the limit")
-        if b"\r" in line:  # white space to JSON, but the end of a line to some readers
+        if b"\r" in line:  # white space in JSON, but a line end to some readers
             line = line.replace(b"\r", b" ")
         try:
             message = _parse(line)
@@ -257,7 +261,7 @@ class ServerConversation(Generic[W]):
         token = codec.as_id(params.get("progressToken"))
         request = self._open.get(token) if isinstance(token, int) else None
         if request is None or request.on_progress is None:
-            return Garbage("progress that nobody asked for")
+            return Garbage("progress without a request")
         return ServerProgress(request.on_progress, params)
 
 
@@ -272,8 +276,8 @@ def _parse(line: bytes) -> codec.Message:
 
 
 def _mend(line: bytes) -> bytes:
-    # A server that cut a text in the middle of a character has an answer all the same: the broken character becomes
-    # U+FFFD, as any terminal would show it.
+    # A result that a server cut within a character is still an answer: the broken character becomes U+FFFD, as
+    # terminals show it.
     if not line.isascii():
         line = line.decode("utf-8", "replace").encode()
     return _LONE_SURROGATE.sub(lambda found: found[1] + (found[2] or b"\\ufffd"), line)

@@ -1,4 +1,4 @@
-"""All backends of a session: what they offer, merged; what they tell, passed on; what they ask, answered."""
+"""All backends of a session: merge their lists, forward their notifications, answer their requests."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.backend import Backend, BackendFailed
 from ironcurtain.mcp_proxy.calls import PathRewriter
 from ironcurtain.mcp_proxy.catalogue import KINDS, TOOLS, Catalogue, CatalogueKind, Sighting, ToolDefinition, fetch_all
-from ironcurtain.mcp_proxy.pins import SessionPins, told_of_withheld
+from ironcurtain.mcp_proxy.pins import SessionPins, withheld_notice
 from ironcurtain.mcp_proxy.questions import AgentLink, Questions
 from ironcurtain.mcp_proxy.servers_config import AgentRequest
 
 REFRESH_SECONDS = 0.2
-"""Between two fetches of the same list, however often the server says that it changed."""
+"""Minimum seconds between two fetches of the same list, however often the server reports a change."""
 
 WATCH_SECONDS = 1.0
-"""How often it is looked whether a person accepted what is withheld, as long as something is."""
+"""Seconds between checks whether a person has accepted withheld definitions, while there are any."""
 
 ABOVE_ERROR = ("critical", "alert", "emergency")
 """Levels of log messages that are more severe than ``error`` (RFC 5424)."""
@@ -34,27 +34,27 @@ UPDATED = "notifications/resources/updated"
 
 
 class ConnectedAgent(AgentLink, Protocol):
-    """One agent's connection, as its backends see it."""
+    """One agent's connection, as the backends use it."""
 
     subscriptions: dict[str, tuple[str, str]]
-    """The resources it wants to hear of: by the agent's URI, the server and the server's URI."""
+    """Its subscribed resources: by the agent's URI, the server and the server's URI."""
 
     @property
     def version(self) -> str:
-        """The protocol revision that was negotiated with it."""
+        """The negotiated protocol revision."""
 
     def tell(self, method: str, params: bytes | None) -> None:
-        """Send a notification, as soon as the handshake is over."""
+        """Send a notification, after the handshake if that is not complete."""
 
 
 class Backends:
     """
     :param backends: in the order of their configuration.
-    :param questions: answers what they ask.
-    :param pins: what counts of the definitions of their tools.
-    :param tell: takes a sentence for the person whose session it is.
-    :param failed: takes the name of a server that went down or did not start, and why; not again for the same reason.
-        Gives the reason in words that may be shown.
+    :param questions: answers the servers' requests.
+    :param pins: decides which tool definitions are in force.
+    :param tell: called with a message for the user.
+    :param failed: called with the name of a server that went down or did not start, and the reason, unless the reason
+        is unchanged. Returns the reason in words that may be shown.
     """
 
     log = Logger()
@@ -74,12 +74,12 @@ class Backends:
         self.catalogue = Catalogue([backend.name for backend in backends], rewriter.text, pins.see)
         self.agents: list[ConnectedAgent] = []
         self.level: str | None = None
-        """The least severity of log messages that an agent asked for."""
+        """The lowest severity of log messages that an agent asked for."""
         self._backends = {backend.name: backend for backend in backends}
         self._questions, self._audit, self._rewriter, self._clock = questions, audit, rewriter, clock
         self._pins, self._tell_person, self._report = pins, tell, failed
         self.failures: dict[str, str] = {}
-        """Why servers are down, by their names; without those that were never tried yet."""
+        """Why servers are down, by name; without servers that have not been started yet."""
         self._reported: dict[str, str] = {}
         self._shown: dict[str, str] = {}
         self._stopping = False
@@ -95,13 +95,13 @@ class Backends:
         self._refreshes: set[Deferred[None]] = set()
 
     async def start(self) -> None:
-        """Start all backends; does not wait for them."""
+        """Start all backends, without waiting for them."""
         self._started = self._clock.seconds()
         for backend in self._backends.values():
             await backend.start(self)
 
     async def stop(self) -> None:
-        """Stop all backends, side by side."""
+        """Stop all backends concurrently."""
         self._stopping = True
         self._stop_watching()
         for refresh in list(self._refreshes):
@@ -112,7 +112,7 @@ class Backends:
                 self.log.failure("an MCP server did not stop cleanly", reason)
 
     async def settled(self, seconds: float) -> None:
-        """Wait until each backend is up or failed to start, but not beyond so many seconds after :meth:`start`."""
+        """Wait until each backend is up or failed to start, but at most so many seconds after :meth:`start`."""
         left = self._started + seconds - self._clock.seconds()
         if self._unsettled and left > 0:
             done: Deferred[None] = Deferred()
@@ -121,10 +121,10 @@ class Backends:
                 await done.addTimeout(left, self._clock)
             except Late:
                 names = ", ".join(sorted(self._unsettled))
-                self.log.info("going on without MCP servers that are not up yet: {names}", names=names)
+                self.log.info("continuing without MCP servers that are not up yet: {names}", names=names)
 
     def down(self) -> list[str]:
-        """:returns: the servers that are still on their way up; those that failed are in :attr:`failures`."""
+        """:returns: the servers that are still starting; failed ones are in :attr:`failures`."""
         return [n for n, backend in self._backends.items() if backend.introduction is None and n not in self.failures]
 
     def get(self, server: str) -> Backend:
@@ -138,20 +138,20 @@ class Backends:
         return [backend for backend in self._backends.values() if backend.introduction is not None]
 
     def having(self, capability: str) -> list[Backend]:
-        """:returns: the backends that are up and claim a capability."""
+        """:returns: the running backends with a capability."""
         return [b for b in self.up() if b.introduction is not None and capability in b.introduction.capabilities]
 
     @property
     def complete(self) -> bool:
-        """Whether no backend is still on its way up."""
+        """Whether no backend is still starting."""
         return not self._unsettled
 
     def tools(self) -> list[ToolDefinition]:
-        """:returns: what can be called now."""
+        """:returns: the tools that can be called now."""
         return list(self.catalogue.offered.values())
 
     def look_again(self) -> None:
-        """Use what a person accepted meanwhile."""
+        """Use the definitions that a person has accepted since the last check."""
         if not self._watch.running:
             return
         for server in self.catalogue.withholding():
@@ -167,7 +167,7 @@ class Backends:
     # Agents
 
     def join(self, agent: ConnectedAgent) -> None:
-        """An agent began its handshake."""
+        """Add an agent, which began its handshake."""
         if agent not in self.agents:
             self.agents.append(agent)
         if self._agent_capabilities is None:
@@ -177,7 +177,7 @@ class Backends:
                 known.callback(None)
 
     def leave(self, agent: ConnectedAgent) -> None:
-        """An agent's connection ended."""
+        """Remove an agent, whose connection ended."""
         if agent in self.agents:
             self.agents.remove(agent)
         self._callers = {server: caller for server, caller in self._callers.items() if caller is not agent}
@@ -185,31 +185,31 @@ class Backends:
             self.unsubscribe(server, uri)
 
     def calling(self, server: str, agent: ConnectedAgent) -> None:
-        """An agent is about to call a server: what the server asks from now on is for this agent."""
+        """Note which agent is about to call a server: the server's next requests are for this agent."""
         self._callers[server] = agent
 
     def unsubscribe(self, server: str, uri: str) -> Deferred[None]:
-        """Tell a server that no agent wants to hear of a resource, if that is so."""
+        """Unsubscribe from a resource if no agent is subscribed to it."""
         if (server, uri) in self._subscriptions():
             return succeed(None)
         return self._quietly(server, "resources/unsubscribe", {"uri": uri})
 
     def set_level(self, backend: Backend) -> Deferred[None]:
-        """Tell a backend how severe log messages must be to be sent."""
+        """Send a backend the minimum severity of log messages."""
         return self._quietly(backend.name, "logging/setLevel", {"level": self.level})
 
     def pause(self, yes: bool) -> None:
-        """Stop or go on reading from all backends: no agent takes what they send."""
+        """Stop or resume reading from all backends, depending on whether any agent reads."""
         for backend in self._backends.values():
             if yes:
                 backend.pause()
             else:
                 backend.resume()
 
-    # What a backend tells its owner
+    # Events of backends
 
     async def capabilities(self, backend: Backend) -> Mapping[str, Any]:
-        """What to claim to a backend; for some that depends on the agent."""
+        """The capabilities to announce to a backend; for some backends they depend on the agent."""
         if self._questions.waits_for_agent(backend.name) and self._agent_capabilities is None:
             known: Deferred[None] = Deferred()
             self._agent_waiting.append(known)
@@ -217,7 +217,7 @@ class Backends:
         return self._questions.capabilities(backend.name, self._agent_capabilities or {})
 
     async def came_up(self, backend: Backend) -> None:
-        """A backend is up: fetch its lists, and tell it what its previous run was told."""
+        """A backend is up: fetch its lists, and restore the state of its previous run."""
         self.failures.pop(backend.name, None)
         for kind in KINDS:
             await self._load(backend, kind)
@@ -231,7 +231,7 @@ class Backends:
         self._settle(backend)
 
     def went_down(self, backend: Backend, why: str) -> None:
-        """A backend is down. What it offers stays listed: it is coming back."""
+        """A backend is down. Its lists stay, since it will be restarted."""
         if not self._stopping:
             if self._reported.get(backend.name) != why:
                 self._reported[backend.name] = why
@@ -240,7 +240,7 @@ class Backends:
         self._settle(backend)
 
     def tell_failures(self, agent: ConnectedAgent) -> None:
-        """Tell an agent, as messages of the log, which servers are down and why."""
+        """Send an agent log messages that say which servers are down, and why."""
         if self.level in ABOVE_ERROR:
             return
         for server, why in self.failures.items():
@@ -249,7 +249,7 @@ class Backends:
             agent.tell("notifications/message", self._rewriter.raw(said))
 
     def notified(self, backend: Backend, method: str, params: bytes | None) -> None:
-        """A backend sent a notification: agents get it, but for changed lists, which are fetched first."""
+        """A backend sent a notification. Forward it to the agents; if a list changed, fetch the list first."""
         kinds = [kind for kind in KINDS if kind.changed == method]
         if kinds:
             refresh = Deferred.fromCoroutine(self._refresh(backend, kinds))
@@ -261,7 +261,7 @@ class Backends:
             self._tell_all(method, params)
 
     async def asked(self, backend: Backend, method: str, params: bytes | None) -> bytes:
-        """A backend asks something."""
+        """A backend sent a request."""
         return await self._questions.answer(backend.name, method, params, self._agent_for)
 
     def _agent_for(self, server: str, kind: AgentRequest) -> AgentLink | None:
@@ -301,7 +301,7 @@ class Backends:
         ]
         self._audit.append("tools", server=server, tools=seen)
         if held := [s.tool for s in sightings if s.withheld is not None]:
-            self._tell_person(told_of_withheld(server, held))
+            self._tell_person(withheld_notice(server, held))
 
     def _stop_watching(self) -> None:
         if self._watch.running:

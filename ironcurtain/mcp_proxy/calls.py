@@ -1,4 +1,4 @@
-"""What the gate looks at in a call and its result, what it tells the session, and what it gives back."""
+"""Values of the gate: results, events of a call, and the parts of calls and results that it inspects."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ironcurtain.jsonrpc.codec import InvalidMessage
 from ironcurtain.policy.pathmap import PathMap
 
 CODE = "ironcurtain/code"
-"""The member of a refusal's ``_meta`` that says in a stable word why."""
+"""The member of a refusal's ``_meta`` with the stable code of the reason."""
 
 RULE = "ironcurtain/rule"
-"""The member of a refusal's ``_meta`` that names the rule."""
+"""The member of a refusal's ``_meta`` with the name of the rule."""
 
 
 class CallResult(msgspec.Struct, frozen=True):
     """
-    What came of a call. A refusal is one too: its ``_meta`` has :data:`CODE`.
+    The result of a call. A refusal is a result, too, with :data:`CODE` in its ``_meta``.
 
     :param raw: a JSON ``CallToolResult`` object, with the agent's names for paths.
-    :param error: the raw JSON error object, if that is what the server answered; ``raw`` then shows it as a result.
+    :param error: the raw JSON error object if the server answered with an error; ``raw`` then presents it as a result.
     """
 
     raw: bytes
@@ -37,8 +37,8 @@ class CallRaised(msgspec.Struct, frozen=True):
     """
     A call was judged and recorded.
 
-    :param arguments: those that would be forwarded.
-    :param decision: what the policy says: allow, escalate or deny.
+    :param arguments: the arguments that would be forwarded.
+    :param decision: the verdict: allow, escalate or deny.
     """
 
     call_id: str
@@ -52,12 +52,11 @@ class CallRaised(msgspec.Struct, frozen=True):
 
 class CallDecided(msgspec.Struct, frozen=True):
     """
-    A person's decision on a call came, or came not.
+    A person's decision on a call, or the lack of one.
 
     :param outcome: approved, denied, expired, withdrawn, unattended or too-many.
-    :param number: the escalation's.
-    :param permission: number of the earlier escalation whose approval was kept and permits this call; 0 if a person was
-        asked.
+    :param number: the escalation's number.
+    :param permission: number of the earlier escalation whose kept approval permits this call; 0 if a person was asked.
     """
 
     call_id: str
@@ -69,11 +68,11 @@ class CallDecided(msgspec.Struct, frozen=True):
 
 class CallFinished(msgspec.Struct, frozen=True):
     """
-    A call is over.
+    A call ended.
 
     :param status: success, error, denied, withdrawn, cancelled or failed.
-    :param duration: in seconds, waiting for a person included.
-    :param size: of the result, in bytes.
+    :param duration: in seconds, including the wait for a person.
+    :param size: size of the result in bytes.
     """
 
     call_id: str
@@ -88,24 +87,24 @@ CallEvent = CallRaised | CallDecided | CallFinished
 
 
 def refusal(text: str, code: str, rule: str = "") -> CallResult:
-    """:returns: the result of a call that was not made, or whose result is not given out."""
+    """:returns: the result of a call that was not made, or whose real result is withheld."""
     meta = {CODE: code, RULE: rule} if rule else {CODE: code}
     content = [{"type": "text", "text": text}]
     return CallResult(codec.encode({"content": content, "isError": True, "_meta": meta}), True)
 
 
 ERROR_TEXT = 1000
-"""Most characters of a failed call's text that are recorded."""
+"""Maximum length in characters of a failed call's text in the audit log."""
 
 NOT_FORWARDED = frozenset(("name", "arguments", "inputResponses", "requestState", "task"))
 """
-Members of a call's parameters that are not passed on as they are: the first two are put in anew, and the others answer
-a server's questions or start tasks past the gate (revisions 2026-07-28 and 2025-11-25).
+Members of a call's parameters that are not forwarded unchanged. The proxy generates the first two; the others answer a
+server's requests or start tasks that bypass the gate (revisions 2026-07-28 and 2025-11-25).
 """
 
 NOT_FORWARDED_META = frozenset(("progressToken", "io.modelcontextprotocol/protocolVersion"))
 CLAIMS = "io.modelcontextprotocol/client"
-"""Members of ``_meta`` that start like this say what the agent is and can do: to servers, we are the client."""
+"""Prefixes of members of ``_meta`` that describe the client: to servers, the proxy is the client."""
 
 
 class _Head(msgspec.Struct):
@@ -119,18 +118,18 @@ _heads = msgspec.json.Decoder(_Head)
 def failure_text(raw: bytes) -> str | None:
     """
     :param raw: JSON of a ``CallToolResult``.
-    :returns: the text of a result that says the call failed, cut; ``None`` if it did not fail.
-    :raises InvalidMessage: it is no object.
+    :returns: the text of a result that reports a failure, cut; ``None`` if the call succeeded.
+    :raises InvalidMessage: it is not an object.
     """
     try:
         head = _heads.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidMessage(codec.INTERNAL_ERROR, "the result is no object") from None
+        raise InvalidMessage(codec.INTERNAL_ERROR, "the result is not an object") from None
     return _text(bytes(head.content)) if bytes(head.isError) == b"true" else None
 
 
 def clean(params: Mapping[str, Any]) -> dict[str, Any]:
-    """:returns: the parameters that are passed on as they are, known or not."""
+    """:returns: the parameters that are forwarded unchanged, known or unknown."""
     kept = {name: value for name, value in params.items() if name not in NOT_FORWARDED}
     if isinstance(meta := kept.pop("_meta", None), dict):
         passed = {n: v for n, v in meta.items() if n not in NOT_FORWARDED_META and not n.startswith(CLAIMS)}
@@ -150,7 +149,7 @@ def _text(raw: bytes) -> str:
 
 
 class PathRewriter:
-    """:param paths: the session's workspace under its two names; nothing is replaced where they are the same."""
+    """:param paths: maps the workspace's host path to the agent's. If both are the same, nothing is replaced."""
 
     def __init__(self, paths: PathMap) -> None:
         self._paths = paths
@@ -159,8 +158,8 @@ class PathRewriter:
     def raw(self, value: bytes) -> bytes:
         """
         :param value: raw JSON.
-        :returns: the same bytes, or re-encoded with every text in it mapped.
-        :raises InvalidMessage: the host's path occurs, but the JSON cannot be looked into.
+        :returns: the same bytes, or re-encoded with every string mapped.
+        :raises InvalidMessage: the host's path occurs, but the JSON cannot be parsed.
         """
         for form in self._forms:
             if form in value:
@@ -168,7 +167,7 @@ class PathRewriter:
         return value
 
     def text(self, text: str) -> str:
-        """:returns: the text with the agent's name for the workspace."""
+        """:returns: the text with the agent's path of the workspace."""
         return self._paths.to_agent_text(text) if self._forms else text
 
     def _mapped(self, value: Any, name: str = "") -> Any:
@@ -180,7 +179,7 @@ class PathRewriter:
 
 
 def _is_binary(text: str) -> bool:
-    # Images and binary resources are base64: letters, digits, + and / only, and never short of a multiple of four.
+    # Images and binary resources are base64: only letters, digits, + and /, and a multiple of four long.
     return len(text) % 4 == 0 and " " not in text and "." not in text and not text.startswith("/")
 
 

@@ -1,8 +1,8 @@
 """
-What the backends of a session offer, merged into one catalogue for agents.
+Merge the lists of a session's backends into one catalogue for agents.
 
-Tools and prompts get public names; resources keep their URI and belong to the server that lists them, or whose template
-fits. Where two servers claim the same, the one configured first has it.
+Tools and prompts get public names. Resources keep their URI and belong to the server that lists them, or whose template
+matches. If two servers claim the same name or URI, the one configured first has it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class CatalogueKind:
     """
     A kind of list that servers have.
 
-    :param method: lists them.
-    :param member: where the list stands in the result.
-    :param capability: what a server that has such a list claims.
-    :param changed: the notification that the list is another now.
-    :param identity: the member of each entry that must be a text.
+    :param method: the method that returns the list.
+    :param member: the member of the result with the list.
+    :param capability: the capability of servers with such a list.
+    :param changed: the notification of a change.
+    :param identity: the member of each entry that must be a string.
     """
 
     method: str
@@ -55,12 +55,11 @@ class ToolDefinition:
     """
     One tool that agents may call.
 
-    :param name: what its server calls it.
-    :param public_name: what agents call it.
-    :param definition: name, description, ``inputSchema`` and all else that the server says of it; hidden text in it is
-        made visible.
-    :param digest: of what the server says.
-    :param held: why it must not be used, whatever the policy says; ``None`` if it may.
+    :param name: the server's name for it.
+    :param public_name: the agents' name for it.
+    :param definition: name, description, ``inputSchema`` and the server's other members, with hidden text made visible.
+    :param digest: digest of the server's definition.
+    :param held: why the tool must not be used, whatever the policy says; ``None`` if it may.
     """
 
     server: str
@@ -82,7 +81,7 @@ class CatalogueEntry:
     """
     A prompt, a resource or a template.
 
-    :param identity: what its server calls it: a name, a URI or a URI template.
+    :param identity: the server's name, URI or URI template for it.
     """
 
     server: str
@@ -93,11 +92,11 @@ class CatalogueEntry:
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """
-    What a server's list says of one tool, if it is news.
+    A definition in a server's list, if it changed.
 
     :param digest: SHA-256 of the definition in canonical form, in hex.
     :param held: why the tool must not be used; ``None`` if it may.
-    :param by: who accepted this definition; empty if nobody had to, or has.
+    :param by: who accepted this definition; empty if nobody did or had to.
     """
 
     tool: str
@@ -107,7 +106,7 @@ class Sighting:
 
 
 PinTools = Callable[[str, Sequence[Definition]], Mapping[str, Pin]]
-"""Takes a server and what it says of its tools, and gives what counts of each; of a tool without a pin nothing does."""
+"""Takes a server and its definitions of tools, and returns the pin of each; a tool without a pin must not be used."""
 
 
 @dataclass(slots=True)
@@ -116,17 +115,17 @@ class Catalogue:
     The merged lists.
 
     :param servers: the backends' names in the order of their configuration.
-    :param shown: a URI or URI template as agents see it.
-    :param pin: says what counts of the definitions of tools.
+    :param shown: returns a URI or URI template as agents see it.
+    :param pin: decides which definitions of tools are in force.
     """
 
     servers: Sequence[str]
     shown: Callable[[str], str]
     pin: PinTools
     tools: dict[str, ToolDefinition] = field(default_factory=dict)
-    """By public name, those that are withheld among them."""
+    """By public name, including withheld tools."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict)
-    """By public name, those that agents may use."""
+    """By public name, only tools that agents may use."""
     prompts: dict[str, CatalogueEntry] = field(default_factory=dict)
     """By public name."""
     resources: dict[str, CatalogueEntry] = field(default_factory=dict)
@@ -142,8 +141,8 @@ class Catalogue:
         """
         Replace one list of one server.
 
-        :param definitions: as they came; what is no definition is left out.
-        :returns: for tools, what has to be recorded of those that were not like this before.
+        :param definitions: unchanged; invalid ones are left out.
+        :returns: the changed tool definitions, for the audit log.
         """
         sound = [d for d in definitions if isinstance(d, dict) and isinstance(d.get(kind.identity), str)]
         self._lists[server, kind.method] = list({d[kind.identity]: d for d in reversed(sound)}.values())[::-1]
@@ -154,31 +153,31 @@ class Catalogue:
 
     def pin_again(self, server: str) -> list[Sighting]:
         """
-        Look up what counts of a server's tools.
+        Look up the pins of a server's tools again.
 
-        :returns: what has to be recorded of those that were not like this before.
+        :returns: the changed tool definitions, for the audit log.
         """
         said = self._lists.get((server, TOOLS.method), ())
         self._sightings[server] = {}
         try:
             pins = self.pin(server, said)
             self._sightings[server] = {d["name"]: _sighting(pins.get(d["name"]), d) for d in said}
-        finally:  # what could not be looked up is withheld
+        finally:  # a tool whose pin could not be read is withheld
             self._rebuild(TOOLS)
         news = [s for s in self._sightings[server].values() if self._recorded.get((server, s.tool)) != s]
         self._recorded |= {(server, sighting.tool): sighting for sighting in news}
         return news
 
     def tool(self, server: str, name: str) -> ToolDefinition | None:
-        """:returns: a tool by its server's own name for it."""
+        """:returns: a tool by the server's name for it."""
         return self._tools_by_server.get((server, name))
 
     def withholding(self) -> list[str]:
-        """:returns: the servers of which tools are withheld."""
+        """:returns: the servers with withheld tools."""
         return list(dict.fromkeys(tool.server for tool in self.tools.values() if tool.withheld is not None))
 
     def owner_of(self, uri: str) -> str | None:
-        """:returns: the server that lists a resource, or whose template fits its URI."""
+        """:returns: the server that lists a resource, or whose template matches its URI."""
         if (entry := self.resources.get(uri)) is not None:
             return entry.server
         return next((entry.server for template, entry in self.templates.items() if fits(template, uri)), None)
@@ -212,9 +211,9 @@ class Catalogue:
 
 def fits(template: str, uri: str) -> bool:
     """
-    Whether a URI could come from a URI template (RFC 6570), whatever stands for its expressions.
+    Return whether a URI template (RFC 6570) can expand to a URI, with any values.
 
-    What a URI may be used for is up to the policy; this only finds the server to ask.
+    This only finds the server; the policy decides about the URI.
     """
     first, *rest = _EXPRESSION.split(template)
     if not uri.startswith(first):
@@ -246,15 +245,15 @@ def _first(entries: Iterable[tuple[str, CatalogueEntry]]) -> dict[str, Catalogue
 
 
 PAGES = 500
-"""Most pages of one list that are fetched."""
+"""Maximum number of pages fetched of one list."""
 
 ENTRIES = 20_000
-"""Most entries of one list that are taken."""
+"""Maximum number of entries used of one list."""
 
 
 async def fetch_all(backend: Backend, kind: CatalogueKind) -> list[Any]:
     """
-    :returns: the entries as they came; none if the server does not have such a list.
+    :returns: the entries, unchanged; none if the server does not have such a list.
     :raises BackendFailed: the server does not answer, or its list does not end.
     """
     if backend.introduction is None or kind.capability not in backend.introduction.capabilities:

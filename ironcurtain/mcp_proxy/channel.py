@@ -1,4 +1,4 @@
-"""How messages travel to one run of a server: by the streams of a child of ours, or by HTTP."""
+"""Transport of messages to one run of a server: over the streams of a child process, or by HTTP."""
 
 from __future__ import annotations
 
@@ -39,54 +39,54 @@ from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.services.stream import adopt
 
 UNSENT_LIMIT = 16 * 1024 * 1024
-"""Most bytes that may wait for a server that does not read: 16 MiB, twice an agent's largest message."""
+"""Maximum bytes queued for a server that does not read: 16 MiB, twice an agent's largest message."""
 
 
 class ChannelOwner(Protocol):
-    """Who hears from a channel."""
+    """Receives the events of a channel."""
 
     def line_received(self, line: bytes | TooLong) -> None:
-        """The server sent a message, or one over the limit."""
+        """The server sent a message, or one that is too long."""
 
     def error_line(self, line: str) -> None:
-        """There is something to tell for the log: a line of a child's error output, or what HTTP answered."""
+        """There is a line for the log: from a child's standard error, or about an HTTP answer."""
 
     def gone(self, why: str) -> None:
-        """The server ended, or cannot be reached: no more will come from it. Called once."""
+        """The server ended, or cannot be reached. No further event follows. Called once."""
 
 
 class ServerChannel(Protocol):
-    """The way to one run of a server. Its owner hears of all that happens until :meth:`stop` is called."""
+    """The connection to one run of a server. Its owner gets its events until :meth:`stop` is called."""
 
     pid: int
-    """The server's process id, 0 if it has none here."""
+    """The server's process id; 0 if it does not run on this machine."""
 
     @property
     def choked(self) -> bool:
-        """Whether so much waits to be read by the server that no more can be sent."""
+        """Whether the queue to the server is full, so that nothing can be sent."""
 
     async def connect(self) -> None:
-        """Begin to hear from it; only then may it be written to."""
+        """Connect. Only then may messages be written."""
 
     def write(self, line: bytes) -> None:
-        """Send a message; nothing happens if the server is gone."""
+        """Send a message; ignored if the server is gone."""
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Stop reading for now."""
 
     def resume(self) -> None:
-        """Read again."""
+        """Resume reading."""
 
     async def stop(self) -> None:
-        """End this run of the server; nothing of it is left."""
+        """End this run of the server, with all its processes."""
 
 
 MakeChannel = Callable[[ChannelOwner], ServerChannel]
-"""Makes the way to a new run of a server."""
+"""Creates the channel of a new run of a server."""
 
 
 class MessageTransport(ITransport, IConsumer, IPushProducer):
-    """What a connection's transport has to be."""
+    """The transport that a connection needs."""
 
     def abortConnection() -> None:
         """End the connection now."""
@@ -97,30 +97,30 @@ class MessageSender:
     """
     The only writer of a transport.
 
-    :param blocked: called when something has to wait.
-    :param drained: called when nothing waits any more.
+    :param blocked: called when data has to be queued.
+    :param drained: called when the queue is empty.
     """
 
     def __init__(self, transport: MessageTransport, blocked: Callable[[], None], drained: Callable[[], None]) -> None:
         self._transport, self._blocked, self._drained = transport, blocked, drained
         self.waiting = 0
-        """How many bytes wait, at most: 0 says that the other side reads."""
+        """Upper bound of the number of queued bytes; 0 means that the peer reads."""
         self._write = transport.write
         transport.registerProducer(self, True)
 
     def send(self, data: bytes) -> None:
-        """:param data: one or more whole messages; nothing may be sent once the transport is being closed."""
+        """:param data: one or more complete messages. Nothing may be sent while the transport is closing."""
         self._write(data)
         if self.waiting:  # now or before
             self.waiting += len(data)
 
     def pauseProducing(self) -> None:
-        """For the transport: something waits."""
+        """For the transport: data is queued."""
         self.waiting = 1
         self._blocked()
 
     def resumeProducing(self) -> None:
-        """For the transport: all has gone out."""
+        """For the transport: all data has been written."""
         self.waiting = 0
         self._drained()
 
@@ -136,15 +136,17 @@ async def way_to(
     server: HttpServer, secrets: Mapping[str, Secret], redactor: Redactor, clock: IReactorTime
 ) -> MakeChannel:
     """
-    :param secrets: header name to what its ``headers_command`` gave.
-    :param redactor: learns what the headers and the address hold that may be a key.
+    :param secrets: header name to the output of its ``headers_command``.
+    :param redactor: learns the possible keys in the headers and the URL.
     :raises Unavailable: a header cannot be sent.
     :raises ConfigurationError: ``ca_file`` cannot be used.
     """
     headers = {**server.headers, **secrets}
     for name, secret in headers.items():
         if not is_header_value(secret.reveal()):
-            raise Unavailable(f"MCP server {server.name}: what its command for the header {name} prints cannot be sent")
+            raise Unavailable(
+                f"MCP server {server.name}: the output of its command for the header {name} cannot be sent"
+            )
         for part in (secret.reveal(), *secret.reveal().split()):  # also without a scheme such as Bearer
             redactor.add(Secret(part))
     for name, value in parse_qsl(urlsplit(server.url.reveal()).query, keep_blank_values=True):
@@ -155,23 +157,23 @@ async def way_to(
 
 
 def _channel_class() -> type[HttpChannel]:
-    # In a thread: importing the SDK takes a second, in which others would wait for the reactor.
+    # In a thread: importing the SDK takes a second, which would block the reactor.
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
 
     return HttpChannel
 
 
 ERROR_LINE_LIMIT = 2000
-"""Most characters of one line of a server's error output that are kept."""
+"""Maximum length in characters of a line of a server's standard error."""
 
 ERROR_BYTES_A_SECOND = 256 * 1024
-"""How much error output is read each second; a server that writes more has to wait."""
+"""Bytes of standard error read per second; a server that writes more has to wait."""
 
 POLITE_SECONDS = 1.0
-"""How long a server may take to leave once its input has ended, before it is sent SIGTERM."""
+"""Seconds between the end of a server's input and SIGTERM."""
 
 TERM_SECONDS = 2.0
-"""How long it may take after SIGTERM, before SIGKILL (all its processes are gone within 8 s)."""
+"""Seconds between SIGTERM and SIGKILL (all processes of a server end within 8 s)."""
 
 
 class ChildReactor(IReactorProcess, IReactorTime):
@@ -179,9 +181,7 @@ class ChildReactor(IReactorProcess, IReactorTime):
 
 
 class Child:
-    """
-    :param owner: told of all that happens, until :meth:`stop` is called.
-    """
+    """:param owner: receives the events until :meth:`stop` is called."""
 
     def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChannelOwner) -> None:
         self._reactor, self._owner = reactor, owner
@@ -201,12 +201,12 @@ class Child:
         self.pid = int(self._process.pid or 0)
 
     async def connect(self) -> None:
-        """See :class:`~ironcurtain.mcp_proxy.channel.ServerChannel`, as for all that follows."""
+        """See :class:`~ironcurtain.mcp_proxy.channel.ServerChannel`, also for the following methods."""
         await adopt(self._ours, self._stream)
 
     @property
     def choked(self) -> bool:
-        """Whether so much waits to be read by the server that no more can be sent."""
+        """Whether the queue to the server is full, so that nothing can be sent."""
         return self._stream.sender.waiting > UNSENT_LIMIT
 
     def write(self, line: bytes) -> None:
@@ -215,18 +215,18 @@ class Child:
             self._stream.sender.send(line)
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Stop reading for now."""
         self._stream.pause()
 
     def resume(self) -> None:
-        """Read again."""
+        """Resume reading."""
         self._stream.resume()
 
     async def stop(self) -> None:
-        """End its input, then it, then whatever it started that is still in its session."""
+        """Close its input, then end it and all processes that are still in its session."""
         self._gone = True
         self._stream.close()
-        self._ours.close()  # if it was never connected
+        self._ours.close()  # if it was not connected
         if not await self._left_within(POLITE_SECONDS):
             self._signal(signal.SIGTERM)
             await self._left_within(TERM_SECONDS)
@@ -236,20 +236,20 @@ class Child:
         self._errors.close()
 
     def received(self, line: bytes | TooLong) -> None:
-        """For the stream."""
+        """For the stream: a line arrived."""
         if not self._gone:
             self._owner.line_received(line)
 
     def error_line(self, line: str) -> None:
-        """For the error output."""
+        """For standard error: a line arrived."""
         self._owner.error_line(line)
 
     def stream_ended(self) -> None:
-        """For the stream."""
+        """For the stream: it ended."""
         self._went("closed its output")
 
     def process_ended(self, reason: Failure) -> None:
-        """For the process."""
+        """For the process: it exited."""
         self._exited.callback(None)
         self._went(_words(reason))
 
@@ -268,7 +268,8 @@ class Child:
         return self._exited.called
 
     def _signal(self, number: int) -> None:
-        # Its process group is there only once it has made its session: until then, and afterwards, it may be alone.
+        # The process group exists only after the process has called setsid; until then, and afterwards, signal the
+        # process itself.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
         with suppress(ProcessExitedAlready):
@@ -276,7 +277,7 @@ class Child:
 
 
 class _Stream(StreamProtocol):
-    """Our end of the socket pair: lines in, lines out, and how much waits to go out."""
+    """The proxy's end of the socket pair: reads and writes lines, and counts queued bytes."""
 
     transport: MessageTransport
     sender: MessageSender
@@ -307,7 +308,7 @@ class _Stream(StreamProtocol):
 
 
 class _Errors(ProcessProtocol):
-    """The process, and its error output cut into lines of a bounded length, and read no faster than is good for all."""
+    """Process protocol that splits standard error into lines of bounded length, and limits its rate."""
 
     log = Logger()
 
@@ -319,8 +320,8 @@ class _Errors(ProcessProtocol):
 
     def errReceived(self, data: bytes) -> None:
         for line in self._framer.feed(data):
-            told = "(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace")
-            self._child.error_line(told[:ERROR_LINE_LIMIT])
+            text = "(a line that is too long)" if isinstance(line, TooLong) else line.decode("utf-8", "replace")
+            self._child.error_line(text[:ERROR_LINE_LIMIT])
         self._rest -= len(data)
         if self._waiting is None:
             self._waiting = self._clock.callLater(1.0, self._next_second)

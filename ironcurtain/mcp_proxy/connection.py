@@ -1,4 +1,4 @@
-"""One agent's connection: bytes to the session's state machine, its requests to the router, what comes of them back."""
+"""One agent's connection: passes bytes to the session's state machine, and requests to the router."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, SendLine, Start
 
 STEP = 1e-6
-"""How much our own reports grow each time."""
+"""Increment of the progress value in reports of the proxy."""
 
 
 @dataclass(slots=True)
 class ProgressLine:
     """
-    Reports under one token.
+    Progress reports under one token.
 
-    :param token: the agent's.
-    :param tell: takes the raw JSON parameters of each ``notifications/progress``.
+    :param token: the agent's token.
+    :param tell: called with the raw JSON parameters of each ``notifications/progress``.
     """
 
     token: codec.Id
@@ -46,7 +46,7 @@ class ProgressLine:
         self.tell(codec.encode({"progressToken": self.token, "progress": self._said, "message": message}))
 
     def relay(self, params: dict[str, Any]) -> None:
-        """:param params: a report of the server's, under its own token."""
+        """:param params: a report of the server, under the server's token."""
         value = params.get("progress")
         if self._shift is None:
             behind = self._said and isinstance(value, int | float) and value <= self._said
@@ -60,21 +60,21 @@ class ProgressLine:
 
 UNREAD_LIMIT = 32 * 1024 * 1024
 """
-Most bytes that may wait for an agent that does not read while others do: 32 MiB. An agent that is alone is
-never cut off: then the servers wait.
+Maximum bytes queued for an agent that does not read while others do: 32 MiB. The only agent is never disconnected;
+instead the servers wait.
 """
 
 LAST_SECONDS = 5.0
-"""How long an agent that ended its input gets to hear the answers to what it asked."""
+"""Seconds that an agent that ended its input has for receiving outstanding answers."""
 
 FLUSH_SECONDS = 2.0
-"""How long a connection that we close may take to get out what was written."""
+"""Seconds to flush written data before a connection is aborted."""
 
 ENDLESS = 4 * INBOUND_LIMIT
-"""Most bytes of one line beyond the limit that are read and thrown away: 32 MiB."""
+"""Maximum bytes of an overlong line that are read and discarded: 32 MiB."""
 
 JUNK_LINES = 1000
-"""Most lines in a row from an agent that are no message of the protocol, each answered with an error."""
+"""Maximum number of consecutive invalid lines from an agent. Each is answered with an error."""
 
 CHANGED = "list_changed"
 
@@ -83,31 +83,31 @@ class Peers(typing.Protocol):
     """The other connections of the session."""
 
     def add(self, connection: AgentConnection) -> None:
-        """A connection was made."""
+        """Register a new connection."""
 
     def remove(self, connection: AgentConnection) -> None:
-        """A connection ended."""
+        """Remove a connection that ended."""
 
     def changed(self) -> None:
-        """A connection is choked, or reads again."""
+        """A connection stopped or resumed reading."""
 
     def others_read(self, connection: AgentConnection) -> bool:
-        """Whether another agent reads what it is sent."""
+        """:returns: whether another agent reads its output."""
 
 
 class _State(Enum):
     OPEN = auto()
     INPUT_ENDED = auto()
-    """The agent sends no more, and gets the answers to what it asked."""
+    """The agent ended its input, and still receives answers."""
     CLOSED = auto()
-    """It hears no more."""
+    """The agent receives nothing."""
 
 
 @implementer(IHalfCloseableProtocol)
 class AgentConnection(Protocol):
     """
-    :param peers: hears when this connection stops or goes on reading.
-    :param gone: whether the peer has left altogether, once it has ended its input.
+    :param peers: notified when this connection stops or resumes reading.
+    :param gone: returns whether the peer has disconnected completely, after it ended its input.
     """
 
     log = Logger()
@@ -132,18 +132,18 @@ class AgentConnection(Protocol):
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the agent says that it can do."""
+        """The agent's capabilities."""
         capabilities = self._session.client.get("capabilities")
         return capabilities if isinstance(capabilities, dict) else {}
 
     @property
     def version(self) -> str:
-        """The protocol revision that was negotiated."""
+        """The negotiated protocol revision."""
         return self._session.version
 
     @property
     def choked(self) -> bool:
-        """Whether the agent does not read what it is sent."""
+        """Whether the agent does not read its output."""
         return self._sender.waiting > 0
 
     @property
@@ -152,22 +152,22 @@ class AgentConnection(Protocol):
         return bool(self._session.version)
 
     def connectionMade(self) -> None:
-        """The agent is there."""
+        """The agent connected."""
         self._sender = MessageSender(self.transport, self._blocked, self._drained)
         self._peers.add(self)
 
     def dataReceived(self, data: bytes) -> None:
-        """Handle what became whole."""
+        """Process the complete lines in the data."""
         lines = self._framer.feed(data)
         if self._framer.discarded > ENDLESS:
-            self._cut_off("sends a line without an end")
+            self._cut_off("sent a line without an end")
             return
         for line in lines:
             if self._state is _State.CLOSED:
                 return
             command = self._session.receive(line)
             if self._session.junk > JUNK_LINES:
-                self._cut_off("sends what is no MCP")
+                self._cut_off("sent invalid MCP messages")
                 return
             if isinstance(command, Start):
                 self._start(command)
@@ -183,7 +183,10 @@ class AgentConnection(Protocol):
                     self.tell(method, params)
 
     def readConnectionLost(self) -> None:
-        """The agent sends no more. It may still read: it gets what it asked for, but for what waits for a person."""
+        """
+        The agent ended its input. It may still read, so it receives outstanding answers, except those that wait for a
+        person.
+        """
         if self._gone(self):
             self._abort()
             return
@@ -196,11 +199,11 @@ class AgentConnection(Protocol):
         self._close_if_done()
 
     def writeConnectionLost(self) -> None:
-        """The agent reads no more: there is nobody to write to, or to wait for."""
+        """The agent reads nothing more, so its requests are cancelled."""
         self._abort()
 
     def connectionLost(self, reason: Failure | None = None) -> None:
-        """The agent is gone: that cancels all that it asked for."""
+        """The connection is lost: cancel all requests of the agent."""
         self._state = _State.CLOSED
         self._stop_timer()
         for key in list(self._running):
@@ -212,7 +215,7 @@ class AgentConnection(Protocol):
         self.ended.callback(None)
 
     def close(self) -> None:
-        """End the connection, once what was written is out, but soon."""
+        """Close the connection once its output is flushed, or after a short time."""
         if self._state is _State.CLOSED:
             return
         self._state = _State.CLOSED
@@ -224,14 +227,14 @@ class AgentConnection(Protocol):
         self.transport.loseConnection()
 
     def tell(self, method: str, params: bytes | None) -> None:
-        """Send a notification; that a list changed is kept until the handshake is over."""
+        """Send a notification. Changes of lists are held back until the handshake is complete."""
         if self._session.initialized:
             self._write(codec.notification(method, params))
         elif method.endswith(CHANGED) and self._session.answered:
             self._postponed[method] = params
 
     def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
-        """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it takes the question back."""
+        """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it sends the agent a cancellation."""
         question, line = self._session.ask(method, params)
         answer: Deferred[bytes] = Deferred(lambda _: self._withdraw(question))
         self._asked[question] = answer
@@ -288,18 +291,18 @@ class AgentConnection(Protocol):
             self.close()
 
     def waits_for_person(self, key: int) -> None:
-        """For the sink: this request is before a person. If its agent cannot cancel it any more, it is void."""
+        """For the sink: the request waits for a person. If the agent can no longer cancel it, it is cancelled."""
         self._waiting.add(key)
         if self._state is not _State.OPEN:
             self._clock.callLater(0, self._cancel, key)
 
     def progress(self, key: int, params: bytes) -> None:
-        """For the sink: report, unless the request is answered or cancelled."""
+        """For the sink: report progress, unless the request was answered or cancelled."""
         if self._session.progress_token(key) is not None:
             self._write(codec.notification("notifications/progress", params))
 
     def _blocked(self) -> None:
-        """The agent does not read: take nothing more from it."""
+        """The agent does not read: stop reading from it."""
         self.transport.pauseProducing()
         self._peers.changed()
 
@@ -316,7 +319,7 @@ class AgentConnection(Protocol):
             self._cut_off(f"does not read {self._sender.waiting} bytes")
 
     def _cut_off(self, why: str) -> None:
-        self.log.warn("an agent that {why} is cut off", why=why)
+        self.log.warn("disconnected an agent that {why}", why=why)
         self._state = _State.CLOSED
         self._abort()
 
@@ -330,7 +333,7 @@ class AgentConnection(Protocol):
 
 
 class _RequestProgress:
-    """Where the progress of one request is heard: by the agent if it gave a token, else by nobody."""
+    """Sends the progress of one request to the agent, if it gave a token."""
 
     __slots__ = ("_connection", "_key", "_line")
 
@@ -349,4 +352,4 @@ class _RequestProgress:
 
 
 def _agent_gone() -> RpcError:
-    return RpcError(codec.encode({"code": codec.INTERNAL_ERROR, "message": "the agent has gone"}))
+    return RpcError(codec.encode({"code": codec.INTERNAL_ERROR, "message": "the agent disconnected"}))

@@ -1,8 +1,8 @@
 """
-Programs that ``npx`` and ``uvx`` would download when they start, while a sandbox has no network.
+Install programs that ``npx`` and ``uvx`` would download at each start, since sandboxes have no network.
 
-They are installed once, into a directory of the home, in a sandbox that has the network and that directory, but neither
-the workspace nor any credential; from then on they run from there, without the network.
+A program is installed once, into a directory of the home. The installation runs in a sandbox with network access and
+that directory, but without the workspace and without credentials. Afterwards the program runs without network.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from ironcurtain.text.display import one_line
 T = TypeVar("T")
 
 DOWNLOAD_SECONDS = 300.0
-"""How long an installation may take (a server with many packages takes some ten seconds)."""
+"""Time limit of an installation in seconds (a server with many packages takes some ten seconds)."""
 
 DONE = "installed"
-"""Name of the file that says that an installation is complete."""
+"""Name of the file that marks a complete installation."""
 
 _SILENT = frozenset(("-y", "--yes", "-q", "--quiet"))
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
@@ -54,9 +54,9 @@ _CERTIFICATES = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
 class Download:
     """
     :param tool: "npx" or "uvx".
-    :param package: what to install, with its version if one is named.
-    :param program: the command of the package; empty: the one that it has.
-    :param arguments: of the program.
+    :param package: the package, with its version if given.
+    :param program: the package's command; empty: its only one.
+    :param arguments: arguments of the program.
     """
 
     tool: str
@@ -66,12 +66,14 @@ class Download:
 
     @property
     def key(self) -> str:
-        """Name of its directory."""
+        """Name of the installation's directory."""
         return f"{self.tool}-{hashlib.sha256(self.package.encode()).hexdigest()[:16]}"
 
 
 def download_of(server: CommandServer) -> Download | None:
-    """:returns: what a server would download at its start; ``None`` for nothing, or nothing that is understood here."""
+    """
+    :returns: what a server would download at its start; ``None`` if nothing, or if its arguments are not understood.
+    """
     tool, words = os.path.basename(server.command), list(server.args)
     if tool == "uv" and words[:2] == ["tool", "run"]:
         tool, words = "uvx", words[2:]
@@ -97,9 +99,9 @@ def download_of(server: CommandServer) -> Download | None:
 
 def in_background(reactor: IReactorFromThreads, work: Callable[[], T]) -> Deferred[T]:
     """
-    Run a function in a thread that the end of the process does not wait for, as it does for the reactor's own.
+    Run a function in a daemon thread, which does not delay the end of the process as the reactor's threads do.
 
-    :returns: fires with what it returned, or with what it raised.
+    :returns: fires with its result; fails with its exception.
     """
     done: Deferred[T] = Deferred()
 
@@ -120,12 +122,12 @@ def installed(
     download: Download, server: CommandServer, top: Path, environ: Mapping[str, str], account: Account | None
 ) -> tuple[CommandServer, tuple[str, ...]]:
     """
-    Install a program, unless it is there. Blocks for as long as that takes.
+    Install a program, unless it is installed. This blocks.
 
     :param top: an existing directory of the home, for all such programs.
-    :param environ: our environment.
-    :param account: as whom servers run, if not as we; we are root then.
-    :returns: the server with the program's path in the place of ``npx`` or ``uvx``, and what its sandbox has to have.
+    :param environ: the environment of this process.
+    :param account: the account that servers run as, if not that of this process, which is root then.
+    :returns: the server with the program's path instead of ``npx`` or ``uvx``, and the paths that its sandbox needs.
     :raises Unavailable: it could not be installed.
     """
     path = environ.get("PATH", os.defpath)
@@ -133,7 +135,7 @@ def installed(
         raise Unavailable(f"MCP server {server.name}: {server.command} needs npm or uv, which is not in the PATH")
     directory = top / download.key
     needed = Installation([environ.get("HOME", "/")], path, str(directory)).of(tool, (), "/usr")
-    with locked(top / f".{download.key}.lock"):  # another session may be about the same
+    with locked(top / f".{download.key}.lock"):  # another session may be installing the same program
         if not (directory / DONE).exists():
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(mode=0o700)
@@ -189,7 +191,7 @@ def _program(download: Download, directory: Path) -> Path:
 
 
 def _only_command(package: str, directory: Path) -> str:
-    """:returns: the command that a package of npm has; the name is all that is taken from what it brought."""
+    """:returns: the only command of an npm package. Only its name is taken from the package."""
     plain = package[: package.index("@", 1)] if "@" in package[1:] else package
     last = plain.rpartition("/")[2]
     try:
@@ -197,9 +199,9 @@ def _only_command(package: str, directory: Path) -> str:
         with open(file, "rb") as opened:
             commands = json.loads(opened.read(1 << 20)).get("bin")
     except (OSError, ValueError, AttributeError) as e:
-        raise Unavailable(f"{package} is no package with a command: {e}") from None
+        raise Unavailable(f"{package} is not a package with a command: {e}") from None
     names = [last] if isinstance(commands, str) else list(commands) if isinstance(commands, dict) else []
     chosen = last if last in names or not names else str(names[0])
     if not _NAME.match(chosen):
-        raise Unavailable(f"{package} has no command that can be run")
+        raise Unavailable(f"{package} has no executable command")
     return chosen

@@ -1,8 +1,8 @@
 """
-The gate: every call of every agent is judged, recorded, and only then made.
+The gate, the policy enforcement point: judge and record every call of every agent before making it.
 
-The router calls it for agents that speak MCP, and code mode for ours. What is forwarded is what the policy saw, encoded
-afresh; what comes back passes as it is.
+The router calls it for MCP agents, code mode for the built-in agent. Forwarded calls are re-encoded from the values
+that the policy judged. Results are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ WINDOW = 60.0
 """Seconds."""
 
 REMEMBERED = 4096
-"""How many different calls are watched at a time."""
+"""Maximum number of different calls that are tracked."""
 
 
 @dataclass(slots=True)
 class CircuitBreaker:
     """
-    Counts calls by their digest.
+    Detects repeated calls, by digest.
 
     :param repeats: how often the same call may be made within the window.
     :param window: in seconds.
@@ -54,10 +54,10 @@ class CircuitBreaker:
 
     def trips(self, digest: str, now: float) -> bool:
         """
-        Count one more call.
+        Count a call.
 
-        :param now: in seconds, on any clock that does not go back.
-        :returns: whether it is one too many. Refused calls are not counted.
+        :param now: seconds of a monotonic clock.
+        :returns: whether the call exceeds the limit. Refused calls are not counted.
         """
         earlier = self._seen.pop(digest, None)
         times = [] if earlier is None else [time for time in earlier if now - time < self.window]
@@ -71,13 +71,15 @@ class CircuitBreaker:
 
 
 REFUSED = -32001
-"""Error code of requests other than tool calls that were refused (in the range left to servers)."""
+"""JSON-RPC error code of refused requests other than tool calls (in the range reserved for servers)."""
 
 GIT_DIRECTORY = {"git_set_working_dir": ("path",), "git_clone": ("localPath", "targetPath", "path")}
-"""After one of these tools succeeds, calls to its server without a path mean the directory in this argument."""
+"""
+Tools that set a server's working directory: after one succeeds, calls of that server without a path use this argument.
+"""
 
 Progress = Callable[[str], None]
-"""Takes a sentence for the caller whenever a call still waits."""
+"""Called with a message for the caller whenever a call still waits."""
 
 __all__ = ["CallResult", "Gate", "GateLimits", "ToolDefinition"]
 
@@ -86,8 +88,8 @@ __all__ = ["CallResult", "Gate", "GateLimits", "ToolDefinition"]
 class GateLimits:
     """
     :param repeats: how often one client may make the same call within ``window`` seconds.
-    :param result_bytes: most bytes of a result that an agent is given.
-    :param durable: whether every call waits until its record is on disk, not only those that a person approved.
+    :param result_bytes: maximum size in bytes of a result.
+    :param durable: whether every call waits until its record is on disk, not only calls that a person approved.
     """
 
     repeats: int = REPEATED_CALLS
@@ -117,11 +119,11 @@ class Gate:
         self._git_directories: dict[str, str] = {}
 
     def tools(self) -> list[ToolDefinition]:
-        """:returns: what can be called now."""
+        """:returns: the tools that can be called now."""
         return self._backends.tools()
 
     def down(self) -> list[str]:
-        """:returns: the servers that are not up now, whose tools cannot be called."""
+        """:returns: the servers that are down, whose tools cannot be called."""
         return self._backends.down()
 
     async def settled(self, seconds: float) -> None:
@@ -140,15 +142,15 @@ class Gate:
         client: object | None = None,
     ) -> CallResult:
         """
-        Make a call, if the policy and, where it asks for one, a person agree. Cancelling it withdraws it.
+        Make a call if the policy, and a person if required, allow it. Cancelling withdraws it.
 
-        :param tool: the server's own name of the tool.
+        :param tool: the server's name of the tool.
         :param arguments: JSON values, with the agent's names for paths.
-        :param extra: other parameters of the request, which are passed on.
-        :param progress: hears every few seconds that a person still decides.
-        :param on_progress: hears the server's own reports.
-        :param client: who calls, where there are several: repetitions are counted for each of them.
-        :returns: the result; a refusal is one as well.
+        :param extra: other parameters of the request, which are forwarded.
+        :param progress: called every few seconds while a person decides.
+        :param on_progress: called with the server's progress reports.
+        :param client: the caller, if there are several; repetitions are counted per client.
+        :returns: the result; a refusal is a result, too.
         """
         call = self._admission.open(server, tool)
         self._backends.look_again()
@@ -178,10 +180,10 @@ class Gate:
         on_progress: OnProgress | None = None,
     ) -> tuple[bytes, dict[str, Any]]:
         """
-        Make a request that is no tool call: read a resource, get a prompt, complete an argument.
+        Make a request other than a tool call: read a resource, get a prompt, complete an argument.
 
-        :param params: with the agent's URI, or the server's own name of a prompt.
-        :returns: the raw JSON result, and the parameters as the server got them.
+        :param params: with the agent's URI, or the server's name of a prompt.
+        :returns: the raw JSON result, and the parameters as sent to the server.
         :raises RpcError: it was refused, or the server answered with an error.
         """
         call = self._admission.open(server, method)
@@ -210,7 +212,7 @@ class Gate:
         try:
             digest = arguments_digest(call.server, call.tool, arguments)
         except (TypeError, ValueError, RecursionError, OverflowError):
-            return Verdict(Decision.DENY, "invalid-arguments", "the arguments are no JSON values", {})
+            return Verdict(Decision.DENY, "invalid-arguments", "the arguments are not JSON values", {})
         try:
             verdict = self._evaluate(call.server, call.tool, arguments, tool)
         except Exception:
@@ -233,10 +235,12 @@ class Gate:
         )
 
     def _unchanged(self, shown: Verdict, now: Verdict) -> None:
-        # Links and settings of repositories may have been changed while a person decided.
+        # Links and repository settings can change while a person decides.
         same = (now.arguments, now.resources) == (shown.arguments, shown.resources)
         if not same or now.decision is Decision.DENY:
-            text = "ESCALATION DENIED: what this call would touch was changed while a person decided; nothing was done"
+            text = (
+                "ESCALATION DENIED: the files that this call would use changed while a person decided; nothing was done"
+            )
             raise CallRefused("denied", "changed-meanwhile", f"{text}: call again", shown.rule)
 
     def _judge_request(self, server: str, method: str, params: dict[str, Any]) -> Verdict:
@@ -279,13 +283,13 @@ class Gate:
 
     def _failed(self, call: OpenCall, error: Exception) -> CallResult:
         """
-        Record a call that gave no result.
+        Record a call that failed.
 
-        :returns: what to tell its caller.
-        :raises CancelledError: nobody is there to be told.
+        :returns: the text for its caller.
+        :raises CancelledError: there is no caller left.
         """
         if isinstance(error, AuditUnavailable):
-            return refusal(f"AUDIT UNAVAILABLE: {error}; nothing is done any more", "audit-unavailable")
+            return refusal(f"AUDIT UNAVAILABLE: {error}; no further calls are made", "audit-unavailable")
         if isinstance(error, CancelledError):
             self._admission.close(call, "cancelled")
             raise error
@@ -299,14 +303,14 @@ class Gate:
         if isinstance(error, (BackendFailed, codec.InvalidMessage)):
             return refusal(f"FAILED: {self._rewriter.text(_words(error))}", "backend-failed")
         self.log.failure("a call to {server} {tool} failed", server=call.server, tool=call.tool)
-        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""  # and no file of ours
-        return refusal(f"FAILED: IronCurtain itself could not do this{why}; its log says more", "backend-failed")
+        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""  # without the file's name
+        return refusal(f"FAILED: an internal error of IronCurtain{why}; see its log", "backend-failed")
 
 
 def _withheld(verdict: Verdict, tool: ToolDefinition, why: Reason) -> Verdict:
     command = f"ironcurtain tools show {tool.server} {shlex.quote(tool.name)}"
-    told = f"{WITHHELD[why]}. A person can look at it, and accept it, with: {command}"
-    return replace(verdict, decision=Decision.DENY, rule=why, reason=told)
+    reason = f"{WITHHELD[why]}. A person can view and accept it with: {command}"
+    return replace(verdict, decision=Decision.DENY, rule=why, reason=reason)
 
 
 def _words(error: Exception) -> str:

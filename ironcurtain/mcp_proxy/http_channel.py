@@ -1,9 +1,9 @@
 """
-The way to a server that is reached by HTTP: one session of MCP's streamable HTTP, carried by the official SDK.
+The channel to a server that is reached by HTTP: one session of MCP's streamable HTTP, using the official SDK.
 
-Bounds around the SDK's own client hold whatever the server answers.
+Limits around the SDK's client apply to all answers of the server.
 
-Only sessions with such a server import this: it takes 0.4 s and 30 MiB (measured).
+Only sessions with such a server import this module: the import takes 0.4 s and 30 MiB.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 STREAM_SECONDS = 1.0
-"""Least time from one stream of notices to the next, whatever the server asks for."""
+"""Minimum seconds between two notification streams, whatever the server requests."""
 
 
 class UnwantedAnswer(httpx2.RemoteProtocolError):
-    """The server answered in a way that is not taken. Its text is for people."""
+    """The server sent an answer that is not accepted. The text is for people."""
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
     """
-    HTTP itself, watched.
+    HTTP transport that checks answers.
 
-    :param answered: hears of each answer.
+    :param answered: called with each answer.
     """
 
     def __init__(
@@ -58,9 +58,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._next_stream = 0.0
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """
-        :raises UnwantedAnswer: the answer is compressed, or sends us elsewhere.
-        """
+        """:raises UnwantedAnswer: the answer is compressed, or a redirect to another origin."""
         if request.method == "GET":
             now = self._clock.seconds()
             wait, self._next_stream = self._next_stream - now, max(self._next_stream, now) + STREAM_SECONDS
@@ -70,9 +68,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         if (why := _wrong(request, response)) is not None:
             await response.aclose()
             raise UnwantedAnswer(why)
-        response.headers.pop("set-cookie", None)  # nothing of it is kept, and so nothing of it grows
+        response.headers.pop("set-cookie", None)  # it is discarded, so its size does not matter
         response.encoding = "utf-8"
-        if not _is_stream(request, response):  # whose events are bounded
+        if not _is_stream(request, response):  # its events are bounded
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _BoundedStream(response.stream)
         return response
@@ -99,14 +97,14 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 def _wrong(request: httpx2.Request, response: httpx2.Response) -> str | None:
     if response.headers.get("content-encoding", "identity") != "identity":
-        return "it sent a compressed answer, which nobody asked for"
+        return "it sent a compressed answer, which was not requested"
     if 300 <= response.status_code < 400 and not _stays(request, response):
-        return "it redirects to another place, which is not followed"
+        return "it redirects to another origin, which is not followed"
     return None
 
 
 def _stays(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """Whether a redirect is one that the SDK follows; of others it would tell with their whole address."""
+    """Whether the SDK follows a redirect. For others, the SDK's error would contain the complete address."""
     try:
         target = request.url.join(response.headers.get("location", ""))
     except httpx2.InvalidURL:
@@ -121,12 +119,12 @@ def _is_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
 
 
 ANSWER_SECONDS = 30.0
-"""How long the server may take to let a connection in, and to take what it is sent."""
+"""Time limit in seconds for connecting and for sending."""
 
 POLITE_SECONDS = 2.0
-"""How long it may take to hear that the session is over, before its connections are cut."""
+"""Time limit in seconds for the DELETE request that ends the session."""
 
-# A server that is gone without a word is noticed after 90 s; an answer may take as long as it wants.
+# A silent server is detected after 90 s; an answer may take any time.
 _ALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
@@ -134,7 +132,8 @@ _ALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
 )
 
-# The SDK logs what servers send, and what has no handler goes to the terminal; what is worth telling, we tell.
+# The SDK logs what servers send, and Python prints unhandled log records to the terminal. This module logs what
+# matters.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 
@@ -142,9 +141,9 @@ class HttpChannel:
     """
     See :class:`~ironcurtain.mcp_proxy.channel.ServerChannel`.
 
-    :param url: of the server's endpoint. Redirects are followed to the same origin only.
+    :param url: URL of the server's endpoint. Redirects are followed to the same origin only.
     :param headers: sent with each request.
-    :param context: whom TLS believes.
+    :param context: the TLS context that verifies the server.
     """
 
     log = Logger()
@@ -197,11 +196,13 @@ class HttpChannel:
 
     def _answered(self, request: httpx2.Request, response: httpx2.Response) -> None:
         status = response.status_code
-        if status < 400 or (status == 405 and request.method != "POST"):  # no stream of notices, or no goodbye: fine
+        if status < 400 or (
+            status == 405 and request.method != "POST"
+        ):  # the server has no notification stream or no DELETE, which is allowed
             return
         self._tell(f"answered {request.method} with HTTP status {status}")
         if status == 401:
-            self._end("wants other headers (HTTP status 401)")
+            self._end("refused the configured headers (HTTP status 401)")
         elif status == 404 and request.method == "POST" and MCP_SESSION_ID in request.headers:
             self._end("ended the session")
 
@@ -215,7 +216,7 @@ class HttpChannel:
             ):
                 with self._scope:
                     await self._exchange(*streams)
-                self._went()  # the goodbye to the server may take a while
+                self._went()  # the DELETE request may take a while
         except Exception as e:
             self._why = self._words(e)
         self._went()
@@ -233,27 +234,29 @@ class HttpChannel:
                 if isinstance(message, SessionMessage):
                     self._take(message.message)
                 else:
-                    self._tell("sent what is no message")
+                    self._tell("sent an invalid message")
             both.cancel_scope.cancel()
 
     async def _send(self, sent: Any) -> None:
         while True:
             line = await self._unsent.get()
             self._waiting -= len(line)
-            # The revision is named from the handshake's end on (MCP 2025-11-25, "Protocol Version Header").
+            # The revision is sent after the handshake (MCP 2025-11-25, "Protocol Version Header").
             stamp = {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version is not None else None
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
                 self._refuse(line)
                 continue
-            with anyio.move_on_after(ANSWER_SECONDS) as sending:  # it waits for the server's word to what is no request
+            with anyio.move_on_after(
+                ANSWER_SECONDS
+            ) as sending:  # the SDK waits for the server's answer to what is not a request
                 await sent.send(SessionMessage(message, ClientMessageMetadata(headers=stamp)))
             if sending.cancelled_caught:
-                self._end("does not take what it is sent")
+                self._end("does not accept messages")
 
     def _refuse(self, line: bytes) -> None:
-        # The SDK nests less deep than we do, and knows more of what an answer may hold.
+        # The SDK accepts less nesting than the proxy, and validates answers.
         message = codec.parse(line)
         if isinstance(message, codec.Request):
             why = "these parameters cannot be sent by HTTP"
@@ -262,10 +265,10 @@ class HttpChannel:
             self.write(codec.error(message.id, codec.INTERNAL_ERROR, "the answer cannot be sent by HTTP"))
 
     def _take(self, message: JSONRPCMessage) -> None:
-        if self._version is None and isinstance(message, JSONRPCResponse):  # the first answer is the handshake's
+        if self._version is None and isinstance(message, JSONRPCResponse):  # the first answer is that of the handshake
             self._version = str(message.result.get("protocolVersion"))
         elif isinstance(message, JSONRPCError) and message.error.code == PARSE_ERROR:
-            message.error.message = "it sent what is no message"  # for the SDK's words, which quote it
+            message.error.message = "it sent an invalid message"  # for the SDK's words, which quote it
         if not self._over:
             self._owner.line_received(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
@@ -273,12 +276,12 @@ class HttpChannel:
         transport = httpx2.AsyncHTTPTransport(
             verify=self._context,
             trust_env=False,
-            limits=httpx2.Limits(max_connections=None),  # a call that was cancelled may keep its connection
+            limits=httpx2.Limits(max_connections=None),  # a cancelled call may keep its connection
             socket_options=_ALIVE,
         )
         configured = {name: secret.reveal() for name, secret in self._headers.items()}
         return httpx2.AsyncClient(
-            # An answer that is compressed could grow without bounds.
+            # A compressed answer could expand without bounds.
             headers={"user-agent": "ironcurtain", **configured, "accept-encoding": "identity"},
             transport=BoundedTransport(transport, self._clock, self._answered),
             timeout=httpx2.Timeout(ANSWER_SECONDS, read=None),
@@ -299,12 +302,12 @@ class HttpChannel:
             return "cannot be reached: no answer in time"
         if isinstance(cause, httpx2.ConnectError):
             if any(isinstance(below, ssl.SSLCertVerificationError) for below in _chain(cause)):
-                return "cannot be reached: its certificate is not valid; name its authority's file as ca_file"
+                return "cannot be reached: its certificate is not valid; set ca_file to its authority's certificate"
             return "cannot be reached: check its url and the network"
         if isinstance(cause, UnwantedAnswer):
             return f"is gone: {cause}"
         if isinstance(cause, httpx2.HTTPError):
-            return "is gone: the connection broke, or its answer could not be understood"
+            return "is gone: the connection broke, or its answer was invalid"
         self.log.failure("the connection to an MCP server failed", Failure(cause))
         return "is gone: the connection failed"
 

@@ -1,4 +1,4 @@
-"""What it takes to run a server as our child: its command line, its environment, its sandbox, its account."""
+"""Prepare a server's child process: its command line, environment, sandbox and account."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "TMPDIR")
-"""The variables, besides ``LC_*``, that a server gets from us. Others may hold our keys."""
+"""Environment variables that servers inherit, besides ``LC_*``. Other variables may contain keys."""
 
 CAUTIOUS = {"PYTHONSAFEPATH": "1"}
 """
-Servers start in the workspace, where agents write: Python must not find modules there (``python -m`` looks). A server's
-configured environment wins over this.
+Servers start in the workspace, where agents write, so Python must not import modules from there (``python -m`` would).
+A server's configured environment overrides this.
 """
 
 OWN_SERVERS = tuple(("-I", "-m", f"ironcurtain.servers.{name}") for name in ("files", "git_remote"))
 """
-How the arguments of our own servers begin. The first follows no link of an agent's and runs nothing of it; the second
-runs git in sandboxes of its own.
+Beginnings of the arguments of IronCurtain's own servers. The first does not follow links and runs nothing from the
+workspace; the second runs git in sandboxes.
 """
 
 FOR_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR")
-"""The variables by which git's credential helpers and ssh find what answers for the user; for our own git server."""
+"""Variables with which git's credential helpers and ssh find the user's agents; for IronCurtain's git server."""
 
 MISSING_LIMIT = 20
-"""Most files of one run of a server that are told as missing in its sandbox."""
+"""Maximum number of files of one run of a server that are reported as missing in its sandbox."""
 
 _TRIAL = '[ -x "$1" ] || exit 3; cd "$2" || exit 4'
 TRIAL_SECONDS = 10.0
@@ -48,8 +48,8 @@ TRIAL_SECONDS = 10.0
 class Launch:
     """
     :param argv: the command line; its first part is a path.
-    :param inputs: what the program reads from other descriptors than the standard ones, by number.
-    :param sandbox: what it may reach; ``None`` if it runs outside any sandbox.
+    :param inputs: data that the program reads from descriptors other than the standard ones, by number.
+    :param sandbox: what it may access; ``None`` if it runs outside any sandbox.
     """
 
     argv: tuple[str, ...]
@@ -62,15 +62,16 @@ class Launch:
 @dataclass(frozen=True, slots=True)
 class Ground:
     """
-    What the servers of one session stand on.
+    The environment of a session's servers.
 
-    :param environ: our environment.
-    :param workspace: real path of the session's workspace: where servers start, unless they are configured otherwise.
-    :param protected: absolute paths that no server sees, unless its sandbox names just them.
-    :param account: as whom servers run, if not as we; we are root then.
+    :param environ: the environment of this process.
+    :param workspace: real path of the session's workspace, the servers' default working directory.
+    :param protected: absolute paths that servers cannot see, unless their sandbox configuration names exactly these.
+    :param account: the account that servers run as, if not that of this process, which is root then.
     :param settings: content of ``.gitconfig`` in the home of sandboxed servers.
-    :param writers: the servers whose tools change files, which may write the workspace.
-    :param downloads: an existing directory for programs that ``npx`` and ``uvx`` bring; ``None``: they bring them anew.
+    :param writers: the servers with tools that change files, which may write to the workspace.
+    :param downloads: an existing directory for programs that ``npx`` and ``uvx`` install; ``None``: they download them
+        at each start.
     """
 
     environ: Mapping[str, str]
@@ -83,7 +84,7 @@ class Ground:
 
 
 def small_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """:returns: of our environment, the little that servers get."""
+    """:returns: the few variables of the environment that servers get."""
     return {name: value for name, value in environ.items() if name in INHERITED or name.startswith("LC_")}
 
 
@@ -91,9 +92,10 @@ def prepare(
     server: CommandServer, secrets: Mapping[str, str], ground: Ground, installed: Sequence[str] | None = None
 ) -> Launch:
     """
-    :param secrets: the values that the server's ``env_command`` gave.
-    :param installed: what its program needs, if that is known; else it is looked for.
-    :raises Unavailable: its command, or what its sandbox needs, is not there, or not for this account.
+    :param secrets: the output of the server's ``env_command``.
+    :param installed: paths that its program needs, if known; otherwise they are searched for.
+    :raises Unavailable: its command, or a path that its sandbox needs, does not exist or is not accessible to the
+        account.
     """
     environment = {**_inherited(ground), **CAUTIOUS, **server.environment, **secrets}
     cwd = server.cwd or ground.workspace
@@ -104,7 +106,7 @@ def prepare(
             roots = [word for word in server.args if word.startswith("/")]
             argv += [f"--hide={path}" for path in _inside(roots, ground.protected)]
         if account is not None and not is_for_root(ground.workspace, account):
-            # It opens its directories as root, wherever they lie, and becomes the account before its first call.
+            # It opens its directories as root, and switches to the account before its first call.
             argv[len(OWN_SERVERS[0]) + 1 : len(OWN_SERVERS[0]) + 1] = [f"--account={account.ids}"]
         elif server.args[:3] == OWN_SERVERS[1]:
             environment |= {name: ground.environ[name] for name in FOR_CREDENTIALS if name in ground.environ}
@@ -125,30 +127,30 @@ def prepare(
 
 
 def is_own(server: CommandServer) -> bool:
-    """:returns: whether a server is one of ours, started by the Python that runs us."""
+    """:returns: whether a server is one of IronCurtain's, started with this Python."""
     program = shutil.which(server.command) or server.command
     same = os.path.realpath(program) == os.path.realpath(sys.executable)
     ours = same and os.path.dirname(program) == os.path.dirname(sys.executable)
     return ours and any(server.args[: len(own)] == own for own in OWN_SERVERS)
 
 
-def told_to_root(account: Account | None, workspace: str) -> str:
+def account_notice(account: Account | None, workspace: str) -> str:
     """
-    :param account: as whom servers run; ``None`` as root, which is then what ``run_as`` says.
-    :returns: for root, as whom the servers of a session run.
+    :param account: the account that servers run as; ``None``: root, as ``run_as`` says.
+    :returns: for root, a sentence that says as whom the servers of a session run.
     """
     if account is None:
         return "WARNING: run_as is root, so MCP servers run as root: those outside a sandbox may do everything"
     if is_for_root(workspace, account):
-        return f"MCP servers run as {account}, but our file server as root: the workspace {workspace} is root's alone"
+        return f"MCP servers run as {account}, but the file server runs as root: the workspace {workspace} is root's"
     if account.uid in FREE_UIDS:
-        return f"MCP servers run as {account}, which no account has; set run_as in config.toml to name one"
+        return f"MCP servers run as {account}, which has no account; set run_as in config.toml to choose one"
     return f"MCP servers run as {account}"
 
 
 def needed(program: str) -> str:
     """
-    :returns: where a program of util-linux is.
+    :returns: path of a program of util-linux.
     :raises Unavailable: it is missing.
     """
     if (found := shutil.which(program)) is None:
@@ -178,7 +180,7 @@ def _as_somebody(server: CommandServer, argv: list[str], cwd: str, account: Acco
 
 
 def is_for_root(workspace: str, account: Account) -> bool:
-    """:returns: whether root gave a directory of root's, where nobody but root can write."""
+    """:returns: whether a directory belongs to root, and only root can write it."""
     status = os.stat(workspace)
     return not account.named and status.st_uid == 0 and not account.may(WRITE | SEARCH, status)
 
@@ -207,7 +209,7 @@ def _sandbox(
     found = installed
     if found is None:
         found = Installation(homes, environment.get("PATH", os.defpath), workspace).of(argv[0], argv[1:], cwd)
-    # What lies in the workspace is there already, and a link in it must not bring anything else along.
+    # Files in the workspace exist already, and a link there must not add another path.
     read, write = _outside(workspace, (*found, *config.read)), _outside(workspace, config.write)
     read, write = (read, (*write, workspace)) if name in ground.writers else ((*read, workspace), write)
     home = environment.get("HOME", "/").rstrip("/")
@@ -228,7 +230,7 @@ def _outside(workspace: str, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _inside(given: Iterable[str], protected: Iterable[str]) -> Iterator[str]:
-    """:returns: the real paths of what is protected and lies in a directory that is given."""
+    """:returns: the real paths of protected files in a directory that is shared."""
     roots = [os.path.realpath(path) for path in given]
     for path in map(os.path.realpath, protected):
         if any(path != root and PurePath(path).is_relative_to(root) for root in roots) and os.path.lexists(path):
@@ -240,22 +242,22 @@ _ABSOLUTE = re.compile(r"(?<![\w./-])/[^\s'\":,;()<>]+")
 
 class Missing:
     """
-    Finds in a server's error output the files that are there, but not in its sandbox.
+    Finds files in a server's error messages that exist, but not in its sandbox.
 
     :param server: its name.
     """
 
     def __init__(self, server: str, sandbox: Sandbox) -> None:
         self._server, self._sandbox = server, sandbox
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def hint(self, line: str) -> str | None:
-        """:returns: what to write in ``mcp-servers.json`` for a file that a line names, once for each."""
+        """:returns: a hint what to write in ``mcp-servers.json`` for a file in a line; once per file."""
         for path in map(os.path.normpath, _ABSOLUTE.findall(line)):
-            if path in self._told or is_system(path) or self._sandbox.reaches(path):
+            if path in self._reported or is_system(path) or self._sandbox.reaches(path):
                 continue
-            if os.path.exists(path) and len(self._told) < MISSING_LIMIT:
-                self._told.add(path)
+            if os.path.exists(path) and len(self._reported) < MISSING_LIMIT:
+                self._reported.add(path)
                 what = f"{path} is outside the sandbox of MCP server {self._server}; to let it read that, write"
                 return f'{what} "sandbox": {{"read": ["{path}"]}} in mcp-servers.json'
         return None

@@ -1,4 +1,4 @@
-"""One run of a server, from its start to its end: requests go in, and answers, notices and questions come out."""
+"""One run of a server, from start to end: sends requests, and delivers answers, notifications and requests."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from ironcurtain.mcp_proxy.channel import MakeChannel
 from ironcurtain.services.rate_limit import Pace
 
 SILENCE_SECONDS = 600.0
-"""How long a request may go without an answer or a report of progress before it is given up."""
+"""Time limit in seconds for a request without an answer or a progress report."""
 
 SWEEP_SECONDS = 5.0
-"""How often requests are looked at for that."""
+"""Seconds between checks of that limit."""
 
 LINES_A_SECOND = 100
-"""How many lines of a server are logged each second; the rest is counted."""
+"""Number of a server's lines logged per second; further lines are counted."""
 
 JUNK_LINES = 100
-"""How many lines in a row on a server's output may be no message of the protocol, before it is stopped."""
+"""Number of consecutive invalid lines of a server after which it is stopped."""
 
 OPEN_QUESTIONS = 64
-"""How many of its questions a server may have open at a time."""
+"""Maximum number of open requests of a server."""
 
 
 class LinkOwner(Protocol):
-    """Who hears from a link."""
+    """Receives the events of a link."""
 
     def notified(self, method: str, params: bytes | None) -> None:
         """The server sent a notification, other than progress."""
 
     def asked(self, method: str, params: bytes | None) -> Awaitable[bytes]:
-        """The server asks something; cancelled if it takes the question back, or ends."""
+        """The server sent a request. Cancelled if the server cancels it, or ends."""
 
     def error_line(self, line: str) -> None:
-        """There is a line of the server's error output for the log, or one that was not understood."""
+        """There is a line for the log: from the server's standard error, or one that is not a message."""
 
     def ended(self, why: str) -> None:
-        """No more will come. All requests have failed. Called once, unless :meth:`Link.stop` comes first."""
+        """The run ended, and all requests have failed. Called once, unless :meth:`Link.stop` is called first."""
 
 
 class _Waiter:
@@ -67,7 +67,7 @@ class _Waiter:
 
 
 class Link:
-    """:param name: the server's, for messages."""
+    """:param name: the server's name, for messages."""
 
     log = Logger()
 
@@ -82,20 +82,20 @@ class Link:
         self.pid = self._channel.pid
 
     async def start(self) -> None:
-        """Connect to the server; only then may it be asked and told."""
+        """Connect to the server. Only then may requests be sent."""
         await self._channel.connect()
 
     def request(
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
     ) -> Deferred[bytes]:
         """
-        Ask the server.
+        Send a request to the server.
 
-        :returns: fires with the raw JSON result; cancelling it tells the server so.
-        :raises BackendFailed: it cannot be asked.
+        :returns: fires with the raw JSON result. Cancelling it sends the server a cancellation.
+        :raises BackendFailed: it cannot be sent.
         """
         if self._over or self._channel.choked:
-            raise BackendFailed(f"MCP server {self.name} {self._over or 'does not read what it is sent'}")
+            raise BackendFailed(f"MCP server {self.name} {self._over or 'does not read its input'}")
         answer: Deferred[bytes] = Deferred(lambda _: self._cancel(number, "cancelled"))
         waiter = _Waiter(answer, self._clock.seconds())
         number, line = self._conversation.request(waiter, method, params, self._hearing(waiter, on_progress))
@@ -105,24 +105,24 @@ class Link:
         return answer
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Tell the server."""
+        """Send the server a notification."""
         self._channel.write(codec.notification(method, params))
 
     def pause(self) -> None:
-        """Read no more from the server for now."""
+        """Stop reading from the server for now."""
         self._channel.pause()
 
     def resume(self) -> None:
-        """Read from it again."""
+        """Resume reading from the server."""
         self._channel.resume()
 
     async def stop(self) -> None:
-        """End the server. What still waits for it fails."""
+        """End the server. Its open requests fail."""
         self._abandon("is stopped")
         await self._channel.stop()
 
     def line_received(self, line: bytes | TooLong) -> None:
-        """For the channel: one message from the server."""
+        """For the channel: a message arrived."""
         if isinstance(line, TooLong):
             self.gone(f"sent a message of more than {OUTBOUND_LIMIT} bytes")
         if self._over:
@@ -145,10 +145,10 @@ class Link:
         else:
             self.error_line(f"(not understood: {event.detail[:200]})")
             if self._junk > JUNK_LINES:
-                self.gone("writes what is no MCP to its standard output, and was stopped")
+                self.gone("writes invalid MCP messages to its standard output, and was stopped")
 
     def error_line(self, line: str) -> None:
-        """For the channel: a line for the log."""
+        """For the channel: there is a line for the log."""
         if (left_out := self._pace.take()) is None:
             return
         if left_out:
@@ -156,7 +156,7 @@ class Link:
         self._owner.error_line(line)
 
     def gone(self, why: str) -> None:
-        """For the channel: no more will come."""
+        """For the channel: the server is gone."""
         if not self._over:
             self._abandon(why)
             self._owner.ended(why)
@@ -198,10 +198,10 @@ class Link:
 
     def _take_question(self, question: ServerQuestion) -> None:
         if self._channel.choked:
-            self.gone("does not read what it is sent")
+            self.gone("does not read its input")
             return
         if question.id in self._questions or len(self._questions) >= OPEN_QUESTIONS:
-            self._channel.write(codec.error(question.id, codec.INVALID_REQUEST, "too many questions are open"))
+            self._channel.write(codec.error(question.id, codec.INVALID_REQUEST, "too many requests are open"))
             return
         answering = Deferred.fromCoroutine(self._answer(question))
         if not answering.called:
@@ -215,8 +215,8 @@ class Link:
         except CancelledError:
             return
         except Exception:
-            self.log.failure("a question of MCP server {name} could not be answered", name=self.name)
-            line = codec.error(question.id, codec.INTERNAL_ERROR, "the question could not be answered")
+            self.log.failure("a request of MCP server {name} could not be answered", name=self.name)
+            line = codec.error(question.id, codec.INTERNAL_ERROR, "the request could not be answered")
         finally:
             self._questions.pop(question.id, None)
         self._channel.write(line)

@@ -1,9 +1,9 @@
 """
-Definitions of tools, pinned when they were seen first, and what is wrong with those that came later.
+Pin tools' definitions when they are first seen, and detect later changes.
 
-A definition's text is read by the agent's model, so that a server can put orders into it, openly or in characters that
-nobody sees. The first definition of a tool counts, in all sessions of a home; of another one under the same name, and
-of one with hidden text, nothing is used until a person accepts it.
+The agent's model reads a tool's definition, so a server can put instructions into it, openly or in invisible
+characters. The first definition of a tool is in force in all sessions of a home. A changed definition, or one with
+hidden text, is not used until a person accepts it.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ Reason = Literal["hidden-text", "changed-definition", "not-pinned"]
 """Why a tool is withheld; also the name of the rule that refuses its calls."""
 
 WITHHELD: Mapping[str, str] = {
-    "hidden-text": "its definition has text in it that nobody can see",
-    "changed-definition": "its definition is another than the one that was pinned",
+    "hidden-text": "its definition contains invisible text",
+    "changed-definition": "its definition differs from the pinned one",
     "not-pinned": "its definition cannot be pinned: it is too long, or its server has too many tools",
 }
-"""What is said of each reason."""
+"""The sentence for each reason."""
 
 NAMED, NAME_LIMIT = 5, 64
-"""Most tools that one sentence names, and most characters of each."""
+"""Maximum number of tools named in a sentence, and maximum length in characters of each name."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _PICTURE = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 _EMOJI = re.compile(f"[0-9#*]\ufe0f\u20e3|{_PICTURE}[\ufe0e\ufe0f]?(?:\u200d(?={_PICTURE}))?")
-"""Pictures, with the selectors and joiners that are part of them and hide nothing (Unicode UTS #51, section 1.4)."""
+"""Pictographs, with their selectors and joiners, which hide nothing (Unicode UTS #51, section 1.4)."""
 
 
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
     """
-    What counts of one tool.
+    The pin of one tool.
 
     :param definition: the one that agents may see; ``None`` if the first one had hidden text and waits.
-    :param since: when it was seen first, or accepted, in seconds since the epoch.
-    :param by: who accepted it; empty if nobody had to, as it was the first.
-    :param waiting: the latest other definition, which a person may accept.
+    :param since: when it was first seen, or accepted, in seconds since the epoch.
+    :param by: who accepted it; empty if it was the first.
+    :param waiting: the latest different definition, which a person may accept.
     """
 
     definition: dict[str, Any] | None
@@ -69,7 +69,7 @@ def seen(pin: Pin | None, definition: dict[str, Any], now: float) -> Pin:
     """
     :param pin: ``None`` if the tool was never seen.
     :param now: seconds since the epoch.
-    :returns: what counts after a server said this definition.
+    :returns: the pin after a server sent this definition.
     """
     if pin is None:
         return Pin(None, now, waiting=definition) if has_hidden(definition) else Pin(definition, now)
@@ -79,12 +79,12 @@ def seen(pin: Pin | None, definition: dict[str, Any], now: float) -> Pin:
 
 
 def accepted(pin: Pin, by: str, now: float) -> Pin:
-    """:returns: what counts once a person has accepted the definition that waits."""
+    """:returns: the pin after a person accepted the waiting definition."""
     return pin if pin.waiting is None else Pin(pin.waiting, now, by)
 
 
 def withheld(pin: Pin | None, definition: Mapping[str, Any]) -> Reason | None:
-    """:returns: why a tool that its server defines like this must not be used; ``None`` if it may."""
+    """:returns: why a tool with this definition must not be used; ``None`` if it may."""
     if pin is None:
         return "not-pinned"
     if pin.definition is None:
@@ -92,26 +92,26 @@ def withheld(pin: Pin | None, definition: Mapping[str, Any]) -> Reason | None:
     return None if digest(pin.definition) == digest(definition) else "changed-definition"
 
 
-def told_of_withheld(server: str, tools: Sequence[str]) -> str:
-    """:returns: for a person, that tools of a server are withheld, and what to do."""
+def withheld_notice(server: str, tools: Sequence[str]) -> str:
+    """:returns: a message for the user that tools of a server are withheld, and what to do."""
     names = ", ".join(one_line(tool, NAME_LIMIT) for tool in tools[:NAMED])
     more = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""
     many = "are" if len(tools) > 1 else "is"
-    return f"MCP server {server}: {names}{more} {many} withheld. Look with: ironcurtain tools show {server}"
+    return f"MCP server {server}: {names}{more} {many} withheld. View the changes with: ironcurtain tools show {server}"
 
 
 def digest(definition: Mapping[str, Any]) -> str:
-    """:returns: SHA-256 of a definition, in hex, whatever the order of its members."""
+    """:returns: SHA-256 of a definition, in hex, independent of the order of its members."""
     return hashlib.sha256(_encoder.encode(definition)).hexdigest()
 
 
 def digest_of_waiting(pins: Mapping[str, Pin]) -> str:
-    """:returns: SHA-256, in hex, of the names of tools and the definitions of them that wait."""
+    """:returns: SHA-256, in hex, of the names of tools with their waiting definitions."""
     return digest({name: digest(pin.waiting) for name, pin in pins.items() if pin.waiting is not None})
 
 
 def comparison(name: str, pin: Pin) -> Iterator[str]:
-    """:returns: the whole pinned definition beside the one that waits, as lines for a person's terminal."""
+    """:returns: the complete pinned and waiting definitions as lines for a terminal."""
     old, new = (_lines(definition) for definition in (pin.definition, pin.waiting))
     if pin.waiting is None or pin.definition is None:
         yield f"{paragraphs(json.dumps(name))} {'waits; none was pinned before' if pin.waiting else 'as pinned'}:"
@@ -123,7 +123,7 @@ def comparison(name: str, pin: Pin) -> Iterator[str]:
 
 
 def has_hidden(value: Any) -> bool:
-    """Whether any text in a JSON value, or any key, holds what a reader cannot see."""
+    """:returns: whether a string or key in a JSON value contains invisible characters."""
     if isinstance(value, str):
         return not (value.isascii() and value.isprintable()) and has_hidden_text(_EMOJI.sub("", value))
     if isinstance(value, Mapping):
@@ -132,7 +132,7 @@ def has_hidden(value: Any) -> bool:
 
 
 def visible(value: Any) -> Any:
-    """:returns: a JSON value with everything made visible that a reader cannot see; keys stay as they are."""
+    """:returns: a JSON value with invisible characters made visible; keys are unchanged."""
     if isinstance(value, str):
         return paragraphs(value) if has_hidden(value) else value
     if isinstance(value, Mapping):
@@ -147,16 +147,16 @@ def _lines(definition: Mapping[str, Any] | None) -> list[str]:
 
 
 VERSION = 1
-"""The newest version of the files' format that we read."""
+"""The newest readable version of the files' format."""
 
 DEFINITION_LIMIT = 256 * 1024
-"""Most bytes of a definition that is pinned (the longest known to us has 30 KB)."""
+"""Maximum size in bytes of a pinned definition (the longest known has 30 KB)."""
 
 TOOLS_LIMIT = 5000
-"""Most tools of a server that are pinned."""
+"""Maximum number of pinned tools of a server."""
 
 FILE_LIMIT = 16 * 1024 * 1024
-"""Most bytes of a file."""
+"""Maximum size in bytes of a file."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -168,10 +168,10 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 class Seen(NamedTuple):
     """
-    What counts of what a server said.
+    The pins after a server's list.
 
-    :param pins: of its tools, but for those that are beyond a limit.
-    :param new: how many definitions were pinned just now.
+    :param pins: the pins of its tools, without those beyond a limit.
+    :param new: how many definitions were pinned now.
     """
 
     pins: dict[str, Pin]
@@ -183,7 +183,7 @@ class PinFile:
     """
     The pins of one server.
 
-    :param now: gives seconds since the epoch.
+    :param now: returns seconds since the epoch.
     """
 
     path: Path
@@ -191,17 +191,17 @@ class PinFile:
 
     def read(self) -> dict[str, Pin]:
         """
-        :returns: the pins by the tools' names; none if nothing was pinned yet.
-        :raises ConfigurationError: the file is damaged. Nothing may be used of the server then.
+        :returns: the pins by tool name; none if nothing is pinned yet.
+        :raises ConfigurationError: the file is damaged. Then no tool of the server may be used.
         """
         try:
             return self._read()
         except ConfigurationError as e:
-            mend = "a person must mend it, or remove it, and then what the server says next is pinned"
+            mend = "repair it, or remove it to pin the server's next definitions"
             raise ConfigurationError(str(self.path), f"{e.detail}: {mend}", field=e.field) from None
 
     def mark(self) -> tuple[int, int]:
-        """:returns: what changes with the file's content."""
+        """:returns: a value that changes with the file's content."""
         try:
             status = self.path.stat(follow_symlinks=False)
         except FileNotFoundError:
@@ -210,7 +210,7 @@ class PinFile:
 
     def see(self, definitions: Iterable[Mapping[str, Any]]) -> Seen:
         """
-        A server says these definitions: pin those of tools that were never seen, note those that differ.
+        Take the definitions that a server sends: pin those of new tools, note those that differ.
 
         :raises ConfigurationError: the file is damaged.
         :raises Unavailable: it cannot be read or written.
@@ -225,29 +225,29 @@ class PinFile:
                     known = self._with(before, said)
                     self._write(known)
         except OSError as e:
-            raise Unavailable(f"{self.path}, where definitions of tools are pinned: {e.strerror}") from None
+            raise Unavailable(f"cannot use {self.path}, the file of pinned definitions: {e.strerror}") from None
         new = [name for name, pin in known.items() if name not in before and pin.definition is not None]
         return Seen({name: known[name] for name in said if name in known}, len(new))
 
     def accept(self, tools: Collection[str], digest: str, by: str) -> dict[str, Pin]:
         """
-        A person accepts definitions that wait.
+        Accept waiting definitions.
 
-        :param tools: of which tools; empty for all of this server.
-        :param digest: of what was shown to the person.
-        :param by: who the person is.
-        :returns: what counts now, of those tools.
-        :raises NotFound: nothing waits, or not of one of these tools.
-        :raises StaleDecision: what waits now is not what was shown.
+        :param tools: the tools; empty for all of this server.
+        :param digest: digest of what was shown to the person.
+        :param by: the person.
+        :returns: the new pins of those tools.
+        :raises NotFound: nothing waits, or not for one of these tools.
+        :raises StaleDecision: the waiting definitions are not those that were shown.
         :raises ConfigurationError: the file is damaged.
         """
         if not self.path.exists():
-            raise NotFound(f"no tool of {self.path.stem} waits to be accepted")
+            raise NotFound(f"no definition of {self.path.stem} waits to be accepted")
         with self._locked():
             known = self.read()
             chosen = waiting(self.path.stem, known, tools)
             if digest_of_waiting(chosen) != digest:
-                raise StaleDecision("what waits now is not what was shown: look again")
+                raise StaleDecision("the waiting definitions are not those that were shown: view them again")
             new = {name: accepted(pin, by, self.now()) for name, pin in chosen.items()}
             self._write({**known, **new})
         return new
@@ -255,7 +255,7 @@ class PinFile:
     def _read(self) -> dict[str, Pin]:
         source = str(self.path)
         if self.path.is_symlink() or (self.path.exists() and self.path.stat().st_size > FILE_LIMIT):
-            raise ConfigurationError(source, f"is a link, or over {FILE_LIMIT} bytes")
+            raise ConfigurationError(source, f"is a link, or larger than {FILE_LIMIT} bytes")
         text = read_configuration(self.path)
         if text is None:
             return {}
@@ -275,7 +275,9 @@ class PinFile:
     def _write(self, pins: Mapping[str, Pin]) -> None:
         data = _encoder.encode(_File(VERSION, dict(pins)))
         if len(data) > FILE_LIMIT:
-            raise ConfigurationError(str(self.path), f"would be over {FILE_LIMIT} bytes: the server has too many tools")
+            raise ConfigurationError(
+                str(self.path), f"would be larger than {FILE_LIMIT} bytes: the server has too many tools"
+            )
         write_atomically(self.path, data)
 
     def _locked(self) -> Any:
@@ -287,21 +289,21 @@ class PinFiles:
     """
     The pins of all servers of a home.
 
-    :param directory: is made when it is needed.
-    :param now: gives seconds since the epoch.
+    :param directory: created when needed.
+    :param now: returns seconds since the epoch.
     """
 
     directory: Path
     now: Callable[[], float]
 
     def of(self, server: str) -> PinFile:
-        """:raises NotFound: no server can have this name."""
+        """:raises NotFound: the name is not valid for a server."""
         if not BACKEND_NAME.match(server):
-            raise NotFound(f"no server can be called {server!r}")
+            raise NotFound(f"{server!r} is not a valid name of a server")
         return PinFile(self.directory / f"{server}.json", self.now)
 
     def servers(self) -> list[str]:
-        """:returns: the servers of which something is pinned, in the order of their names."""
+        """:returns: the servers with pins, sorted by name."""
         if not self.directory.is_dir():
             return []
         return sorted(entry[:-5] for entry in os.listdir(self.directory) if _is_pins(entry))
@@ -310,15 +312,15 @@ class PinFiles:
 def waiting(server: str, pins: Mapping[str, Pin], tools: Collection[str] = ()) -> dict[str, Pin]:
     """
     :param tools: empty for all.
-    :returns: the pins of those tools whose latest definition waits.
-    :raises NotFound: there are none, or not of one of ``tools``.
+    :returns: the pins of those tools that have a waiting definition.
+    :raises NotFound: there are none, or not for one of ``tools``.
     """
     found = {name: pin for name, pin in sorted(pins.items()) if pin.waiting is not None}
     for name in tools:
         if name not in found:
             raise NotFound(f"no definition of {server} {name} waits to be accepted")
     if not found:
-        raise NotFound(f"no tool of {server} waits to be accepted")
+        raise NotFound(f"no definition of {server} waits to be accepted")
     return {name: pin for name, pin in found.items() if not tools or name in tools}
 
 
@@ -328,8 +330,8 @@ def _is_pins(entry: str) -> bool:
 
 class SessionPins:
     """
-    :param own: the servers that come with this program: their definitions are ours, and change with our releases.
-    :param tell: takes a sentence for the person whose session it is.
+    :param own: IronCurtain's own servers, whose definitions are not pinned, since they change with releases.
+    :param tell: called with a message for the user.
     """
 
     def __init__(self, files: PinFiles, own: Collection[str], tell: Callable[[str], None]) -> None:
@@ -338,21 +340,21 @@ class SessionPins:
 
     def see(self, server: str, definitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Pin]:
         """
-        :param definitions: what a server says now.
-        :returns: what counts of each tool.
+        :param definitions: the definitions that a server sends now.
+        :returns: the pin of each tool.
         :raises ConfigurationError: the file of the server is damaged.
         :raises Unavailable: it cannot be read or written.
         """
         if server in self._own:
             return {str(definition["name"]): Pin(dict(definition), 0.0) for definition in definitions}
         file = self._files.of(server)
-        self._marks[server] = file.mark()  # before it is read: what is written meanwhile is read once more
+        self._marks[server] = file.mark()  # taken before reading, so that a concurrent change is read next time
         seen = file.see(definitions)
         if seen.new:
             first = f"{seen.new} tools are" if seen.new > 1 else "1 tool is"
-            self._tell(f"MCP server {server}: {first} seen for the first time, and pinned as defined now")
+            self._tell(f"MCP server {server}: {first} new and pinned with the current definition")
         return seen.pins
 
     def changed(self, server: str) -> bool:
-        """Whether something of a server was pinned or accepted since this session looked."""
+        """Whether a definition of a server was pinned or accepted since this session read its pins."""
         return server in self._marks and self._files.of(server).mark() != self._marks[server]

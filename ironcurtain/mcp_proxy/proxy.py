@@ -1,4 +1,4 @@
-"""The MCP proxy of one session, put together: servers, gate, router and where agents come in."""
+"""The MCP proxy of one session: assembles servers, gate, router and listeners."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class AgentConnections:
     """
     The connections of one session, and whether any of them reads.
 
-    :param pause: stops reading from all servers, or goes on.
-    :param left: told of each connection that ended.
+    :param pause: stops or resumes reading from all servers.
+    :param left: called with each connection that ended.
     """
 
     def __init__(self, pause: Callable[[bool], None], left: Callable[[AgentConnection], None]) -> None:
@@ -54,11 +54,11 @@ class AgentConnections:
         self._empty: Deferred[None] | None = None
 
     def add(self, connection: AgentConnection) -> None:
-        """A connection was made."""
+        """Register a new connection."""
         self._all.append(connection)
 
     def remove(self, connection: AgentConnection) -> None:
-        """A connection ended."""
+        """Remove a connection that ended."""
         if connection in self._all:
             self._all.remove(connection)
             self._left(connection)
@@ -68,11 +68,11 @@ class AgentConnections:
             empty.callback(None)
 
     def others_read(self, connection: AgentConnection) -> bool:
-        """Whether another agent reads what it is sent."""
+        """:returns: whether another agent reads its output."""
         return any(not c.choked for c in self._all if c is not connection and c.introduced)
 
     def changed(self) -> None:
-        """A connection is choked, reads again, or ended: the servers wait while no agent reads."""
+        """A connection stopped or resumed reading, or ended. The servers wait while no agent reads."""
         introduced = [connection for connection in self._all if connection.introduced]
         paused = bool(introduced) and all(connection.choked for connection in introduced)
         if paused != self._paused:
@@ -80,7 +80,7 @@ class AgentConnections:
             self._pause(paused)
 
     async def close(self) -> None:
-        """End all connections, and wait until they are gone."""
+        """End all connections, and wait until they are closed."""
         for connection in list(self._all):
             connection.close()
         if self._all:
@@ -91,7 +91,7 @@ class AgentConnections:
 POLL_RDHUP = getattr(select, "POLLRDHUP", 0)
 
 Build = Callable[[Callable[[AgentConnection], bool]], AgentConnection]
-"""Makes a connection; takes how to find out whether its peer has left altogether."""
+"""Creates a connection; takes a function that returns whether the peer has disconnected completely."""
 
 
 class ListenerReactor(IReactorTime, IReactorFDSet):
@@ -100,21 +100,21 @@ class ListenerReactor(IReactorTime, IReactorFDSet):
 
 async def listen_unix(path: Path, build: Build, owner: tuple[int, int] | None = None) -> UnixListener:
     """
-    Listen on a UNIX socket that only one uid may use.
+    Listen on a UNIX socket for one uid.
 
-    :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
-    :param owner: uid and gid of who may use it, if not we.
+    :param path: its directory is created if missing; a stale socket of a dead process is removed.
+    :param owner: uid and gid of the peer, if not those of this process.
     :raises ConfigurationError: the path is too long.
-    :raises Unavailable: others could replace the socket, or something else is in the way.
+    :raises Unavailable: others could replace the socket, or another file is at its path.
     """
     return await listen(path, _Connections(build, _hung_up), owner)
 
 
 def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: int = 1) -> Deferred[None]:
     """
-    Serve the one agent that is at our standard input and output.
+    Serve one agent on standard input and output.
 
-    :returns: fires when it has gone. The descriptors stay open: the process is expected to end.
+    :returns: fires when the agent disconnects. The descriptors stay open, since the process is expected to exit.
     """
     connection = build(lambda _: False)
     _StandardStreams(connection, stdin, stdout, reactor)  # type: ignore[call-arg]  # mypy takes the one for Windows
@@ -123,7 +123,10 @@ def serve_stdio(reactor: ListenerReactor, build: Build, stdin: int = 0, stdout: 
 
 class _StandardStreams(StandardIO):
     def abortConnection(self) -> None:
-        """End at once, which Twisted's has no way for: it waits for ever to close an output that is closed already."""
+        """
+        End at once. Twisted's transport has no such method: it waits without end for closing an output that is closed
+        already.
+        """
         if not self.disconnected:
             self.connectionLost(Failure(ConnectionAborted()))  # type: ignore[attr-defined]  # as above
 
@@ -139,7 +142,7 @@ class _Connections(ServerFactory):
 
 
 def _hung_up(connection: AgentConnection) -> bool:
-    """Whether the peer closed its socket, and not only its sending half (poll(2): POLLHUP)."""
+    """Whether the peer closed its socket, and not only its sending side (poll(2): POLLHUP)."""
     descriptor: int = connection.transport.fileno()  # type: ignore[attr-defined]
     poll = select.poll()
     poll.register(descriptor, POLL_RDHUP)
@@ -147,11 +150,11 @@ def _hung_up(connection: AgentConnection) -> bool:
 
 
 REASON_LIMIT = 500
-"""Most characters of why a server is down."""
+"""Maximum length in characters of the reason why a server is down."""
 
 
 def _download(server: CommandServer, ground: Ground) -> Download | None:
-    """:returns: what has to be downloaded before a server starts, as it has no network."""
+    """:returns: what to download before a server starts, since its sandbox has no network."""
     confined = server.sandbox is not None and not server.sandbox.domains and ground.downloads is not None
     return download_of(server) if confined else None
 
@@ -163,15 +166,15 @@ class McpReactor(ChildReactor, ListenerReactor, IReactorFromThreads):
 @dataclass(frozen=True, slots=True)
 class McpSurroundings:
     """
-    What of the process and the machine a proxy uses.
+    What a proxy uses of the process and the machine.
 
-    :param ground: what servers run on.
-    :param secret_command: runs a shell command and gives what it prints, for ``env_command`` and ``headers_command``.
-    :param new_id: gives ids of calls, unique in the session's audit log.
-    :param pins: the definitions of tools that count in this home.
-    :param tell: takes a sentence for the person whose session it is.
-    :param server_down: takes the name of a server that is down, and why.
-    :param log_line: takes each line of a server's error output, with the server's name.
+    :param ground: the environment of servers.
+    :param secret_command: runs a shell command and returns its output, for ``env_command`` and ``headers_command``.
+    :param new_id: returns ids of calls, unique in the session's audit log.
+    :param pins: the pinned definitions of this home.
+    :param tell: called with a message for the user.
+    :param server_down: called with the name of a server that is down, and the reason.
+    :param log_line: called with each line of a server's standard error, and the server's name.
     """
 
     reactor: McpReactor
@@ -188,10 +191,10 @@ class McpProxy:
     """
     One session's proxy.
 
-    :param servers: the MCP servers, started with :meth:`start` and restarted when they fail.
-    :param redactor: learns the secrets that servers are given.
-    :param events: hears of each call.
-    :param elicit: puts a server's question before a person; without, such questions are declined.
+    :param servers: the MCP servers. :meth:`start` starts them; they are restarted when they fail.
+    :param redactor: learns the secrets of servers.
+    :param events: called with each event of a call.
+    :param elicit: shows a server's question to a person; without it, such requests are declined.
     """
 
     log = Logger()
@@ -254,45 +257,45 @@ class McpProxy:
             clock=reactor,
             limits=limits or GateLimits(),
         )
-        """What judges and makes every call; code mode calls it too."""
+        """Judges and makes every call, also those of code mode."""
         self._router = Router(self.gate, self._backends, rewriter)
         self._connections = AgentConnections(self._backends.pause, self._backends.leave)
         self._listeners: list[UnixListener] = []
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why servers are down, by their names."""
+        """Why servers are down, by name."""
         return dict(self._backends.failures)
 
     async def start(self) -> None:
-        """Start the servers. They come up in the background; :meth:`Gate.settled` waits for them."""
+        """Start the servers in the background; :meth:`Gate.settled` waits for them."""
         await self._backends.start()
 
     async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
         """
-        Let agents in at a UNIX socket.
+        Accept agents on a UNIX socket.
 
-        :param owner: uid and gid of who may use it, if not we.
+        :param owner: uid and gid of the agent, if not those of this process.
         :raises ConfigurationError: the path is too long.
-        :raises Unavailable: something is in the way.
+        :raises Unavailable: another file is at the path.
         """
         self._listeners.append(await listen_unix(path, self._connection, owner))
 
     @property
     def alive(self) -> bool:
-        """Whether agents still come in wherever they were let in."""
+        """Whether all sockets still accept agents."""
         return all(listener.alive for listener in self._listeners)
 
     def serve_stdio(self, stdin: int = 0, stdout: int = 1) -> Deferred[None]:
         """
-        Serve the one agent at our standard input and output.
+        Serve one agent on standard input and output.
 
-        :returns: fires when it has gone.
+        :returns: fires when it disconnects.
         """
         return serve_stdio(self._around.reactor, self._connection, stdin, stdout)
 
     async def stop(self) -> None:
-        """Let nobody in, cancel what is under way, end the connections, stop the servers."""
+        """Stop listening, cancel calls, end the connections, stop the servers."""
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.stop()

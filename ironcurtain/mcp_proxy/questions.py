@@ -1,9 +1,9 @@
 """
-Answer what servers ask: they ask us, not the agent.
+Answer the requests of servers: IronCurtain answers them, not the agent.
 
-The agent must not answer for the workspace (it could widen what a file server may touch), and it has no person before
-it. So roots are ours, questions to a person go to ours, and the agent's model is nobody's to use, unless the server's
-configuration says that its requests may be passed on.
+The agent must not answer for the workspace (it could extend what a file server may access), and no person watches it.
+So IronCurtain answers requests for roots, asks its user the questions for a person, and refuses to use the agent's
+model, unless the server's configuration permits it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ironcurtain.mcp_proxy.servers_config import AgentRequest
 
 Elicit = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """
-Puts a server's question before a person: takes the server's name and the request's parameters, and gives the result
+Shows a server's question to a person: takes the server's name and the request's parameters, and returns the result
 (``action`` and, with ``accept``, ``content``).
 """
 
@@ -29,14 +29,14 @@ ROUTES: Mapping[str, AgentRequest] = {"sampling/createMessage": "sampling", "eli
 
 
 class AgentLink(Protocol):
-    """The agent's connection, as far as it can be asked."""
+    """The agent's connection, for requests to the agent."""
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the agent says that it can do."""
+        """The agent's capabilities."""
 
     def ask(self, method: str, params: bytes | None) -> Deferred[bytes]:
-        """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it takes the question back."""
+        """:returns: the raw JSON result; fails with :class:`RpcError`. Cancelling it sends the agent a cancellation."""
 
 
 AgentFor = Callable[[str, AgentRequest], AgentLink | None]
@@ -44,9 +44,9 @@ AgentFor = Callable[[str, AgentRequest], AgentLink | None]
 
 class Questions:
     """
-    :param root: URI of the workspace as servers know it.
-    :param allowed: for each server, which of its requests are passed on to the agent.
-    :param elicit: asks a person; without, such questions are declined.
+    :param root: URI of the workspace for servers.
+    :param allowed: for each server, the requests that are forwarded to the agent.
+    :param elicit: asks a person; without it, such requests are declined.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class Questions:
     def capabilities(self, server: str, agent: Mapping[str, Any]) -> dict[str, Any]:
         """
         :param agent: the agent's capabilities.
-        :returns: what to claim to a server: never more than will be answered. Roots are answered, but not claimed: a
-            server that hears of them puts them in place of the directories that it was configured with.
+        :returns: the capabilities to announce to a server: only those that will be answered. Roots are answered but not
+            announced, since a server that knows of them uses them instead of its configured directories.
         """
         allowed = self._allowed.get(server, frozenset())
         claimed: dict[str, Any] = {name: agent[name] for name in allowed if isinstance(agent.get(name), dict)}
@@ -74,12 +74,12 @@ class Questions:
         return claimed
 
     def waits_for_agent(self, server: str) -> bool:
-        """Whether a server's handshake depends on what the agent can do."""
+        """Whether a server's handshake depends on the agent's capabilities."""
         return bool(self._allowed.get(server))
 
     async def answer(self, server: str, method: str, params: bytes | None, agent_for: AgentFor) -> bytes:
         """
-        :param agent_for: finds the agent that the question is for.
+        :param agent_for: returns the agent that the request is for.
         :returns: the raw JSON result.
         :raises RpcError: the request is refused.
         """
@@ -112,7 +112,7 @@ class Questions:
 
 
 def _without_token(params: bytes) -> bytes:
-    # A progress token is unique to its server only; two servers may both use 1 towards the same agent.
+    # Progress tokens are unique per server; two servers may both use 1 with the same agent.
     value = codec.decode(params)
     if isinstance(value, dict) and isinstance(value.get("_meta"), dict):
         value["_meta"].pop("progressToken", None)

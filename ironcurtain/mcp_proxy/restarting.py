@@ -1,4 +1,6 @@
-"""A backend that is started, introduced, started again with growing delays, and stopped for good."""
+"""
+A backend that starts a server, performs the handshake, and restarts the server with growing delays until it is stopped.
+"""
 
 from __future__ import annotations
 
@@ -21,34 +23,34 @@ from ironcurtain.mcp_proxy.link import Link
 from ironcurtain.mcp_proxy.session import NEWEST_VERSION, VERSIONS
 
 FIRST_DELAY = 0.5
-"""Seconds before a server that went down is started again; doubled each time that it fails."""
+"""Seconds before the first restart of a server; doubled after each failure."""
 
 LONGEST_DELAY = 60.0
-"""Seconds; the delay does not grow further."""
+"""Maximum delay in seconds."""
 
 STEADY_SECONDS = 30.0
-"""A server that ran this long starts again with the first delay."""
+"""A server that ran for so many seconds restarts with the first delay."""
 
 HANDSHAKE_SECONDS = 60.0
-"""How long a server may take from its start until it is ready (some download themselves first)."""
+"""Time limit in seconds from a server's start until it is ready (some download themselves first)."""
 
 LogLine = Callable[[str, str], None]
-"""Takes a server's name and a line of its error output."""
+"""Called with a server's name and a line of its standard error."""
 
 
 class _State(Enum):
     RUNNING = auto()
-    """A run of the server is under way, or the next one waits."""
+    """The server runs, or waits for its restart."""
     ENDING = auto()
     """A run is being ended, which must not be cancelled."""
     STOPPED = auto()
-    """No run begins any more."""
+    """The backend is stopped."""
 
 
 class RestartingBackend:
     """
-    :param prepare: says how to reach the next run of the server; asked before each.
-    :param log_line: takes what there is to tell of the server, such as its error output.
+    :param prepare: returns how to reach the next run of the server; called before each run.
+    :param log_line: called with each line about the server, such as its standard error.
     """
 
     log = Logger()
@@ -70,17 +72,17 @@ class RestartingBackend:
         self._state, self._paused = _State.RUNNING, False
 
     async def start(self, owner: BackendOwner) -> None:
-        """Bring it up in the background, and again whenever it goes down."""
+        """Start the server in the background, and restart it whenever it goes down."""
         self._owner = owner
         self._running = Deferred.fromCoroutine(self._run(owner))
 
     async def stop(self) -> None:
-        """Bring it down for good; nothing of it runs afterwards."""
+        """Stop the server for good, with all its processes."""
         ending, self._state = self._state is _State.ENDING, _State.STOPPED
         running, self._running = self._running, None
         if running is not None:
             running.addErrback(lambda failure: failure.trap(CancelledError) and None)
-            if not ending:  # a run that is being ended ends, and no other begins
+            if not ending:  # if a run is being ended, let it end; no other run begins
                 running.cancel()
             await running
 
@@ -88,50 +90,50 @@ class RestartingBackend:
         self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
     ) -> Deferred[bytes]:
         """
-        Ask the server.
+        Send a request to the server.
 
-        :returns: fires with the raw JSON result; cancelling it tells the server so.
+        :returns: fires with the raw JSON result. Cancelling it sends the server a cancellation.
         :raises BackendFailed: there is no answer.
         :raises RpcError: the answer is an error.
         """
         if self._link is None:
-            raise BackendFailed(f"MCP server {self.name} is down; it is being started again")
+            raise BackendFailed(f"MCP server {self.name} is down; it is being restarted")
         return self._link.request(method, params, on_progress)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Tell the server; nothing happens if it is down."""
+        """Send the server a notification; ignored while it is down."""
         if self._link is not None:
             self._link.notify(method, params)
 
     def pause(self) -> None:
-        """Read no more from the server for now."""
+        """Stop reading from the server for now."""
         self._paused = True
         if self._link is not None:
             self._link.pause()
 
     def resume(self) -> None:
-        """Read from it again."""
+        """Resume reading from the server."""
         self._paused = False
         if self._link is not None:
             self._link.resume()
 
     def notified(self, method: str, params: bytes | None) -> None:
-        """For the link: a notification from the server."""
+        """For the link: the server sent a notification."""
         if self._owner is not None and self.introduction is not None:
             self._owner.notified(self, method, params)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
-        """For the link: a question from the server."""
+        """For the link: the server sent a request."""
         if self._owner is None:
             raise BackendFailed(f"MCP server {self.name} is being stopped")
         return await self._owner.asked(self, method, params)
 
     def error_line(self, line: str) -> None:
-        """For the link: a line of the server's error output."""
+        """For the link: there is a line for the log."""
         self._log_line(self.name, line)
 
     def ended(self, why: str) -> None:
-        """For the link: this run is over."""
+        """For the link: this run ended."""
         self._link, self.introduction = None, None
         self._ended.callback(why)
 
@@ -145,7 +147,7 @@ class RestartingBackend:
             if self._clock.seconds() - started >= STEADY_SECONDS:
                 delay = FIRST_DELAY
             self._log_line(self.name, why)
-            self.log.warn("MCP server {name} {why}; next start in {delay} s", name=self.name, why=why, delay=delay)
+            self.log.warn("MCP server {name} {why}; restart in {delay} s", name=self.name, why=why, delay=delay)
             await deferLater(self._clock, delay)
             delay = min(2 * delay, LONGEST_DELAY)
 
@@ -160,7 +162,7 @@ class RestartingBackend:
             await Deferred.fromCoroutine(self._introduce(link, capabilities, owner)).addTimeout(
                 HANDSHAKE_SECONDS, self._clock
             )
-            if not self._is_stopped:  # in the middle of a handshake's last step, it cannot be cancelled
+            if not self._is_stopped:  # the last step of a handshake cannot be cancelled
                 why = await self._ended
         except CancelledError:
             raise
@@ -194,7 +196,7 @@ class RestartingBackend:
         }
         said = codec.decode(await link.request("initialize", hello))
         if not isinstance(said, dict) or said.get("protocolVersion") not in VERSIONS:
-            raise BackendFailed(f"MCP server {self.name} speaks no protocol version that we know")
+            raise BackendFailed(f"MCP server {self.name} supports no known protocol version")
         link.notify("notifications/initialized")
         theirs, instructions = said.get("capabilities"), said.get("instructions")
         self._link = link

@@ -1,7 +1,7 @@
 """
-What each method of the protocol means here: a table from method to handler. What is not in it never reaches a server.
+The handler of each method of the protocol. Requests with other methods never reach a server.
 
-Several servers look like one: their lists are merged, and calls find their way back by name, URI or template.
+All servers appear as one: their lists are merged, and requests are routed by name, URI or template.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from ironcurtain.text.display import paragraphs
 
 START_SECONDS = 5.0
 """
-How long after the start of the servers ``initialize`` still waits for them. Those in Node and Python need two seconds;
-some agents give up after ten.
+Seconds after the start of the servers that ``initialize`` waits for them. Servers in Node and Python need two; some
+agents time out after ten.
 """
 
 PAGE = 5000
-"""Entries of a list up to which it is given out in one piece (not every agent asks for a second one)."""
+"""Maximum number of entries in one page of a list (not every agent requests a second page)."""
 
 INSTRUCTIONS_LIMIT = 16 * 1024
-"""Most characters of one server's instructions that are passed on."""
+"""Maximum length in characters of one server's instructions."""
 
 RESOURCE_NOT_FOUND = -32002
-"""Error code of the protocol (revision 2025-11-25, resources)."""
+"""JSON-RPC error code of the protocol (revision 2025-11-25, resources)."""
 
 Params = dict[str, Any]
 Handler = Callable[["ConnectedAgent", "Params", "ProgressSink"], Coroutine[Any, Any, bytes]]
 
 
 class ProgressSink(Protocol):
-    """Where a request's progress is heard."""
+    """Receives a request's progress."""
 
     def waiting(self, message: str) -> None:
         """The request waits for a person."""
 
     @property
     def relay(self) -> OnProgress | None:
-        """Takes the server's own reports; ``None`` if nobody asked for them."""
+        """:returns: called with the server's progress reports; ``None`` if the agent did not ask for them."""
 
 
 class Router:
-    """One for all agents of a session."""
+    """The router for all agents of a session."""
 
     def __init__(self, gate: Gate, backends: Backends, rewriter: PathRewriter) -> None:
         self._gate, self._backends, self._rewriter = gate, backends, rewriter
@@ -71,14 +71,14 @@ class Router:
             "logging/setLevel": self._set_level,
         }
         self.methods = frozenset(self._table)
-        """The requests that are handled here."""
+        """The methods that have a handler."""
 
     def handle(
         self, agent: ConnectedAgent, method: str, params: Params, sink: ProgressSink
     ) -> Coroutine[Any, Any, bytes]:
         """
         :param method: one of :attr:`methods`.
-        :returns: gives the raw JSON result.
+        :returns: the raw JSON result.
         :raises RpcError: the answer is an error.
         """
         return self._table[method](agent, params, sink)
@@ -229,7 +229,7 @@ class Router:
 
 
 class _Pages:
-    """One list, encoded once: in one piece, or in several with cursors of ours."""
+    """One list, encoded once: in one page, or in several with cursors."""
 
     def __init__(
         self, source: object, generation: int, member: str, entries: list[Mapping[str, Any]], rewriter: PathRewriter

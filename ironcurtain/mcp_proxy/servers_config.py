@@ -1,5 +1,5 @@
 """
-Read ``mcp-servers.json``: the field's usual shape, with our additions.
+Read ``mcp-servers.json``: the usual format of MCP clients, with additions.
 
 .. code-block:: json
 
@@ -30,15 +30,15 @@ SEPARATOR = "__"
 
 NAME_LIMIT = 46
 """
-Most characters of a public name: model APIs allow 64, of which agents take 18 for their own prefix
+Maximum length in characters of a public name: model APIs allow 64, of which agents use 18 for their own prefix
 (``mcp__ironcurtain__``).
 """
 
 DIGEST_LENGTH = 8
-"""Hexadecimal characters that tell shortened names apart: 32 bits, among a few thousand names."""
+"""Number of hexadecimal characters that distinguish shortened names: 32 bits, for a few thousand names."""
 
 BACKEND_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9-]|_(?=[a-zA-Z0-9-])){0,31}\Z")
-"""What a backend may be called: no two underscores together and none at the end, so that the separator is found."""
+"""Names of backends: no two adjacent underscores and none at the end, so that the separator is unambiguous."""
 
 _ALLOWED = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}\Z")
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
@@ -48,9 +48,9 @@ _LOOKS_SHORTENED = re.compile(rf"_[0-9a-f]{{{DIGEST_LENGTH}}}\Z")
 def public_name(backend: str, name: str) -> str:
     """
     :param backend: the backend's name.
-    :param name: what the backend calls its tool or prompt.
-    :returns: the name that agents see. Where the plain one is too long, has characters that agents do not take, or
-        could be read in two ways, it is cut and ends in a digest of both names.
+    :param name: the backend's name of its tool or prompt.
+    :returns: the public name. If the plain name is too long, ambiguous, or has characters that agents do not accept, it
+        is cut and ends in a digest of both names.
     """
     plain = f"{backend}{SEPARATOR}{name}"
     if _ALLOWED.match(plain) and BACKEND_NAME.match(backend) and not _LOOKS_SHORTENED.search(plain):
@@ -60,16 +60,16 @@ def public_name(backend: str, name: str) -> str:
 
 
 FORMAT_VERSION = 1
-"""The newest version of the file's format that we read; a file without one is of this version."""
+"""The newest readable version of the file's format; a file without a version has this one."""
 
 AgentRequest = Literal["sampling", "elicitation"]
-"""What a server may ask the agent itself, if its configuration says so."""
+"""Requests to the agent that a server's configuration can permit."""
 
 URL = (
     "must look like https://host[:port]/path; without TLS only an address of this machine is reached, as in "
     "http://127.0.0.1:3000/mcp"
 )
-"""What is said of a ``url`` that does not."""
+"""The error for an unusable ``url``."""
 
 RESERVED_HEADERS = frozenset(
     {
@@ -87,7 +87,7 @@ RESERVED_HEADERS = frozenset(
         "upgrade",
     }
 )
-"""Headers that the transport itself sets, in lower case."""
+"""Headers that the transport sets, in lower case."""
 
 _COMMAND_FIELDS = ("command", "args", "env", "env_command", "cwd", "sandbox")
 _HTTP_FIELDS = ("url", "headers", "headers_command", "ca_file")
@@ -98,12 +98,12 @@ _VARIABLE = re.compile(r"\$(?:\{(WORKSPACE|HOME)\}|(WORKSPACE|HOME)(?![A-Za-z0-9
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
     """
-    What a sandboxed server may reach besides its own program and the workspace.
+    What a sandboxed server may access besides its program and the workspace.
 
     :param read: absolute host paths.
     :param write: absolute host paths.
-    :param domains: hosts for which it needs the network; empty for no network at all. The sandbox gives the whole
-        network or none: which of the hosts a call may name is up to the policy.
+    :param domains: hosts that it needs; empty for no network. The sandbox gives the complete network or none; the
+        policy decides which hosts a call may name.
     """
 
     read: tuple[str, ...] = ()
@@ -114,13 +114,13 @@ class SandboxConfig:
 @dataclass(frozen=True, slots=True)
 class CommandServer:
     """
-    One MCP server that runs as our child.
+    One MCP server that runs as a child process.
 
-    :param environment: for it alone, besides the few variables that every server gets.
+    :param environment: its own variables, besides the few that every server gets.
     :param environment_commands: variable name to a shell command that prints its value.
-    :param cwd: where it starts; the workspace if ``None``.
-    :param sandbox: ``None`` for a server that runs outside any sandbox, with all that its account may do.
-    :param agent_requests: which of its requests are passed on to the agent; all others never reach it.
+    :param cwd: its working directory; ``None``: the workspace.
+    :param sandbox: ``None`` for a server that runs outside any sandbox, with all rights of its account.
+    :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
     """
 
     name: str
@@ -138,11 +138,11 @@ class HttpServer:
     """
     One MCP server that is reached by HTTP (MCP 2025-11-25, "Streamable HTTP").
 
-    :param url: of its endpoint; a secret, since some hold a key.
-    :param headers: sent with each request to it.
+    :param url: URL of its endpoint; a secret, since it can contain a key.
+    :param headers: sent with each request.
     :param header_commands: header name to a shell command that prints its value.
-    :param ca_file: certificates (PEM) to trust besides the system's; empty for none.
-    :param agent_requests: which of its requests are passed on to the agent; all others never reach it.
+    :param ca_file: PEM certificates to trust besides the system's; empty for none.
+    :param agent_requests: which of its requests are forwarded to the agent; others never reach the agent.
     """
 
     name: str
@@ -154,7 +154,7 @@ class HttpServer:
 
     @property
     def host(self) -> str:
-        """What of the address may be shown: host, and port if it is named."""
+        """The part of the URL that may be shown: the host, and the port if given."""
         return urlsplit(self.url.reveal()).netloc
 
 
@@ -191,10 +191,10 @@ def read_servers(text: bytes, source: str, *, workspace: str, home: str) -> tupl
     """
     :param text: the file's content.
     :param source: the file's name, for messages.
-    :param workspace: real path of the session's workspace: what ``$WORKSPACE`` stands for.
-    :param home: what ``$HOME`` stands for.
-    :returns: the servers in the file's order, without those that are disabled.
-    :raises ConfigurationError: naming the field that is wrong.
+    :param workspace: real path of the session's workspace, the value of ``$WORKSPACE``.
+    :param home: the value of ``$HOME``.
+    :returns: the servers in the file's order, without disabled ones.
+    :raises ConfigurationError: a field is wrong; the message names it.
     """
     parsed = parse_json(source, text)
     written = text.decode()  # as JSON is
@@ -209,13 +209,13 @@ def read_servers(text: bytes, source: str, *, workspace: str, home: str) -> tupl
 
 
 def is_header_value(value: str) -> bool:
-    """:returns: whether a text can be sent as a header's value: visible ASCII, with spaces and tabs inside at most."""
+    """:returns: whether a text is valid as a header's value: visible ASCII, with spaces and tabs inside at most."""
     return bool(value) and value == value.strip() and value.isascii() and value.replace("\t", " ").isprintable()
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """:param written: the file's content, to find the line of what is wrong."""
+    """:param written: the file's content, to find the line of an error."""
 
     name: str
     entry: _Server
@@ -257,7 +257,7 @@ class _Reader:
     def _http_server(self) -> HttpServer:
         entry = self.entry
         if entry.type == "sse":
-            detail = "is the transport of 2024, which is not spoken here: name the server's address for streamable HTTP"
+            detail = "is the transport of 2024, which is not supported: give the server's URL for streamable HTTP"
             raise self._wrong(detail, "type")
         if not keeps_secrets(entry.url or ""):
             raise self._wrong(URL, "url")

@@ -1,9 +1,8 @@
 """
-One agent's connection as a state machine: lines in, commands out.
+The protocol state machine of one agent's connection: takes lines, returns commands.
 
-It knows the protocol's lifecycle and nothing of tools: which protocol version is spoken, which requests are open, which
-questions of ours the agent has not answered. What the methods mean is the router's affair; a method that the router
-does not name ends here.
+It implements the protocol's lifecycle: the negotiated version, the agent's open requests, and the open requests to the
+agent. The router implements the methods; other methods are refused here.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NEWEST_VERSION = VERSIONS[-1]
 
 OPEN_REQUESTS = 1024
-"""Most requests that one agent may have open at a time (the most seen is 16)."""
+"""Maximum number of open requests of one agent (the highest number seen is 16)."""
 
 OPEN_BYTES = 4 * INBOUND_LIMIT
-"""Most bytes that the parameters of one agent's open requests may have together: 32 MiB."""
+"""Maximum total size in bytes of the parameters of one agent's open requests: 32 MiB."""
 
 INITIALIZE = "initialize"
 
@@ -40,9 +39,9 @@ class SendLine:
 
 class Start(msgspec.Struct, frozen=True):
     """
-    Handle a request; give what comes of it to :meth:`AgentSession.finish` or :meth:`AgentSession.fail`.
+    Handle a request, and pass the outcome to :meth:`AgentSession.finish` or :meth:`AgentSession.fail`.
 
-    :param key: names the request from now on; never used again, as an agent's own ids may be.
+    :param key: identifies the request. Never reused, unlike an agent's ids.
     """
 
     key: int
@@ -52,22 +51,22 @@ class Start(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The agent no longer wants this request's answer: undo it. It must not be answered."""
+    """Cancel this request. It must not be answered."""
 
     key: int
 
 
 @dataclass(frozen=True, slots=True)
 class Initialized:
-    """The handshake is over: from now on the agent may be told and asked things."""
+    """The handshake is complete: requests and notifications may be sent to the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """
-    The agent answered a question of ours.
+    The agent answered a request.
 
-    :param result: raw JSON, or ``None`` if it answered with ``error``.
+    :param result: raw JSON; ``None`` if it answered with ``error``.
     """
 
     question: int
@@ -90,7 +89,7 @@ class AgentSession:
     """
     The protocol state of one connection.
 
-    :param methods: the requests that the router handles, ``initialize`` among them.
+    :param methods: the methods that the router handles, including ``initialize``.
     """
 
     methods: Collection[str]
@@ -99,11 +98,11 @@ class AgentSession:
     client: Mapping[str, Any] = field(default_factory=dict)
     """The agent's ``initialize`` parameters."""
     answered: bool = False
-    """Whether ``initialize`` was answered, so that the agent may know of lists."""
+    """Whether ``initialize`` was answered, so that the agent may have lists."""
     initialized: bool = False
-    """Whether the agent has ended the handshake."""
+    """Whether the agent has completed the handshake."""
     junk: int = 0
-    """How many lines in a row were no message, or one over the limit."""
+    """Number of consecutive lines that were invalid or too long."""
     _open: dict[int, _Open] = field(default_factory=dict)
     _ids: dict[codec.Id, int] = field(default_factory=dict)
     _questions: set[int] = field(default_factory=set)
@@ -113,13 +112,13 @@ class AgentSession:
 
     def receive(self, line: bytes | TooLong) -> Command | None:
         """
-        Take one line.
+        Process one line.
 
-        :returns: what to do about it, if anything.
+        :returns: the resulting command, if any.
         """
         self.junk += 1
         if isinstance(line, TooLong):
-            return _refuse(None, codec.INVALID_REQUEST, f"message is over {INBOUND_LIMIT} bytes")
+            return _refuse(None, codec.INVALID_REQUEST, f"message is larger than {INBOUND_LIMIT} bytes")
         try:
             message = codec.parse(line)
         except codec.InvalidMessage as e:
@@ -132,7 +131,7 @@ class AgentSession:
         return self._response(message)
 
     def finish(self, key: int, result: bytes) -> bytes | None:
-        """:returns: the line that answers a request, or ``None`` if nobody waits for it any more."""
+        """:returns: the line that answers a request; ``None`` if the request was cancelled."""
         request = self._close(key)
         if request is None:
             return None
@@ -142,7 +141,7 @@ class AgentSession:
     def fail(self, key: int, error: bytes) -> bytes | None:
         """
         :param error: a raw JSON error object.
-        :returns: the line that answers a request with an error, or ``None`` if nobody waits for it any more.
+        :returns: the line that answers a request with an error; ``None`` if the request was cancelled.
         """
         request = self._close(key)
         if request is None:
@@ -152,18 +151,18 @@ class AgentSession:
         return codec.raw_error(request.id, error)
 
     def progress_token(self, key: int) -> codec.Id | None:
-        """:returns: the token under which an open request wants to hear of its progress, if it does."""
+        """:returns: the progress token of an open request, if it has one."""
         request = self._open.get(key)
         return None if request is None else request.token
 
     def ask(self, method: str, params: bytes | None) -> tuple[int, bytes]:
-        """:returns: our number of a question to the agent, and the line that asks it."""
+        """:returns: the number of a new request to the agent, and its line."""
         self._asked += 1
         self._questions.add(self._asked)
         return self._asked, codec.request(self._asked, method, params)
 
     def withdraw(self, question: int) -> bytes | None:
-        """:returns: the line that takes a question back, or ``None`` if it was answered."""
+        """:returns: the line that cancels a request to the agent; ``None`` if it was answered."""
         if question not in self._questions:
             return None
         self._questions.discard(question)

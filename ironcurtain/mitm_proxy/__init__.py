@@ -1,1 +1,1 @@
-"""The MITM proxy: requests to model providers are judged, and the real key takes the place of the agent's fake one."""
+"""The MITM proxy: judge requests to model providers, and replace the agent's fake key by the real one."""

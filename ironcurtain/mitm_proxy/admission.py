@@ -1,4 +1,4 @@
-"""Whether a request inside a tunnel may pass, recorded before anything is sent, and what is answered if not."""
+"""Decide on a request inside a tunnel and record it before it is sent; build the response to a refused request."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ironcurtain.mitm_proxy.shared import Destination, Shared
 from ironcurtain.providers.provider import ModelProvider, RequestRefusal
 from ironcurtain.providers.usage import UsageReader
 
-UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be written: no request is made any more")
-"""What is answered to every request once nothing can be recorded."""
+UNRECORDED = RequestRefusal(503, "audit-unavailable", "the audit log cannot be written: no further requests are made")
+"""The response to every request while nothing can be recorded."""
 
 
 _WITHOUT_BODY = frozenset(("GET", "HEAD"))
 
 
 REASON_LIMIT: Final = 500
-"""Most characters of a reason; paths and names in it come from the agent."""
+"""Maximum length in characters of a reason, which can contain paths and names of the agent."""
 
 
 def response(refusal: RequestRefusal, provider: ModelProvider, *, close: bool = False) -> bytes:
     """
-    What an agent gets whose request is not passed on: the reason, in the shape of the provider's own errors.
+    Build the response to a refused request: the reason, in the format of the provider's errors.
 
-    Agents show the message of such an error to the person, so it says who refused and why.
+    Agents show the message of such an error to their user, so it says who refused the request and why.
 
     :param close: whether the connection ends after it.
-    :returns: the whole answer, head and body.
+    :returns: the complete response, head and body.
     """
     body = msgspec.json.encode(provider.error(refusal, f"IronCurtain: {refusal.reason[:REASON_LIMIT]}"))
     connection = (["upgrade"] if refusal.status == HTTPStatus.UPGRADE_REQUIRED else []) + (["close"] if close else [])
@@ -45,9 +45,9 @@ def response(refusal: RequestRefusal, provider: ModelProvider, *, close: bool = 
         f"content-length: {len(body)}",
     ]
     if refusal.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        head.append("x-should-retry: false")  # heeded by the SDKs of Anthropic and OpenAI
+        head.append("x-should-retry: false")  # the SDKs of Anthropic and OpenAI honour it
     if refusal.status == HTTPStatus.UPGRADE_REQUIRED:
-        head.append("upgrade: HTTP/1.1")  # a 426 has to name a protocol (RFC 9110 section 15.5.22)
+        head.append("upgrade: HTTP/1.1")  # a 426 must name a protocol (RFC 9110 section 15.5.22)
     if connection:
         head.append(f"connection: {', '.join(connection)}")
     return "\r\n".join([*head, "", ""]).encode("ascii") + body
@@ -55,7 +55,7 @@ def response(refusal: RequestRefusal, provider: ModelProvider, *, close: bool = 
 
 class RequestAdmission:
     """
-    :param destination: the provider whose host the tunnel was asked for.
+    :param destination: the provider of the tunnel's host.
     :param name: the host that the client named in its TLS handshake.
     """
 
@@ -65,9 +65,10 @@ class RequestAdmission:
 
     def take(self, head: bytes) -> tuple[HttpRequest, ForwardedRequest | RequestRefusal]:
         """
-        Read a request's head, and decide on it. The hosts named on the three layers must be one.
+        Parse a request's head, and decide on it. CONNECT request, TLS handshake and Host header must name the same
+        host.
 
-        :raises ProtocolViolation: it is not to be understood in one way only; answer 400.
+        :raises ProtocolViolation: it cannot be parsed unambiguously; answer 400.
         """
         rule = self._destination.credentials.rule
         request, judged = self._judge(head)
@@ -82,8 +83,8 @@ class RequestAdmission:
         """
         Record a refusal.
 
-        :param request: ``None`` if it could not be read.
-        :returns: what to answer.
+        :param request: ``None`` if it could not be parsed.
+        :returns: the response.
         """
         rule = self._destination.credentials.rule
         method, path, host = ("", "", "") if request is None else (request.head.method, request.head.path, request.host)
@@ -107,9 +108,9 @@ class RequestAdmission:
         self, client: ExchangeClient, request: HttpRequest, forward: ForwardedRequest, length: int | None
     ) -> Exchange | RequestRefusal:
         """
-        Record a request that may pass; from here on it is the exchange's.
+        Record an allowed request. From here on, the exchange handles it.
 
-        :param length: bytes of the body, ``None`` if it comes in chunks.
+        :param length: size of the body in bytes; ``None`` if it is chunked.
         """
         credentials, head = self._destination.credentials, request.head
         rule = credentials.rule

@@ -1,7 +1,7 @@
 """
-The certificate authority of a home: made once, kept in a file, made anew before it expires.
+The certificate authority of a home: created once, kept in a file, replaced before it expires.
 
-Agents' containers trust it, and nobody else does. Its key never leaves this machine.
+Only the agents' containers trust it. Its key never leaves this machine.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from ironcurtain.files.locks import locked
 from ironcurtain.home.layout import private_directory
 
 AUTHORITY_LIFETIME: Final = timedelta(days=365)
-"""How long a new authority holds (it is renewed without anybody's doing)."""
+"""Lifetime of an authority in seconds (it is renewed automatically)."""
 
 LEAF_LIFETIME: Final = timedelta(days=7)
-"""How long a host's certificate holds (one is made in under a millisecond)."""
+"""Lifetime of a host's certificate in seconds (creating one takes less than a millisecond)."""
 
 BACKDATED: Final = timedelta(days=1)
-"""How far in the past certificates begin, for clocks that are behind ours."""
+"""How many seconds before now certificates begin, for clients whose clocks are slow."""
 
 LEAF_NAME: Final = "IronCurtain MITM proxy"
-"""Whom hosts' certificates name as their subject; the host stands in their alternative name, which alone counts."""
+"""Subject of hosts' certificates. Clients check only the alternative name, which has the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A certificate that may sign others, and its key."""
+    """A certificate that can sign others, and its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)
@@ -55,9 +55,9 @@ class Signer:
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """
-    A host's certificate and its key, in the form that ``use_certificate`` and ``use_privatekey`` of pyOpenSSL take.
+    A host's certificate and key, as ``use_certificate`` and ``use_privatekey`` of pyOpenSSL take them.
 
-    The authority itself is not part of the chain to send: whoever trusts it has it.
+    The chain to send does not include the authority: clients that trust it have it.
     """
 
     certificate: x509.Certificate
@@ -65,7 +65,7 @@ class Leaf:
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """:returns: a key on P-256: signing with it takes a tenth of the time of RSA, and every client takes it."""
+    """:returns: a P-256 key. Signing with it is ten times as fast as with RSA, and all clients support it."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -73,7 +73,7 @@ def new_authority(now: float) -> Signer:
     """:param now: seconds since the epoch."""
     key = new_key()
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # Two authorities must not share a name: clients look for the issuer by it.
+    # Each authority needs its own name, since clients find the issuer by name.
     name = _name(f"IronCurtain {identifier.digest.hex()[:12]}")
     builder = (
         _builder(name, name, key, now, AUTHORITY_LIFETIME)
@@ -86,10 +86,10 @@ def new_authority(now: float) -> Signer:
 
 def new_leaf(signer: Signer, key: ec.EllipticCurvePrivateKey, host: str, now: float) -> Leaf:
     """
-    :param key: the host's; several hosts may share one.
+    :param key: the host's key; several hosts may share one.
     :param host: its name, ASCII.
     :param now: seconds since the epoch.
-    :returns: a certificate that ends with the authority's, if not before.
+    :returns: a certificate that expires no later than the authority's.
     """
     builder = (
         _builder(_name(LEAF_NAME), signer.certificate.subject, key, now, _left(signer, now))
@@ -104,7 +104,7 @@ def new_leaf(signer: Signer, key: ec.EllipticCurvePrivateKey, host: str, now: fl
 
 
 def seconds_left(certificate: x509.Certificate, now: float) -> float:
-    """:returns: how long a certificate still holds, zero if it does not hold yet."""
+    """:returns: the remaining lifetime in seconds; zero if the certificate is not valid yet."""
     if now < certificate.not_valid_before_utc.timestamp():
         return 0.0
     return certificate.not_valid_after_utc.timestamp() - now
@@ -148,10 +148,10 @@ def _usage(*, sign_others: bool) -> x509.KeyUsage:
 
 
 RENEWED_BEFORE: Final = 30 * 86400.0
-"""Seconds before its end at which an authority is replaced for new sessions; running ones keep theirs."""
+"""Seconds before its expiry at which an authority is replaced for new sessions; running ones keep theirs."""
 
 FILE_LIMIT: Final = 64 * 1024
-"""Most bytes of the authority's file that are read."""
+"""Maximum number of bytes read of the authority's file."""
 
 __all__ = ["Authority", "Leaf"]
 
@@ -160,27 +160,27 @@ class Authority:
     """
     :param signer: the authority's certificate and key.
     :param certificate_path: a file with the certificate alone.
-    :param now: gives seconds since the epoch.
+    :param now: returns seconds since the epoch.
     """
 
     def __init__(self, signer: Signer, certificate_path: Path, now: Callable[[], float]) -> None:
         self._signer, self._now = signer, now
         self.certificate_path = certificate_path
-        """The certificate in a file, which may hold another process's newer one: give sessions the bytes instead."""
+        """Path of the certificate. Another process can replace the file, so give sessions the bytes instead."""
         self.certificate_pem = signer.certificate.public_bytes(Encoding.PEM)
-        """What a container has to trust."""
+        """The certificate that containers have to trust."""
         self._leaf_key = new_key()
         self._leaves: dict[str, Leaf] = {}
 
     @classmethod
     def load_or_make(cls, directory: Path, now: Callable[[], float]) -> Authority:
         """
-        Use the authority kept in a directory; make it if there is none, or if it expires soon.
+        Load the authority from a directory, or create it if it is missing or expires soon.
 
-        :param directory: ours alone; it is made if need be.
-        :param now: gives seconds since the epoch.
-        :raises ConfigurationError: its file is damaged, or others may read it.
-        :raises UsageError: the directory is a link, or somebody else's.
+        :param directory: a private directory, created if missing.
+        :param now: returns seconds since the epoch.
+        :raises ConfigurationError: its file is damaged, or others can read it.
+        :raises UsageError: the directory is a link, or belongs to somebody else.
         """
         kept, public = directory / "authority.pem", directory / "ca.pem"
         private_directory(directory)
@@ -196,9 +196,9 @@ class Authority:
 
     def leaf(self, host: str) -> Leaf:
         """
-        Ask only for hosts that are allowed: each one's certificate is kept.
+        Call this only for allowed hosts, since each certificate is kept.
 
-        :returns: a certificate for the host, which holds for half of its lifetime at least.
+        :returns: a certificate for the host, valid for at least half of its lifetime.
         """
         now = self._now()
         leaf = self._leaves.get(host)
@@ -209,7 +209,7 @@ class Authority:
 
 def _written(signer: Signer) -> bytes:
     key = signer.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return key + signer.certificate.public_bytes(Encoding.PEM)  # in one file, so that they always fit
+    return key + signer.certificate.public_bytes(Encoding.PEM)  # in one file, so that they always match
 
 
 def _read(path: Path) -> Signer | None:
@@ -223,7 +223,7 @@ def _read(path: Path) -> Signer | None:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
             raise ConfigurationError(
-                str(path), f"must be yours alone: if it always was, chmod 600 {path}; else delete it"
+                str(path), f"must be readable by you only: chmod 600 {path} if it always was, else delete it"
             )
         return _parsed(path, file.read(FILE_LIMIT))
 
@@ -232,7 +232,7 @@ def _parsed(path: Path, data: bytes) -> Signer:
     try:
         key, certificate = load_pem_private_key(data, None), x509.load_pem_x509_certificate(data)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ConfigurationError(str(path), "is damaged: delete it, and a new one is made") from None
+        raise ConfigurationError(str(path), "is damaged: delete it, and a new one is created") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
-        raise ConfigurationError(str(path), "holds a key and a certificate that do not fit: delete it")
+        raise ConfigurationError(str(path), "contains a key and a certificate that do not match: delete it")
     return Signer(certificate, key)

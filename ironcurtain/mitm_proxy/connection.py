@@ -1,4 +1,4 @@
-"""An agent's connection before it is a tunnel: one CONNECT request (RFC 9110, section 9.3.6)."""
+"""An agent's connection before it becomes a tunnel: reads one CONNECT request (RFC 9110, section 9.3.6)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from ironcurtain.providers.provider import RequestRefusal
 from ironcurtain.providers.registry import OTHER
 
 CONNECT_LIMIT = 8192
-"""Most bytes of a CONNECT request (clients send a few hundred)."""
+"""Maximum size in bytes of a CONNECT request (clients send a few hundred)."""
 
 _REQUEST = re.compile(rb"([!-~]{1,32}) ([!-~]+) HTTP/1\.[01]")
 _AUTHORITY = re.compile(r"([A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9]+)?\]):([1-9][0-9]{0,4})")
 
 
 class OtherMethod(ProtocolViolation):
-    """A well-formed request that is no CONNECT: one for a plain-HTTP proxy, say. Answer it with 403."""
+    """A valid request with another method than CONNECT, such as one for a plain-HTTP proxy. Answer it with 403."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectRequest:
     """
-    Where a client wants to go.
+    The target of a CONNECT request.
 
-    :param host: in lower case; an IPv6 address stands in its brackets.
-    :param named: the value of its Host header in lower case, empty if it has none.
+    :param host: in lower case; an IPv6 address is in brackets.
+    :param named: the value of its Host header in lower case, empty if missing.
     """
 
     host: str
@@ -52,18 +52,18 @@ class ConnectRequest:
 def read_connect(head: bytes) -> ConnectRequest:
     """
     :param head: without the blank line at its end.
-    :raises OtherMethod: a request for something else than a tunnel.
-    :raises ProtocolViolation: anything that is no such request.
+    :raises OtherMethod: a valid request that does not ask for a tunnel.
+    :raises ProtocolViolation: an invalid request.
     """
     line, _, lines = head.partition(b"\r\n")
     if (request := _REQUEST.fullmatch(line)) is None:
-        raise ProtocolViolation("connect", "the first line is no HTTP request")
+        raise ProtocolViolation("connect", "the first line is not an HTTP request")
     headers = read_fields(lines)
     if request[1] != b"CONNECT":
         raise OtherMethod("connect", "only CONNECT is served")
     authority = _AUTHORITY.fullmatch(request[2].decode("ascii"))
     if authority is None or int(authority[2]) > 65535:
-        raise ProtocolViolation("connect", "the target is no host and port")
+        raise ProtocolViolation("connect", "the target is not a host and port")
     names = [value for name, value in headers if name == "host"]
     if len(names) > 1 or any(name in ("content-length", "transfer-encoding") for name, _ in headers):
         raise ProtocolViolation("connect", "more than one Host, or a body")
@@ -74,7 +74,7 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class ConnectProtocol(Protocol):
-    """:param shared: what all connections of the session share."""
+    """:param shared: the state that all connections of the session share."""
 
     transport: Any
 
@@ -83,7 +83,7 @@ class ConnectProtocol(Protocol):
         self._until = shared.recorder.now() + shared.limits.head_seconds
         self._refused = False
         self._tls: Protocol | None = None
-        """What the connection carries once it is a tunnel."""
+        """What handles the connection once it is a tunnel."""
 
     def connectionMade(self) -> None:
         connections, limits = self._shared.connections, self._shared.limits
@@ -107,7 +107,7 @@ class ConnectProtocol(Protocol):
         except OtherMethod as e:
             self._deny("", RequestRefusal(403, "only-connect", f"{e.detail}: use HTTPS, through this proxy"))
         except ProtocolViolation as e:
-            self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request cannot be understood: {e.detail}"))
+            self._deny("", RequestRefusal(400, "malformed", f"the CONNECT request is invalid: {e.detail}"))
         else:
             self._decide(asked, rest)
 
@@ -124,14 +124,14 @@ class ConnectProtocol(Protocol):
         if self._refused:
             self.abort()
         else:
-            self._deny("", RequestRefusal(408, "too-slow", "the CONNECT request did not come in time"))
+            self._deny("", RequestRefusal(408, "too-slow", "the CONNECT request did not arrive in time"))
 
     def abort(self) -> None:
         """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         self.transport.abortConnection()
 
     def _decide(self, asked: ConnectRequest, rest: bytes) -> None:
-        """:param rest: bytes that came after the head: the beginning of TLS."""
+        """:param rest: bytes after the head: the beginning of TLS."""
         where = f"{asked.host}:{asked.port}"
         destination = self._shared.destinations.get((asked.host, asked.port))
         if not asked.consistent:
@@ -152,7 +152,7 @@ class ConnectProtocol(Protocol):
 
     def _open(self, destination: Destination, rest: bytes) -> None:
         self.transport.write(ESTABLISHED)
-        destination.pool.prepare()  # while the client is busy with its handshake
+        destination.pool.prepare()  # while the client performs its handshake
         tunnel = Tunnel(self._shared, destination)
         tls = destination.side.wrap(tunnel)
         self._shared.connections.replace(self, tunnel)
@@ -186,7 +186,7 @@ class ConnectProtocol(Protocol):
 
 
 class ConnectionFactory(ServerFactory):
-    """Makes a session's connections."""
+    """Creates a session's connections."""
 
     noisy = False
 

@@ -1,4 +1,4 @@
-"""Open connections to one provider: find its addresses, vet them, and dial only those."""
+"""Connect to a provider: resolve its host, check the addresses, and dial only allowed ones."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _NOT_PUBLIC = tuple(
         ),
     )
 )
-"""What :mod:`ipaddress` takes for public and is not."""
+"""Networks that :mod:`ipaddress` considers public although they are not."""
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-"""The prefix under which a network without IPv4 reaches IPv4 addresses (RFC 6052): those decide."""
+"""The prefix for IPv4 addresses in IPv6-only networks (RFC 6052); the embedded address is checked."""
 
 
 def is_public(text: str) -> bool:
     """
     :param text: an IPv4 or IPv6 address, without a zone.
-    :returns: whether it is one of the public internet. Loopback, private, link-local (where clouds keep credentials),
-        multicast and reserved ones are not, nor an IPv6 address with such an IPv4 address inside.
+    :returns: whether it is on the public internet. Loopback, private, link-local (where clouds serve credentials),
+        multicast and reserved addresses are not, nor is an IPv6 address that embeds such an IPv4 address.
     """
     try:
         address = ipaddress.ip_address(text)
@@ -80,11 +80,11 @@ def _inside(address: Address) -> list[ipaddress.IPv4Address]:
 
 
 ATTEMPTS = 3
-"""How many of a provider's addresses are tried for one connection."""
+"""Maximum number of addresses tried for one connection."""
 
 
 class AddressRefused(Unavailable):
-    """All addresses of a provider are inside a network of ours."""
+    """All addresses of a provider are in private networks."""
 
 
 class DiallingReactor(IReactorTCP, IReactorTime):
@@ -93,8 +93,8 @@ class DiallingReactor(IReactorTCP, IReactorTime):
 
 class Dialer:
     """
-    :param resolver: finds addresses; asked anew for each connection, since answers change.
-    :param rule: says where the provider is. Only a gateway that a person configured may have a local address.
+    :param resolver: resolves host names, anew for each connection.
+    :param rule: the provider's rule. Only a configured gateway may have a private address.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Dialer:
     async def dial(self, keeper: UpstreamOwner) -> Upstream:
         """
         :returns: a verified connection.
-        :raises AddressRefused: the provider has no address that may be dialled.
+        :raises AddressRefused: the provider has no allowed address.
         """
         failed: Exception = DNSLookupError(self._rule.upstream_host)
         for address in (await self._vetted())[:ATTEMPTS]:
@@ -149,7 +149,7 @@ class Dialer:
 
 @implementer(IResolutionReceiver)
 class _Addresses:
-    """Gathers what a name resolves to."""
+    """Collects the addresses of a name."""
 
     def __init__(self) -> None:
         self._found: list[str] = []
@@ -164,24 +164,24 @@ class _Addresses:
             self._found.append(host)
 
     def resolutionComplete(self) -> None:
-        if not self.found.called:  # it took too long
+        if not self.found.called:  # it was cancelled by the time limit
             self.found.callback(self._found)
 
 
 class _Reached(Protocol):
-    """A new connection, of which only the socket is wanted."""
+    """Takes a new connection's socket."""
 
     transport: Any
 
     def taken(self) -> socket.socket:
-        """:returns: the socket, which Twisted's transport, not used any more, does not have from now on."""
+        """:returns: the socket, which Twisted's transport gives up."""
         self.transport.setTcpNoDelay(True)
         self.transport.stopReading()
         return socket.socket(fileno=self.transport.getHandle().detach())
 
 
 def explain(error: BaseException | None, host: str) -> str:
-    """:returns: why a provider could not be reached or understood, in words for people."""
+    """:returns: a sentence on why a provider could not be reached, or why its response was invalid."""
     if isinstance(error, AddressRefused):
         return str(error)
     if isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""One request that may be passed on, and its answer."""
+"""One allowed request and its response."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from ironcurtain.providers.provider import RequestRefusal
 
 
 class ExchangeClient(typing.Protocol):
-    """The agent's side, as an exchange sees it."""
+    """The agent's side of an exchange."""
 
     choked: bool
     """Whether the agent does not read fast enough."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes of the answer."""
+        """Send bytes of the response."""
 
     def pause(self, paused: bool) -> None:
-        """Stop reading the body of the request, or go on."""
+        """Pause or resume reading the request's body."""
 
     def over(self) -> None:
-        """The whole answer has been written."""
+        """The complete response has been written."""
 
     def refuse(self, refusal: RequestRefusal) -> None:
-        """There is no answer, and none has begun."""
+        """Answer with a refusal. No part of a response has been sent."""
 
     def broken(self) -> None:
-        """The answer that has begun does not go on."""
+        """The response that has begun breaks off."""
 
 
 class Outgoing(NamedTuple):
     """
-    A request as it goes to the provider, with the real key.
+    A request to the provider, with the real key.
 
-    :param head: whole, with the blank line at its end.
+    :param head: the complete head, including the blank line.
     :param chunked: whether the body is sent in chunks.
     """
 
@@ -58,18 +58,18 @@ class Outgoing(NamedTuple):
 
 
 class _State(Enum):
-    """What has become of the connection to the provider."""
+    """State of the connection to the provider."""
 
     NEW = auto()
     WAITING = auto()
-    """A connection was asked for."""
+    """A connection was requested."""
     CONNECTED = auto()
     OVER = auto()
-    """The answer is whole, or will never be."""
+    """The response is complete, or never will be."""
 
 
 class Exchange:
-    """Get a connection, send the request, pass the answer on."""
+    """Get a connection, send the request, forward the response."""
 
     def __init__(
         self,
@@ -86,16 +86,16 @@ class Exchange:
         self._state, self._sent_all = _State.NEW, False
         self._began, self._size = recorder.now(), 0
         self.active = True
-        """Set whenever something comes from the provider or goes to it; whoever watches for silence clears it."""
+        """Set by any traffic with the provider; the check for silence clears it."""
 
     @property
     def began(self) -> float:
-        """When it began; seconds of the clock."""
+        """Start time in seconds of the clock."""
         return self._began
 
     def send(self, payload: bytes, last: bool) -> None:
         """
-        Pass on part of the request's body, or all of it.
+        Forward a part of the request's body.
 
         :param last: whether this is its end.
         """
@@ -157,20 +157,20 @@ class Exchange:
             self._finish()
 
     def choke(self, choked: bool) -> None:
-        """The agent does not read fast enough, or does again."""
+        """The agent stopped or resumed reading."""
         if self._upstream is not None:
             self._upstream.pause(choked)
 
     def silent(self) -> None:
-        """The provider has taken too long."""
+        """The provider exceeded the time limit."""
         self._failed(504, "provider-silent", f"{self._rule.upstream_host} did not answer in time")
 
     def fail(self, refusal: RequestRefusal) -> None:
-        """The rest of the request cannot be had."""
+        """Abort: the rest of the request cannot be received."""
         self._failed(refusal.status, refusal.code, refusal.reason)
 
     def cancel(self) -> None:
-        """The agent has gone. The provider hears of it by its connection being closed, and stops working."""
+        """The agent disconnected. Closing the provider's connection makes it stop working."""
         if self._state is not _State.OVER:
             self._end("the agent closed its connection")
 
@@ -193,7 +193,7 @@ class Exchange:
             self._client.refuse(RequestRefusal(status, code, why))
 
     def _end(self, error: str, fault: str = "") -> None:
-        """:param fault: the error, if it is the provider's."""
+        """:param fault: the error if the provider caused it."""
         self._state = _State.OVER
         answer, upstream, self._upstream = self._answer, self._upstream, None
         self._pool.forget(self)

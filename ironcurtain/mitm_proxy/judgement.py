@@ -1,11 +1,11 @@
 """
-The one decision on each request of an agent: what is sent to the provider in its name, or why nothing is.
+Decide on each request of an agent: what to send to the provider, or why nothing is sent.
 
-The fake key must stand where the provider's key belongs, once, and nothing else that could be a credential anywhere:
-an agent with a key of its own would have the provider work for another account, and take the answers there.
+The fake key must be in the provider's key header, exactly once, and there must be no other credential: with a key of
+its own, an agent could use another account and read the responses there.
 
-Parameters of the query are judged, too: Google's APIs take keys there, other methods, and filters that leave the token
-counts out of an answer.
+Query parameters are checked, too: Google's APIs accept keys there, other methods, and filters that remove the token
+counts from a response.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ironcurtain.providers.rules import ProviderRule
 from ironcurtain.secrets.redaction import Secret
 
 _METHOD_NAME: Final = re.compile(r"[^a-z]*(?:x-)?(?:http)?[^a-z]*method(?:[^a-z]*override)?")
-"""Names of query parameters that some servers take the method from."""
+"""Names of query parameters that override the method on some servers."""
 
 
 def unwanted(query: str, known: Mapping[str, re.Pattern[str]] | None) -> str | None:
     """
-    :param query: as it was sent, without the question mark.
-    :param known: the parameters of the provider, as in :class:`~ironcurtain.providers.provider.ModelProvider`.
-    :returns: the name of a parameter that is not allowed, or ``None``.
+    :param query: unchanged, without the question mark.
+    :param known: the provider's parameters, as in :class:`~ironcurtain.providers.provider.ModelProvider`.
+    :returns: the name of a forbidden parameter, or ``None``.
     """
     if not query:
         return None
@@ -59,12 +59,12 @@ def _may_pass(parameter: str) -> bool:
 
 HTTP_PORT: Final = 80
 HTTPS_PORT: Final = 443
-"""Left out of the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
+"""Ports to omit from the Host header (RFC 9110 sections 4.2.1 and 4.2.2)."""
 
-_KEEP: Final = HeaderRole.KEEP  # Python 3.11 takes longer to look up a member than to find a header's role
+_KEEP: Final = HeaderRole.KEEP  # looking up an enum member takes longer in Python 3.11 than finding a header's role
 
 _SHOWN = 100
-"""Most characters of an agent's path in a reason."""
+"""Maximum length in characters of an agent's path in a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Credentials:
     """
     The keys of one session for one provider.
 
-    :ivar fake: what the agent has.
-    :ivar real: what the provider wants.
+    :ivar fake: the agent's key.
+    :ivar real: the provider's key.
     """
 
     rule: ProviderRule
@@ -84,13 +84,13 @@ class Credentials:
 @dataclass(frozen=True)
 class ForwardedRequest:
     """
-    What to send to the provider.
+    The request to send to the provider.
 
-    :ivar endpoint: that allows it.
-    :ivar target: path and query to ask for, a gateway's own path included.
-    :ivar headers: all but those that frame the body (Content-Length, Transfer-Encoding) and Connection, which belong to
-        the connection. The real key is among them, so this must not be shown.
-    :ivar inspected: whether the body has to be held back until :func:`bodies.refusal` has judged it.
+    :ivar endpoint: the endpoint that allows it.
+    :ivar target: path and query, including a gateway's path.
+    :ivar headers: all headers except Connection and those that frame the body (Content-Length, Transfer-Encoding),
+        which belong to the connection. They contain the real key, so they must not be shown.
+    :ivar inspected: whether to hold back the body until :func:`bodies.refusal` has judged it.
     """
 
     endpoint: Endpoint
@@ -100,12 +100,12 @@ class ForwardedRequest:
 
     @cached_property
     def rule(self) -> str:
-        """The endpoint that allows it, as it stands in records."""
+        """The endpoint that allows it, as written in records."""
         return str(self.endpoint)
 
     @cached_property
     def lines(self) -> bytes:
-        """The first line and the headers, each with its line end. The real key is among them."""
+        """The request line and the headers, each with its line end. They contain the real key."""
         written = [f"{name}: {value}\r\n" for name, value in self.headers]
         return f"{self.endpoint.method} {self.target} HTTP/1.1\r\n{''.join(written)}".encode("latin-1")
 
@@ -117,9 +117,9 @@ class _Refused(Exception):
 
 def judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest | RequestRefusal:
     """
-    Decide on one request; every request of a connection is judged anew.
+    Decide on one request. Every request of a connection is judged separately.
 
-    :param head: of a request that came through the tunnel to the provider's host.
+    :param head: head of a request that came through the tunnel to the provider's host.
     """
     try:
         return _judge(head, credentials)
@@ -150,14 +150,14 @@ def _judge(head: RequestHead, credentials: Credentials) -> ForwardedRequest:
 
 def _path(head: RequestHead) -> str:
     try:
-        return canonical(head.path)  # which a target with a scheme and host is not
+        return canonical(head.path)  # a target with scheme and host is not canonical
     except BadPath as e:
-        raise _Refused(400, "bad-path", f"the path can be understood in more than one way: {e.detail}") from None
+        raise _Refused(400, "bad-path", f"the path is ambiguous: {e.detail}") from None
 
 
 @dataclass(slots=True)
 class _Found:
-    """The headers of one request, sorted; the lists hold values."""
+    """The headers of one request, by role; the lists contain values."""
 
     kept: list[tuple[str, str]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -187,14 +187,14 @@ def _sort(headers: tuple[tuple[str, str], ...], key_header: str) -> _Found:
         elif what is HeaderRole.CREDENTIAL:
             found.other_credential = name
         elif what is HeaderRole.OVERRIDE:
-            raise _Refused(400, "method-override", f"the header {name} makes a request mean another one: leave it out")
+            raise _Refused(400, "method-override", f"the header {name} can turn the request into another one: omit it")
         elif what is HeaderRole.CONNECTION:
             connection += (word.strip().lower() for word in value.split(","))
         elif what is HeaderRole.UPGRADE:
             raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
     if "upgrade" in connection:
         raise _Refused(426, "upgrade", "connections are not upgraded here: use HTTP/1.1 requests")
-    if connection:  # it names the headers that are for us only
+    if connection:  # it names the hop-by-hop headers
         found.kept = [header for header in found.kept if header[0] not in connection]
     return found
 
@@ -221,14 +221,14 @@ def _check_key(found: _Found, credentials: Credentials) -> None:
     if rule.key_scheme:
         scheme, _, value = value.partition(" ")
         value = value if scheme.lower() == rule.key_scheme.lower() else ""
-    # Headers hold bytes, one character for each; compare_digest takes characters beyond ASCII only as bytes.
+    # Header values are bytes, one character each; compare_digest accepts non-ASCII characters only as bytes.
     if not hmac.compare_digest(value.encode("latin-1", "replace"), credentials.fake.reveal().encode("ascii")):
         raise _Refused(403, "wrong-key", f"the key is not the one that this session was given for {rule.name}")
 
 
 def _check_content(found: _Found) -> None:
     if len(found.content_types) != 1 or not bodies.is_json(found.content_types[0]):
-        raise _Refused(415, "not-json", "the body of this request must be said to be application/json, in UTF-8")
+        raise _Refused(415, "not-json", "the Content-Type of this request must be application/json, in UTF-8")
     if any(coding.lower() != "identity" for coding in found.codings):
         raise _Refused(415, "content-encoding", "the body of this request must not be compressed")
 
@@ -237,5 +237,5 @@ def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> tuple[tuple[st
     port = "" if rule.upstream_port == (HTTPS_PORT if rule.tls else HTTP_PORT) else f":{rule.upstream_port}"
     host = f"[{rule.upstream_host}]" if ":" in rule.upstream_host else rule.upstream_host
     key = f"{rule.key_scheme} {real.reveal()}" if rule.key_scheme else real.reveal()
-    # The answer is read, for token counts and for the key: it must not be compressed.
+    # The response must not be compressed, since it is searched for token counts and the key.
     return (("host", f"{host}{port}"), *found.kept, ("accept-encoding", "identity"), (rule.key_header, key))

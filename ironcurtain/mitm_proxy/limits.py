@@ -1,4 +1,4 @@
-"""How much of everything one session's agent may use of the proxy, and the bodies that count towards it."""
+"""Limits on one session's use of the proxy, and buffered bodies, which count towards them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class MitmLimits:
     """
     Times are in seconds.
 
-    :param connections: at a time.
-    :param buffered_bytes: of request bodies that wait until they have been inspected, all together.
+    :param connections: open at a time.
+    :param buffered_bytes: total size of request bodies that wait for inspection.
     :param head_seconds: for the CONNECT request and the TLS handshake together, and for a request's head once begun.
     :param body_seconds: for a request's body.
-    :param idle_seconds: a connection may stay open without a request.
-    :param silence_seconds: a provider may send nothing while it answers; models think for minutes.
-    :param answer_seconds: for one request and its answer together.
-    :param connect_seconds: for finding a provider's addresses, and for each attempt to reach one.
-    :param linger_seconds: a connection that we close waits for the client to have read what we wrote.
-    :param provider_idle_seconds: an unused connection to a provider is kept.
+    :param idle_seconds: for a connection without a request.
+    :param silence_seconds: without a byte from a provider; models think for minutes.
+    :param answer_seconds: for one request and its response together.
+    :param connect_seconds: for resolving a provider's host, and for each connection attempt.
+    :param linger_seconds: between closing a connection and aborting it, for the client to read the output.
+    :param provider_idle_seconds: for an unused connection to a provider.
     :param provider_idle: unused connections to one provider.
     """
 
@@ -43,7 +43,7 @@ class MitmLimits:
 
 @dataclass(slots=True)
 class BufferedBytes:
-    """How many bytes of bodies a session buffers now, and how many it may."""
+    """Number of bytes of bodies that a session buffers, and its limit."""
 
     limit: int
     bytes: int = 0
@@ -51,9 +51,9 @@ class BufferedBytes:
 
 class BufferedBody:
     """
-    A request's body that waits until it is whole and can be inspected.
+    A request's body, buffered until it is complete and can be inspected.
 
-    :param buffered: counts it, until :meth:`release`.
+    :param buffered: counts its bytes until :meth:`release`.
     """
 
     def __init__(self, buffered: BufferedBytes) -> None:
@@ -62,7 +62,7 @@ class BufferedBody:
         self._size = 0
 
     def add(self, payload: bytes) -> RequestRefusal | None:
-        """:returns: why no more of it is taken, if so."""
+        """:returns: why the limit refuses the payload; ``None`` if it was added."""
         self._size += len(payload)
         self._buffered.bytes += len(payload)
         if self._size > BODY_LIMIT:
@@ -74,11 +74,11 @@ class BufferedBody:
         return None
 
     def whole(self) -> bytes:
-        """:returns: all of it."""
+        """:returns: the complete body."""
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
     def release(self) -> None:
-        """It is sent, or thrown away."""
+        """Stop counting the body: it was sent or discarded."""
         self._buffered.bytes -= self._size
         self._size = 0
         self._pieces.clear()

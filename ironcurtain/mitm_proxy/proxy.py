@@ -1,4 +1,4 @@
-"""The MITM proxy of one session, put together: its providers, their keys and certificates, and where agents come in."""
+"""The MITM proxy of one session: assembles its providers, keys, certificates and listener."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.services.unix_socket import UnixListener, listen
 
 FAKE_BYTES = 24
-"""Random bytes of a fake key: 192 bits, of which none can be guessed."""
+"""Random bytes of a fake key: 192 bits, which cannot be guessed."""
 
 
 def fake_key(rule: ProviderRule, random_bytes: Callable[[int], bytes]) -> Secret:
     """
-    Make a key for one session.
+    Create a fake key for one session.
 
-    :param random_bytes: gives so many bytes that nobody can foretell, as ``secrets.token_bytes`` does.
-    :returns: the prefix of the provider's keys and characters of the kind that they are made of.
+    :param random_bytes: returns so many unpredictable bytes, as ``secrets.token_bytes`` does.
+    :returns: the prefix of the provider's keys, followed by the characters that such keys consist of.
     """
     text = base64.urlsafe_b64encode(random_bytes(FAKE_BYTES)).decode("ascii")
     return Secret(rule.key_prefix + text, f"made for provider {rule.name}")
 
 
 SWEEP_SECONDS = 0.5
-"""How often time limits are looked at, and whether the socket is still there."""
+"""Seconds between checks of time limits and of the socket."""
 
 
 class MitmReactor(DiallingReactor, IReactorUNIX):
@@ -56,11 +56,11 @@ class MitmReactor(DiallingReactor, IReactorUNIX):
 @dataclass(frozen=True, slots=True)
 class MitmSurroundings:
     """
-    What of the process and the machine a proxy uses.
+    What a proxy uses of the process and the machine.
 
-    :param resolver: finds the addresses of providers.
-    :param random_bytes: gives so many bytes that nobody can foretell, for the fake keys.
-    :param new_id: gives ids, unique in the session's audit log; one is asked for.
+    :param resolver: resolves the hosts of providers.
+    :param random_bytes: returns so many unpredictable bytes, for the fake keys.
+    :param new_id: returns an id, unique in the session's audit log; called once.
     """
 
     reactor: MitmReactor
@@ -73,13 +73,13 @@ class MitmProxy:
     """
     One session's proxy.
 
-    :param rules: of the providers that the agent may reach; it reaches nothing else.
-    :param real_key: gives a provider's key, by the provider's name. Only those of ``rules`` are asked for.
-    :param authority: signs the certificates by which the agent takes us for a provider.
-    :param redactor: learns the real keys, and for itself alone the fake ones.
-    :param events: hears of each request and each answer; it must not raise.
-    :param exhausted: says why no further request may be made; empty if one may. It is asked before each.
-    :param down: hears why, once, if agents cannot come in any more although nobody stopped the proxy.
+    :param rules: the rules of the providers that the agent may reach; it can reach nothing else.
+    :param real_key: returns the key of a provider, by name. Called only for those of ``rules``.
+    :param authority: signs the certificates with which the proxy impersonates providers.
+    :param redactor: learns the real keys, and in a copy the fake ones.
+    :param events: called with each request and each response; it must not raise.
+    :param exhausted: returns why no further request may be made; empty if one may. Called before each request.
+    :param down: called once with the reason if agents can no longer connect although the proxy was not stopped.
     """
 
     log = Logger()
@@ -106,7 +106,7 @@ class MitmProxy:
         self.fake_keys: Mapping[str, Secret] = {
             rule.name: fake_key(rule, surroundings.random_bytes) for rule in self._rules
         }
-        """What the agent is to be given in place of each provider's key, by the provider's name."""
+        """The fake key of each provider, by name."""
         for key in self.fake_keys.values():
             redactor.add_own(key)
         self._shared: Shared | None = None
@@ -117,9 +117,9 @@ class MitmProxy:
 
     async def start(self) -> None:
         """
-        Fetch the keys and make the certificates, so that neither is waited for later.
+        Fetch the keys and create the certificates, so that no request waits for them.
 
-        :raises ConfigurationError: there is no key for a provider, or its ``ca_file`` cannot be used.
+        :raises ConfigurationError: a provider has no key, or its ``ca_file`` cannot be used.
         """
         destinations = {(rule.host, rule.port): await self._destination(rule) for rule in self._rules}
         buffered = BufferedBytes(self._limits.buffered_bytes)
@@ -128,17 +128,17 @@ class MitmProxy:
 
     async def listen(self, path: Path, owner: tuple[int, int] | None = None) -> None:
         """
-        Let agents in at a UNIX socket, once started.
+        Accept agents on a UNIX socket. Call :meth:`start` first.
 
-        :param owner: uid and gid of who may use it, if not we.
+        :param owner: uid and gid of the agent, if not those of this process.
         :raises ConfigurationError: the path is too long.
-        :raises Unavailable: something is in the way.
+        :raises Unavailable: another file is at the path.
         """
         assert self._shared is not None, "start it first"
         self._listeners.append(await listen(path, ConnectionFactory(self._shared), owner))
 
     async def stop(self) -> None:
-        """Let nobody in, and end all connections. The fake keys are worth nothing from here on."""
+        """Stop listening, and end all connections. The fake keys are invalid from here on."""
         if self._sweeping.running:
             self._sweeping.stop()
         listeners, self._listeners = self._listeners, []
@@ -181,7 +181,7 @@ class MitmProxy:
             self._down(f"the MITM proxy is down, so the agent cannot reach its model: {why}")
 
     def _broken(self, failure: Failure) -> None:
-        self.log.failure("the MITM proxy's time limits are not looked at any more", failure)
+        self.log.failure("the MITM proxy's time limits are no longer checked", failure)
         self._report("it failed")
 
 

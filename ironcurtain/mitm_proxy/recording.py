@@ -1,4 +1,4 @@
-"""What is recorded of each request, before it has any effect, and what the session hears of it."""
+"""Record each request before it has any effect, and send events about it to the session."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.llm.model import TokenUsage
 
-# These two are made for each request, and a frozen dataclass takes six times as long to make as a named tuple.
+# These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
 
 class ProxiedRequest(NamedTuple):
     """
     A request was judged and recorded.
 
-    :param provider: its name in the settings; empty if the host is none of a provider.
-    :param host: which the agent asked for.
-    :param method: and ``path``: without the query; empty if they could not be read.
+    :param provider: its name in the settings; empty if the host belongs to no provider.
+    :param host: the host that the agent asked for.
+    :param method: and ``path``: without the query; empty if the request could not be parsed.
     :param decision: allow or deny.
-    :param rule: what allowed or denied it, in a stable word or as method and path.
+    :param rule: what allowed or denied it: a stable code, or method and path.
     """
 
     request_id: str
@@ -40,15 +40,15 @@ class ProxiedRequest(NamedTuple):
 
 class ProxiedResponse(NamedTuple):
     """
-    A request that was allowed is over.
+    An allowed request ended.
 
-    :param status: of the answer, zero if none came.
+    :param status: status of the response, zero if there is none.
     :param duration: in seconds.
-    :param size: bytes of the answer's body.
-    :param usage: tokens; ``None`` if nothing is known of them.
-    :param estimated: whether the provider did not tell all of them, so that we had to guess, rather too many than few.
-    :param model: which answered, as the provider names it; empty if it did not say.
-    :param error: why there is no whole answer; empty if there is.
+    :param size: size of the response's body in bytes.
+    :param usage: tokens; ``None`` if unknown.
+    :param estimated: whether the provider did not report all of them, so that some are estimated, rather high than low.
+    :param model: the model that answered, as the provider names it; empty if unknown.
+    :param error: why the response is incomplete; empty if it is complete.
     """
 
     request_id: str
@@ -64,7 +64,7 @@ class ProxiedResponse(NamedTuple):
 
 class ProviderTrouble(NamedTuple):
     """
-    A provider refuses the key or the requests, or fails; agents try again for minutes without a word.
+    A provider refuses the key or the requests, or fails. Agents silently retry for minutes.
 
     :param provider: its name in the settings.
     :param text: what is wrong and what to do, for people.
@@ -76,51 +76,52 @@ class ProviderTrouble(NamedTuple):
 
 class Troubles:
     """
-    Puts into words how one provider fails: each status once, until it answers a request.
+    Describes the failures of one provider. Each status is reported once until a request succeeds.
 
-    :param host: of the provider.
+    :param host: the provider's host.
     :param key: where its key came from, in words for people.
     """
 
     def __init__(self, host: str, key: str) -> None:
         self._host, self._key = host, key
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     def after(self, status: int, fault: str) -> str:
         """
-        A request is over.
+        A request ended.
 
-        :param status: of the answer, zero if none came.
-        :param fault: why the provider gave no whole answer; empty if it did, or if the agent was the reason.
-        :returns: what to tell the person; empty if that is nothing, or nothing new.
+        :param status: status of the response, zero if there is none.
+        :param fault: why the provider gave no complete response; empty if it did, or if the agent was the cause.
+        :returns: a message for the user; empty if there is nothing new to report.
         """
         text = fault or self._words(status)
         if not text:
             if HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST:
-                self._told.clear()
+                self._reported.clear()
             return ""
         kind = 0 if fault else status
-        if kind in self._told:
+        if kind in self._reported:
             return ""
-        self._told.add(kind)
+        self._reported.add(kind)
         return text
 
     def _words(self, status: int) -> str:
         if status == HTTPStatus.UNAUTHORIZED:
             return f"{self._host} refuses the API key (401): put a valid one into the {self._key}, and start again"
         if status == HTTPStatus.FORBIDDEN:
-            return f"{self._host} refuses a request (403): the API key from the {self._key} may not do this"
+            return f"{self._host} refuses a request (403): the API key from the {self._key} does not permit this"
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            return f"{self._host} takes no more requests now (429): a limit of the account is reached"
+            return f"{self._host} refuses further requests (429): a limit of the account is reached"
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return f"{self._host} fails (HTTP {status}): it is overloaded or out of order; the agent may try again"
+            return f"{self._host} fails (HTTP {status}): it is overloaded or broken; the agent may try again"
         return ""
 
 
 USAGE_MEMBERS = ("input", "output", "cacheRead", "cacheWrite")
 """
 The members of ``usage`` in a record of kind ``model-response``, in the order of the fields of
-:class:`~ironcurtain.llm.model.TokenUsage`. The redactor looks closely, and slowly, at names with the word token.
+:class:`~ironcurtain.llm.model.TokenUsage`. Their names avoid the word token, which the redactor inspects closely and
+slowly.
 """
 
 ModelTraffic = ProxiedRequest | ProxiedResponse | ProviderTrouble
@@ -128,8 +129,8 @@ ModelTraffic = ProxiedRequest | ProxiedResponse | ProviderTrouble
 
 class Recorder:
     """
-    :param events: hears of each request and each answer; it must not raise.
-    :param new_id: gives an id, unique in the audit log, with which those of all requests begin.
+    :param events: called with each request and each response; it must not raise.
+    :param new_id: returns an id, unique in the audit log; the ids of all requests begin with it.
     """
 
     log = Logger()
@@ -161,7 +162,7 @@ class Recorder:
 
         :param more: further members of the record.
         :returns: its id.
-        :raises AuditUnavailable: it could not be recorded: then it must not happen.
+        :raises AuditUnavailable: it could not be recorded, so it must not be made.
         """
         request = ProxiedRequest(
             f"{self._id}-{next(self._count)}", provider, host, method, path, decision, rule, reason
@@ -182,7 +183,7 @@ class Recorder:
         return request.request_id
 
     def response(self, response: ProxiedResponse) -> None:
-        """Record what came of a request. If that fails, the audit log says so, and no further request is made."""
+        """Record the outcome of a request. If that fails, the audit log reports it, and no further request is made."""
         try:
             self._audit.append("model-response", **_fields(response))
         except AuditUnavailable as e:
@@ -190,7 +191,7 @@ class Recorder:
         self._events(response)
 
     def trouble(self, provider: str, text: str) -> None:
-        """Tell of a provider that fails; ``model-response`` has the record of it."""
+        """Report a provider that fails; it is recorded with the ``model-response``."""
         self._events(ProviderTrouble(provider, text))
 
     def now(self) -> float:

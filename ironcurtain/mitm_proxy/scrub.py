@@ -1,7 +1,7 @@
 """
-Keep the real key out of what an agent reads, should a provider repeat it in an answer.
+Remove the real key from responses, in case a provider repeats it.
 
-A key that is found is overwritten with as many asterisks, so that lengths told before still hold.
+A key is overwritten with as many asterisks, so that announced lengths stay correct.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from ironcurtain.secrets.redaction import SHORTEST_EXACT, Secret
 
 _ESCAPE: Final = re.compile(rb"\\u00([2-7][0-9A-Fa-f])|%([2-7][0-9A-Fa-f])|\\(/)")
-"""A printable character of ASCII as JSON or a URL may have it."""
+"""A printable ASCII character, possibly escaped as in JSON or a URL."""
 
 _HALF_ESCAPE: Final = re.compile(rb"(?:\\(?:u(?:0(?:0[2-7]?)?)?)?|%[2-7]?)\Z")
 _HALF_ESCAPE_BYTES: Final = b"\\%u0234567"
@@ -26,8 +26,8 @@ _NO_ESCAPES: Final[list[tuple[int, int]]] = []
 
 class _Forms:
     """
-    :ivar all: what is searched for.
-    :ivar bytes: of which that consists.
+    :ivar all: the byte strings to search for.
+    :ivar bytes: the bytes that occur in them.
     """
 
     __slots__ = ("_pattern", "all", "bytes")
@@ -39,18 +39,18 @@ class _Forms:
 
     @property
     def pattern(self) -> re.Pattern[bytes]:
-        """Fits any of the forms."""
-        if self._pattern is None:  # hardly ever needed, and slow to make
+        """Matches any of the forms."""
+        if self._pattern is None:  # rarely needed, and slow to compile
             self._pattern = re.compile(b"|".join(map(re.escape, self.all)))
         return self._pattern
 
 
 class KeyForms:
     """
-    How a key can stand in bytes: worked out once, for many streams.
+    The forms in which a key can occur in bytes: computed once, for many streams.
 
-    :ivar literal: as it is, and in base64.
-    :ivar unescaped: those once more without escapes, since a key may itself look as if it were escaped.
+    :ivar literal: the key itself, and in base64.
+    :ivar unescaped: the same without escapes, since a key can itself look escaped.
     """
 
     __slots__ = ("literal", "unescaped")
@@ -63,10 +63,10 @@ class KeyForms:
 
 class Scrubber:
     """
-    One stream of bytes, in any slicing.
+    Scrubs one stream of bytes, in any slicing.
 
-    The key is found as it is, in base64 at any alignment, and where some of its characters are escaped. Bytes are held
-    back only while they could be the beginning of it. After :meth:`flush`, another stream may follow.
+    The key is found unchanged, in base64 at any alignment, and with some characters escaped. Bytes are held back only
+    while they can be the beginning of the key. After :meth:`flush`, another stream may follow.
     """
 
     __slots__ = ("_forms", "_literal", "_unescaped")
@@ -78,12 +78,12 @@ class Scrubber:
 
     def feed(self, data: bytes, last: bool = False) -> bytes:
         """
-        :param last: whether the stream ends with it.
-        :returns: what can be passed on now.
+        :param last: whether the stream ends with the data.
+        :returns: the bytes that can be forwarded now.
         """
         out = self._unescaped.feed(data, last)
         if self._unescaped.found_escape:
-            # Its end may be the beginning of the key, as it is: "%4" before a key that begins with "A".
+            # Its end can be the beginning of an unescaped key: "%4" before a key that begins with "A".
             if self._literal is None:
                 self._literal = _Search(self._forms.literal, unescape=False)
             out = self._literal.feed(out, last)
@@ -95,7 +95,7 @@ class Scrubber:
         """
         End the stream.
 
-        :returns: what was held back.
+        :returns: the bytes that were held back.
         """
         return self.feed(b"", last=True)
 
@@ -104,8 +104,8 @@ class _Search:
     """
     Overwrites a key in one stream of bytes.
 
-    :param unescape: whether escapes count as what they stand for.
-    :ivar found_escape: whether there was one so far.
+    :param unescape: whether to decode escapes before the search.
+    :ivar found_escape: whether there was an escape so far.
     """
 
     __slots__ = ("_forms", "_held", "_unescape", "found_escape")
@@ -139,7 +139,7 @@ class _Search:
         pattern = self._forms.pattern
         found: list[tuple[int, int]] = []
         start = 0
-        # What begins at `keep` may be the key: that is decided when there is more, and so is all that follows.
+        # The bytes from `keep` on can be the beginning of the key: decide when more bytes arrive.
         while (match := pattern.search(text, start)) is not None and match.start() < keep:
             found.append(match.span())
             start = match.end()
@@ -148,7 +148,9 @@ class _Search:
         return found, keep
 
     def _first_open(self, text: bytes, start: int) -> int:
-        """:returns: where the first form begins that the end of the text cuts off; the text's length if none does."""
+        """
+        :returns: where the first form that the end of the text cuts off begins; the text's length if there is none.
+        """
         first = len(text)
         if not text or text[-1] not in self._forms.bytes:
             return first
@@ -172,7 +174,7 @@ def _overwritten(data: bytes, places: list[tuple[int, int]]) -> bytes:
 
 
 def _last_whole(data: bytes) -> int:
-    """:returns: where the escape begins that the end of the data cuts off; the length of the data if none does."""
+    """:returns: where an escape that the end of the data cuts off begins; the data's length if there is none."""
     if not data or data[-1] not in _HALF_ESCAPE_BYTES:
         return len(data)
     half = _HALF_ESCAPE.search(data, max(0, len(data) - _LONGEST_HALF))
@@ -181,8 +183,8 @@ def _last_whole(data: bytes) -> int:
 
 def _unescaped(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
     """
-    :returns: the data without escapes; and for each of these, where its character ends there, and how many bytes are
-        gone by then.
+    :returns: the data without escapes; and for each escape, the position where its character ends there, and the number
+        of bytes removed so far.
     """
     if b"\\u00" not in data and b"%" not in data and b"\\/" not in data:
         return data, _NO_ESCAPES
@@ -200,18 +202,18 @@ def _unescaped(data: bytes) -> tuple[bytes, list[tuple[int, int]]]:
 
 
 def _place(at: int, escapes: list[tuple[int, int]]) -> int:
-    """:returns: where a byte of the text without escapes stands in the text with them."""
+    """:returns: the position in the escaped text of a byte of the text without escapes."""
     before = bisect_right(escapes, at, key=itemgetter(0))
     return at + (escapes[before - 1][1] if before else 0)
 
 
 def _forms(secret: Secret) -> list[bytes]:
-    """:returns: how the key can stand in bytes, escapes apart."""
+    """:returns: the forms of the key in bytes, apart from escapes."""
     raw = secret.reveal().encode()
     forms = [raw] if _PLAIN.fullmatch(raw) else [raw, json.dumps(secret.reveal()).encode()[1:-1]]
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw)
-        # The characters at both ends also hold bits of the key's neighbours, which nobody knows.
+        # The characters at both ends also encode bits of neighbouring bytes, which are unknown.
         inside = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
         if len(inside) >= SHORTEST_EXACT:
             forms.append(inside)

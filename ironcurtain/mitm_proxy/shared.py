@@ -1,4 +1,4 @@
-"""What all connections of one session share."""
+"""State that all connections of one session share."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Destination:
     """
     One provider that the session's agent may reach.
 
-    :param side: our side of TLS, with the certificate for the provider's host.
+    :param side: the server's side of TLS, with the certificate for the provider's host.
     :param pool: the session's connections to it.
-    :param key_forms: of the real key, which is kept out of answers.
-    :param troubles: says how it fails.
+    :param key_forms: forms of the real key, which is removed from responses.
+    :param troubles: describes its failures.
     """
 
     credentials: Credentials
@@ -38,14 +38,14 @@ class ProxyConnection(typing.Protocol):
     """One of the agent's connections."""
 
     def check(self, now: float) -> None:
-        """Give up what has taken too long; time in seconds of the clock."""
+        """Enforce time limits; time in seconds of the clock."""
 
     def abort(self) -> None:
         """Close at once."""
 
 
 class ProxyConnections:
-    """The agent's connections that are open."""
+    """The agent's open connections."""
 
     def __init__(self) -> None:
         self._open: set[ProxyConnection] = set()
@@ -55,28 +55,28 @@ class ProxyConnections:
         return len(self._open)
 
     def add(self, connection: ProxyConnection) -> None:
-        """It has begun."""
+        """Add a new connection."""
         self._open.add(connection)
 
     def replace(self, old: ProxyConnection, new: ProxyConnection) -> None:
-        """The same connection is in other hands."""
+        """Replace the object that handles a connection."""
         self._open.discard(old)
         self._open.add(new)
 
     def remove(self, connection: ProxyConnection) -> None:
-        """It has ended."""
+        """Remove a connection that ended."""
         self._open.discard(connection)
         if not self._open and self._empty is not None:
             empty, self._empty = self._empty, None
             empty.callback(None)
 
     def check(self, now: float) -> None:
-        """Give up what has taken too long."""
+        """Enforce the time limits of all connections."""
         for connection in list(self._open):
             connection.check(now)
 
     def close(self) -> Deferred[None]:
-        """Close all of them; fires when they have ended."""
+        """Close all connections; fires when they have ended."""
         if not self._open:
             return succeed(None)
         empty: Deferred[None] = Deferred()
@@ -90,8 +90,8 @@ class ProxyConnections:
 class Shared:
     """
     :param destinations: by host in lower case, and port.
-    :param buffered: counts the bodies that are buffered, of all connections together.
-    :param exhausted: says why no further request may be made; empty if one may.
+    :param buffered: counts the buffered bodies of all connections.
+    :param exhausted: returns why no further request may be made; empty if one may.
     """
 
     destinations: Mapping[tuple[str, int], Destination]

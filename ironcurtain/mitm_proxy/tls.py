@@ -1,8 +1,8 @@
 """
-Both sides of TLS, which is Twisted's: towards the agent, who takes us for a provider, and towards the provider.
+Both sides of TLS, using Twisted's: to the agent, which takes the proxy for a provider, and to the provider.
 
-``abortConnection`` of Twisted's TLS says goodbye (``close_notify``) before it aborts, and then half a message may seem
-to be whole. So whoever has to break a connection off aborts the transport below: ``transport.transport``.
+``abortConnection`` of Twisted's TLS sends ``close_notify`` before it aborts, so that a truncated message may seem to be
+complete. To break off a connection, abort the transport below: ``transport.transport``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ironcurtain.mitm_proxy.authority import Leaf
 
 
 class _TLSFactory(TLSMemoryBIOFactory):
-    """Makes what writes at once: Twisted's default gathers small writes, which events of a stream are."""
+    """Creates protocols that write at once. Twisted's default collects small writes, such as events of a stream."""
 
     protocol = TLSMemoryBIOProtocol
     noisy = False
@@ -31,9 +31,9 @@ class _TLSFactory(TLSMemoryBIOFactory):
 
 class ServerSide:
     """
-    Our side towards an agent that takes us for one host: TLS 1.2 or newer, nothing compressed, no renegotiation.
+    TLS towards an agent, with the certificate of one host: TLS 1.2 or newer, no compression, no renegotiation.
 
-    :param leaf: gives that host's certificate, from our authority; another one once the last begins to be old.
+    :param leaf: returns a certificate for that host from the authority, a new one when the last becomes old.
     """
 
     def __init__(self, leaf: Callable[[], Leaf]) -> None:
@@ -41,7 +41,7 @@ class ServerSide:
         self._factory = _serving(self._used)
 
     def wrap(self, protocol: IProtocol) -> TLSMemoryBIOProtocol:
-        """:returns: what takes the encrypted bytes for this protocol, whose transport it becomes."""
+        """:returns: the TLS protocol around this protocol; it becomes its transport."""
         if (leaf := self._leaf()) is not self._used:
             self._factory, self._used = _serving(leaf), leaf
         return TLSMemoryBIOProtocol(self._factory, protocol)
@@ -49,10 +49,10 @@ class ServerSide:
 
 class ClientSide:
     """
-    Our side towards a provider. The handshake fails unless the provider's certificate is valid, and for this host.
+    TLS towards a provider. The handshake fails unless the provider's certificate is valid for this host.
 
     :param host: a name or an address.
-    :param ca_file: certificates (PEM) to trust besides the system's; empty for none.
+    :param ca_file: PEM certificates to trust besides the system's; empty for none.
     :raises ConfigurationError: that file cannot be used.
     """
 
@@ -61,7 +61,7 @@ class ClientSide:
         self._factory = _TLSFactory(creator, True, Factory())
 
     def wrap(self, protocol: IProtocol) -> TLSMemoryBIOProtocol:
-        """:returns: what takes the encrypted bytes for this protocol, whose transport it becomes."""
+        """:returns: the TLS protocol around this protocol; it becomes its transport."""
         return TLSMemoryBIOProtocol(self._factory, protocol)
 
 
@@ -86,14 +86,14 @@ def _serving(leaf: Leaf) -> TLSMemoryBIOFactory:
 
 
 class Side(typing.Protocol):
-    """Our side of the connections to one provider."""
+    """The proxy's side of the connections to one provider."""
 
     def wrap(self, protocol: Any) -> Any:
-        """:returns: what takes the bytes of the connection for this protocol, whose transport it becomes."""
+        """:returns: the protocol to connect, which becomes this protocol's transport."""
 
 
 class PlainSide:
-    """Our side without TLS. Who is at a loopback address can only be named by the one who configured it."""
+    """A connection without TLS, for configured gateways on a loopback address."""
 
     def __init__(self) -> None:
         self._factory: WrappingFactory[_Plain] = WrappingFactory(Factory())
@@ -104,7 +104,7 @@ class PlainSide:
 
 
 class _Plain(ProtocolWrapper):
-    """Passes everything on, and says at once that the handshake is over."""
+    """Passes everything on, and reports at once that the handshake is complete."""
 
     def makeConnection(self, transport: Any) -> None:
         super().makeConnection(transport)

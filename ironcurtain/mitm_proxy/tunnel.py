@@ -1,8 +1,8 @@
 """
-What an agent says inside its tunnel to one provider: request after request, each judged afresh.
+The agent's requests inside a tunnel to one provider, each judged separately.
 
-Bytes come from TLS and go to TLS; the provider's side is an :class:`~ironcurtain.mitm_proxy.exchange.Exchange`, one a
-request. Nothing of a request is sent on before it has been judged and recorded.
+Bytes come from TLS and go to TLS. Each request has an :class:`~ironcurtain.mitm_proxy.exchange.Exchange` for the
+provider's side. Nothing of a request is forwarded before it has been judged and recorded.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ironcurtain.providers.provider import RequestRefusal
 
 DRAIN_LIMIT = 1024 * 1024
 """
-Most bytes of a refused request's body that are read and thrown away; a longer one ends the connection (telemetry of
-agents, which is refused, comes in requests of up to 830 kB).
+Maximum size in bytes of a refused request's body that is discarded; a longer one ends the connection (agents'
+telemetry, which is refused, has requests of up to 830 kB).
 """
 
 AHEAD_LIMIT = 64 * 1024
-"""From how many bytes of later requests on an agent has to wait for the answer to this one."""
+"""Maximum bytes of later requests that are buffered while this one is in progress."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -46,19 +46,17 @@ class _State(Enum):
     BODY = auto()
     ANSWER = auto()
     REFUSED = auto()
-    """The rest of a refused request's body is read and thrown away."""
+    """The rest of a refused request's body is discarded."""
     CLOSING = auto()
 
 
-_HANDSHAKE, _HEAD, _BODY, _ANSWER, _REFUSED, _CLOSING = _State  # Python 3.11 takes long to look up a member
+_HANDSHAKE, _HEAD, _BODY, _ANSWER, _REFUSED, _CLOSING = _State  # looking up an enum member is slow in Python 3.11
 _READING = _HEAD, _BODY, _REFUSED
 
 
 @implementer(IHandshakeListener)
 class Tunnel(Protocol):
-    """
-    :param destination: the provider whose host the agent asked for.
-    """
+    """:param destination: the provider whose host the agent asked for."""
 
     log = Logger()
     transport: Any
@@ -110,13 +108,13 @@ class Tunnel(Protocol):
     def abort(self) -> None:
         """See :class:`~ironcurtain.mitm_proxy.shared.ProxyConnection`."""
         if self.transport.connected:
-            self.transport.transport.abortConnection()  # without a goodbye: half a message must not seem to be whole
+            self.transport.transport.abortConnection()  # no close_notify: the message is truncated
 
     def _server_name(self) -> str:
-        """:returns: the host that the agent named in the handshake (SNI), in lower case; empty if it named none."""
+        """:returns: the host that the agent named in the handshake (SNI), in lower case; empty if none."""
         return (self.transport.getHandle().get_servername() or b"").decode("ascii", "replace").lower()
 
-    # What the exchange calls.
+    # Called by the exchange.
 
     def write(self, data: bytes) -> None:
         """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`."""
@@ -147,7 +145,9 @@ class Tunnel(Protocol):
         self._go_on()
 
     def broken(self) -> None:
-        """See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`. The framing shows that the answer is cut."""
+        """
+        See :class:`~ironcurtain.mitm_proxy.exchange.ExchangeClient`. The framing shows that the response is truncated.
+        """
         self._exchange = None
         self._close()
 
@@ -162,14 +162,14 @@ class Tunnel(Protocol):
                 data, self._ahead = self._ahead, b""
                 self._ahead = self._take(data)
         except ProtocolViolation as e:
-            self._unfinished(RequestRefusal(400, "malformed", f"the request cannot be understood: {e.detail}"))
+            self._unfinished(RequestRefusal(400, "malformed", f"the request is invalid: {e.detail}"))
         finally:
             self._busy = False
         if len(self._ahead) > AHEAD_LIMIT:
             self.pause(True)
 
     def _take(self, data: bytes) -> bytes:
-        """:returns: what belongs to the next request."""
+        """:returns: the bytes of the next request."""
         if self._state is _HEAD:
             return self._take_head(data)
         payload, used = self._framing.feed(data)
@@ -228,7 +228,7 @@ class Tunnel(Protocol):
         forward, body = self._forward, buffered.whole()
         assert forward is not None
         rules = self._destination.credentials.rule.provider.bodies
-        assert rules is not None, "only a body whose shape is known is inspected"
+        assert rules is not None, "only a body in a known format can be inspected"
         refusal = bodies.refusal(rules, body)
         if refusal is not None:
             self._deny(refusal)
@@ -245,13 +245,13 @@ class Tunnel(Protocol):
         self._exchange = started
         return True
 
-    # Answers of our own, and ends.
+    # Responses of the proxy, and ends.
 
     def _deny(self, refusal: RequestRefusal) -> None:
         self._answer(self._admission.denied(self._request, refusal))
 
     def _unfinished(self, refusal: RequestRefusal) -> None:
-        """What is left of this request cannot be told from the next one: answer, and close."""
+        """The rest of this request cannot be separated from the next one: answer, and close."""
         self._request = None
         if self._exchange is not None:
             self._exchange.fail(refusal)
@@ -291,7 +291,7 @@ class Tunnel(Protocol):
         if self._state is _ANSWER and self._exchange is not None:
             self._exchange.silent()
         elif self._state is _BODY or (self._state is _HEAD and self._reader.begun):
-            self._unfinished(RequestRefusal(408, "too-slow", "the request did not come in time"))
+            self._unfinished(RequestRefusal(408, "too-slow", "the request did not arrive in time"))
         elif self._state is _HEAD:
             self._close()
         else:
@@ -307,7 +307,7 @@ class Tunnel(Protocol):
 
     @property
     def _stuck(self) -> bool:
-        """Whether the agent has to read what it was answered before the next request is looked at."""
+        """Whether the agent has to read its responses before the next request is processed."""
         return self.choked and self._exchange is None
 
     def _choke(self, choked: bool) -> None:

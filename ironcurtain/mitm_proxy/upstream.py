@@ -1,8 +1,8 @@
 """
 The connections of one session to one provider.
 
-Each goes to a vetted address, is verified before it is used, and serves one exchange at a time. Those that nobody uses
-are kept a while for the next request.
+Each goes to an allowed address, is verified before it is used, and serves one exchange at a time. Unused connections
+are kept for a while.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ironcurtain.mitm_proxy.tls import Side
 @implementer(IPushProducer)
 class FlowSignal:
     """
-    Register this as a transport's producer to hear whether it takes more.
+    Register this as a transport's producer to learn whether it accepts more data.
 
-    A transport that closes calls ``stopProducing``. Were the other transport itself registered, it would close too,
-    in the middle of what it has to say to somebody else.
+    A transport that closes calls ``stopProducing``. If the other transport itself were registered, it would close, too,
+    in the middle of its output.
 
-    :param full: called with true when more has been written than the peer reads, with false when it has caught up.
+    :param full: called with true when the transport's buffer is full, with false when it is empty again.
     """
 
     def __init__(self, full: Callable[[bool], None]) -> None:
@@ -47,30 +47,30 @@ class FlowSignal:
 
 
 class UpstreamUser(typing.Protocol):
-    """Who uses a connection now."""
+    """The user of a connection."""
 
     def upstream_data(self, data: bytes) -> None:
-        """Bytes of the response."""
+        """Bytes of the response arrived."""
 
     def upstream_full(self, full: bool) -> None:
-        """The provider does not read fast enough, or does again."""
+        """The provider stopped or resumed reading."""
 
     def upstream_lost(self, reason: Failure) -> None:
-        """The connection is gone."""
+        """The connection is lost."""
 
 
 class UpstreamOwner(typing.Protocol):
-    """Who keeps the connections that nobody uses."""
+    """Keeps unused connections."""
 
     def lost(self, upstream: Upstream) -> None:
-        """A connection is gone."""
+        """A connection is lost."""
 
 
 @implementer(IHandshakeListener)
 class Upstream(Protocol):
     """
-    :param side: our side of it.
-    :param keeper: told when the connection is gone.
+    :param side: the proxy's side of it.
+    :param keeper: notified when the connection is lost.
     """
 
     def __init__(self, side: Side, keeper: UpstreamOwner) -> None:
@@ -79,17 +79,17 @@ class Upstream(Protocol):
         self.idle_since = 0.0
         """When it was last given back; seconds of the clock."""
         self.ready: Deferred[Upstream] = Deferred(lambda _: self.abort())
-        """Fires once the provider's certificate is verified; until then nothing is sent."""
+        """Fires once the provider's certificate is verified; nothing is sent before."""
         self._tls = side.wrap(self)
 
     @property
     def below(self) -> Protocol:
-        """What takes the encrypted bytes."""
+        """The protocol that takes the encrypted bytes."""
         below: Protocol = self._tls
         return below
 
     def handshakeCompleted(self) -> None:
-        """The certificate is valid; Twisted's TLS calls this, too, after it has found that it is for another name."""
+        """The certificate is valid. Twisted's TLS also calls this after it has found a mismatch of names."""
         if self._tls.disconnecting:
             return
         self._tls.registerProducer(FlowSignal(self._full), True)
@@ -100,7 +100,7 @@ class Upstream(Protocol):
         self._tls.write(data)
 
     def pause(self, paused: bool) -> None:
-        """Stop reading what the provider sends, or go on."""
+        """Pause or resume reading from the provider."""
         transport: Any = self._tls
         if paused:
             transport.pauseProducing()
@@ -108,19 +108,19 @@ class Upstream(Protocol):
             transport.resumeProducing()
 
     def close(self) -> None:
-        """Say goodbye and close, without waiting for an answer to that; for a connection that nobody uses."""
+        """Close an unused connection with ``close_notify``, without waiting for the provider's."""
         self._tls.unregisterProducer()
         self._tls.loseConnection()
         self.abort()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Abort at once."""
         if self.connected:
             self._tls.transport.abortConnection()
 
     def dataReceived(self, data: bytes) -> None:
         if self.user is None:
-            self.abort()  # nothing was asked: whatever this is, it must not become somebody's answer
+            self.abort()  # no request is open: these bytes must not become part of a response
         else:
             self.user.upstream_data(data)
 
@@ -139,20 +139,20 @@ class Upstream(Protocol):
 
 
 class Waiter(typing.Protocol):
-    """Who waits for a connection."""
+    """Waits for a connection."""
 
     def connected(self, upstream: Upstream) -> None:
-        """Here it is; it is yours until you give it back or abort it."""
+        """The connection is ready. The waiter has to give it back or abort it."""
 
     def unreachable(self, reason: Failure) -> None:
-        """There is none to be had."""
+        """There is no connection."""
 
 
 class UpstreamPool:
     """
-    Connections are never shared between sessions or providers, and are kept only while both sides are between messages.
+    Connections are never shared between sessions or providers, and are kept only while no message is in progress.
 
-    :param dial: opens one.
+    :param dial: opens a connection.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class UpstreamPool:
         self._closed = False
 
     def take(self, waiter: Waiter) -> None:
-        """Give a connection to a waiter, at once if one is idle."""
+        """Give a connection to a waiter, at once if one is unused."""
         if self._idle:
             waiter.connected(self._idle.pop())
             return
@@ -174,17 +174,17 @@ class UpstreamPool:
             self._open(wanted=True)
 
     def forget(self, waiter: Waiter) -> None:
-        """It does not wait any more."""
+        """The waiter no longer waits."""
         if waiter in self._waiting:
             self._waiting.remove(waiter)
 
     def prepare(self) -> None:
-        """A request is to be expected: have a connection ready for it."""
+        """Open a connection in advance for an expected request."""
         if not self._idle and not self._dialling:
             self._open(wanted=False)
 
     def give_back(self, upstream: Upstream) -> None:
-        """A connection is between two messages again."""
+        """A connection has completed its exchange."""
         upstream.user = None
         if self._waiting:
             self._waiting.popleft().connected(upstream)
@@ -200,14 +200,14 @@ class UpstreamPool:
             self._idle.remove(upstream)
 
     def sweep(self, now: float) -> None:
-        """Close what was idle for too long. Call this now and then; time in seconds of the clock."""
+        """Close connections that were unused for too long. Call this regularly; time in seconds of the clock."""
         since = now - self._limits.provider_idle_seconds
         for upstream in [idle for idle in self._idle if idle.idle_since <= since]:
             self._idle.remove(upstream)
             upstream.close()
 
     def close(self) -> None:
-        """Close all connections that nobody uses, and open no more."""
+        """Close all unused connections, and open no new ones."""
         self._closed = True
         for dialling in list(self._dialling):
             dialling.cancel()
@@ -216,7 +216,7 @@ class UpstreamPool:
         self._idle.clear()
 
     def _open(self, wanted: bool) -> None:
-        """:param wanted: whether a waiter is the reason; if not, and it fails, it is tried again for who came since."""
+        """:param wanted: whether a waiter needs it. If not, and it fails, it is tried again for later waiters."""
         dialling = self._dial(self)
         self._dialling.add(dialling)
 

@@ -1,7 +1,7 @@
 """
-What people and programs may do with sessions, checked here and nowhere else.
+The operations on sessions. Roles and ownership are checked here and nowhere else.
 
-Every front end, local or remote, ends in these functions with a :class:`Principal`.
+Every front end, local or remote, calls these functions with a :class:`Principal`.
 """
 
 from ironcurtain.operations.principal import LOCAL_ROLES, Principal, Role

@@ -1,7 +1,7 @@
 """
-The operations as one principal uses them: the interface of every front end, in this process or another.
+The operations for one principal: the interface of every front end, in this process or another.
 
-:class:`LocalApi` binds them to a principal here; the control client has the same methods over a socket.
+:class:`LocalApi` binds them to a principal in this process; the control client has the same methods over a socket.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class OversightApi(Protocol):
     """
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: all sessions of the processes behind this."""
+        """:returns: all sessions of the processes."""
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:
-        """:returns: what waits for a person, by number; with ``closed`` also what waited before."""
+        """:returns: the pending escalations, by number; with ``closed`` also closed ones."""
 
     async def shown(self, number: int, digest: str, calls: int = 1) -> None:
-        """An escalation was shown whole: it may be approved by its number from now on."""
+        """Report that an escalation was shown completely, so that it may be approved by its number."""
 
     async def decide(
         self,
@@ -47,36 +47,36 @@ class OversightApi(Protocol):
         """
         Answer an escalation.
 
-        :param digest: of the arguments that were shown; another one is refused.
-        :param keep: whether an approval stands for all calls of its scope.
-        :param calls: how many equal calls were shown.
+        :param digest: digest of the arguments that were shown; a different one is refused.
+        :param keep: whether an approval covers all calls of its scope.
+        :param calls: the number of equal calls shown.
         """
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
-        """Deny all that waits, or all of one session; the result is the numbers."""
+        """Deny all pending escalations, or those of one session; returns their numbers."""
 
     async def stop(self, name: Name) -> SessionInfo:
         """End a session."""
 
     async def permissions(self) -> list[PermissionView]:
-        """:returns: the approvals that were kept and still stand."""
+        """:returns: the kept approvals in force."""
 
     async def revoke(self, number: int) -> PermissionView:
-        """End a kept approval: such calls are asked about again."""
+        """Revoke a kept approval: its calls are asked about again."""
 
 
 class SessionApi(OversightApi, Protocol):
-    """All that a front end can do with the sessions of one process."""
+    """Everything that a front end can do with the sessions of one process."""
 
     async def start(self, request: SessionRequest, on_event: OnEvent = lambda stamped: None) -> SessionInfo:
         """
-        Start a session. Whoever cancels this ends it.
+        Start a session. Cancelling ends it.
 
-        :param on_event: gets its events until it is ready.
+        :param on_event: called with its events until it is ready.
         """
 
     async def send(self, name: Name, message: str) -> Reply:
-        """Give a session a message and wait for the reply."""
+        """Send a session a message and wait for the reply."""
 
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
@@ -86,16 +86,16 @@ class SessionApi(OversightApi, Protocol):
 
     async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
         """
-        :param closed: also those that have their outcome.
-        :param after: of these, only those with a greater number of closing.
-        :returns: the escalations of the process behind this, by number.
+        :param closed: include closed ones.
+        :param after: only those closed after this ``closing`` number.
+        :returns: the escalations of the process, by number.
         """
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
         """
-        Get a session's events after a sequence number, and all that come.
+        Receive a session's events after a sequence number, and all later ones.
 
-        :returns: call it to get no more.
+        :returns: a function that ends the delivery.
         """
 
 
@@ -124,7 +124,7 @@ class LocalApi:
                 unfollow()
 
     async def send(self, name: Name, message: str) -> Reply:
-        """Give a session a message and wait for the reply."""
+        """Send a session a message and wait for the reply."""
         return await self._operations.send(self._who, name, message)
 
     async def cancel(self, name: Name) -> bool:
@@ -140,11 +140,11 @@ class LocalApi:
         return self._operations.history(self._who, name)
 
     async def escalations(self, closed: bool = False, after: int = 0) -> list[EscalationView]:
-        """:returns: what waits for a person; with ``closed`` also what was closed after that."""
+        """:returns: the pending escalations; with ``closed`` also those closed after that number."""
         return self._operations.escalations(self._who, closed, after)
 
     async def shown(self, number: int, digest: str, calls: int = 1) -> None:
-        """An escalation was shown whole: it may be approved by its number from now on."""
+        """Report that an escalation was shown completely, so that it may be approved by its number."""
         self._operations.shown(self._who, number, digest, calls)
 
     async def decide(
@@ -155,23 +155,23 @@ class LocalApi:
         keep: bool = False,
         calls: int | None = None,
     ) -> EscalationView:
-        """Answer an escalation; with ``keep``, an approval stands for all calls of its scope."""
+        """Answer an escalation; with ``keep``, an approval covers all calls of its scope."""
         return self._operations.decide(self._who, number, outcome, digest, keep, calls)
 
     async def deny_all(self, name: Name | None = None) -> list[int]:
-        """Deny all that waits, or all of one session; the result is the numbers."""
+        """Deny all pending escalations, or those of one session; returns their numbers."""
         return self._operations.deny_all(self._who, name)
 
     async def permissions(self) -> list[PermissionView]:
-        """:returns: the approvals that were kept and still stand."""
+        """:returns: the kept approvals in force."""
         return self._operations.permissions(self._who)
 
     async def revoke(self, number: int) -> PermissionView:
-        """Have people asked again about what an approval permits."""
+        """Revoke a kept approval."""
         return self._operations.revoke(self._who, number)
 
     async def follow(self, name: Name, after: int, on_event: OnEvent) -> Callable[[], None]:
-        """Hear a session's events."""
+        """Receive a session's events."""
         follower = Follower(self._operations, self._who, name, after, on_event)
         follower.more()
         return self._operations.watch(self._who, name, follower.more)
@@ -179,7 +179,7 @@ class LocalApi:
 
 class Follower:
     """
-    Reads a session's events in order, as far as there are any, each time it is told that there are more.
+    Delivers a session's events in order, each time it is notified of new ones.
 
     :param after: number of the last event that the reader has.
     """
@@ -190,8 +190,8 @@ class Follower:
         self._reading = False
 
     def more(self) -> None:
-        """Give the reader what is new."""
-        if self._reading:  # the reader itself caused an event: the loop below comes to it
+        """Deliver new events."""
+        if self._reading:  # the reader itself caused an event: the loop below delivers it
             return
         self._reading = True
         try:

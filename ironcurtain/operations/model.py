@@ -1,4 +1,4 @@
-"""What operations give back, as values that travel."""
+"""The values that operations return, which can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ironcurtain.home.settings import Settings, flatten
 
 class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     """
-    An escalation as people and programs see it.
+    An escalation as shown to people and programs.
 
     :param session: number of its session.
     :param outcome: empty while it is pending.
     :param raised_at: seconds since the epoch, as are ``expires_at`` and ``closed_at``; the last is 0 while pending.
-    :param closing: greater than that of all that got their outcome before in its process; 0 while pending.
-    :param scope: the calls for which an approval can be kept; empty if it cannot.
-    :param kept: whether it was approved and that was kept.
-    :param calls: how many equal calls wait for the one decision, or waited.
+    :param closing: sequence number of its closing in its process; 0 while pending.
+    :param scope: the calls that a kept approval would cover; empty if it cannot be kept.
+    :param kept: whether it was approved and the approval kept.
+    :param calls: number of equal calls that wait, or waited, for the decision.
     """
 
     number: int
@@ -75,13 +75,13 @@ def view(escalation: Escalation, session: int, label: str) -> EscalationView:
 
 class PermissionView(msgspec.Struct, frozen=True, kw_only=True):
     """
-    An approval that was kept, and stands until its session ends or somebody revokes it.
+    A kept approval, in force until its session ends or it is revoked.
 
-    :param number: the escalation's that was approved.
+    :param number: number of the approved escalation.
     :param session: number of its session.
-    :param scope: the calls that nobody is asked about.
+    :param scope: the calls that it permits.
     :param since: seconds since the epoch.
-    :param used: how many calls it permitted besides the one that was approved.
+    :param used: number of calls that it permitted, without the approved one.
     """
 
     number: int
@@ -114,10 +114,10 @@ def permission_view(permission: Permission, session_id: str, session: int, label
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What reading the files again came to.
+    The result of reading the configuration files again.
 
-    :param changed: dotted names of settings that have another value now.
-    :param restart: those among them that hold only when the daemon is started again.
+    :param changed: dotted names of changed settings.
+    :param restart: those among them that require a restart of the daemon.
     """
 
     changed: tuple[str, ...] = ()

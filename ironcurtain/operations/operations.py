@@ -22,7 +22,7 @@ Name = int | str
 """A session's number or id."""
 
 LOOK = "'ironcurtain escalations show {0}' shows it (over SSH: escalations show {0})"
-"""How to see an escalation whole."""
+"""The command that shows an escalation completely."""
 
 _NEEDED = {Mode.DRIVE: Role.ATTACH, Mode.OBSERVE: Role.VIEW}
 
@@ -34,8 +34,8 @@ class Operations:
     Every method raises :class:`~ironcurtain.errors.NotAllowed` if the principal lacks the role, and
     :class:`~ironcurtain.errors.NotFound` if this process has no such session or escalation.
 
-    :param reload: reads the files that people write again, or raises
-        :class:`~ironcurtain.errors.ConfigurationError`; without it there are none.
+    :param reload: reads the configuration files again, or raises :class:`~ironcurtain.errors.ConfigurationError`;
+        ``None`` if there are none.
     """
 
     log = Logger()
@@ -43,10 +43,10 @@ class Operations:
     def __init__(self, manager: SessionManager, reload: Callable[[], Reloaded] = Reloaded) -> None:
         self._manager, self._reload = manager, reload
         self._shown: dict[tuple[str, int], int] = {}
-        """To whom which escalation that waits was shown whole, and how many equal calls there were."""
+        """Which pending escalations were shown completely to whom, with the number of equal calls then."""
 
     def sessions(self, who: Principal) -> list[SessionInfo]:
-        """:returns: all sessions, newly closed ones among them."""
+        """:returns: all sessions, including recently closed ones."""
         who.require(Role.VIEW)
         return [session.info for session in self._manager.all()]
 
@@ -58,17 +58,17 @@ class Operations:
         self, who: Principal, request: SessionRequest, made: Callable[[Session], None] = lambda session: None
     ) -> SessionInfo:
         """
-        Start a session, whose escalations wait for a person for their full time.
+        Start a session, whose escalations wait their full time for a person.
 
-        :param made: gets it before it starts, so that its events can be seen meanwhile.
-        :raises UsageError: a command of its own has to start it, as it does loops.
+        :param made: called with the session before it starts, so that its events can be watched.
+        :raises UsageError: a command of its own has to start it, such as a loop.
         """
         who.require(Role.ADMIN)
         return (await self._manager.create(request, made=made, remote=True)).info
 
     def send(self, who: Principal, name: Name, message: str) -> Deferred[Reply]:
         """
-        Give a session a message.
+        Send a session a message.
 
         :returns: fires with the reply; cancelling it cancels the message.
         :raises SessionError: it is not ready.
@@ -83,7 +83,7 @@ class Operations:
         """
         Attach to a session's terminal, which is recorded.
 
-        :param mode: to drive needs the role ``attach``, to observe ``view``.
+        :param mode: driving requires the role ``attach``, observing ``view``.
         :raises SessionError: it has none, or is not ready.
         """
         return self._find(who, _NEEDED[mode], name).shared_terminal.attach(who.name, mode)
@@ -91,18 +91,18 @@ class Operations:
     def ticket(self, who: Principal, name: Name, mode: Mode) -> Ticket:
         """
         :param mode: as for :meth:`terminal`.
-        :returns: what lets another process attach for somebody.
+        :returns: a ticket for attaching from another process.
         :raises SessionError: the session has no terminal, or is not ready.
         """
         return self._find(who, _NEEDED[mode], name).shared_terminal.ticket(who.name, mode)
 
     def hold(self, who: Principal, name: Name) -> None:
-        """Tie a session to whoever started it, unless it was released already: see ``held`` of :meth:`stop`."""
+        """Tie a session to the client that started it, unless it was released already: see ``held`` of :meth:`stop`."""
         session = self._find(who, Role.ATTACH, name)
         session.ends_with_owner = session.ends_with_owner is not False
 
     def release(self, who: Principal, name: Name) -> SessionInfo:
-        """Have a session go on without whoever started it."""
+        """Let a session continue without the client that started it."""
         session = self._find(who, Role.ATTACH, name)
         session.ends_with_owner = False
         return session.info
@@ -122,7 +122,7 @@ class Operations:
         End a session.
 
         :param held: only if it was not released since it was held.
-        :returns: the session; it is not closed if it goes on.
+        :returns: the session; it is not closed if it continues.
         """
         session = self._find(who, Role.ATTACH, name)
         if held and not session.ends_with_owner:
@@ -140,23 +140,23 @@ class Operations:
 
     def watch(self, who: Principal, name: Name, wake: Callable[[], None]) -> Callable[[], None]:
         """
-        :param wake: is called after each event of a session.
-        :returns: call it to be woken no more.
+        :param wake: called after each event of a session.
+        :returns: a function that ends the watch.
         """
         session = self._find(who, Role.VIEW, name)
 
         def wake_safely() -> None:
             try:
                 wake()
-            except Exception:  # a front end's trouble must not become the session's
+            except Exception:  # a failure of a front end must not affect the session
                 self.log.failure("a reader of session {number} failed", number=session.number)
 
         return session.events.watch(wake_safely)
 
     def escalations(self, who: Principal, closed: bool = False, after: int = 0) -> list[EscalationView]:
         """
-        :param closed: also those that have their outcome.
-        :param after: of these, only those with a greater number of closing.
+        :param closed: include closed ones.
+        :param after: only those closed after this ``closing`` number.
         :returns: the escalations of all sessions, oldest first.
         """
         who.require(Role.VIEW)
@@ -170,17 +170,17 @@ class Operations:
 
     def shown(self, who: Principal, number: int, digest: str, calls: int = 1) -> None:
         """
-        An escalation was shown whole to somebody, who may approve it by its number from now on.
+        Report that an escalation was shown completely to a principal, who may then approve it by its number.
 
-        :param digest: of the arguments that were shown.
-        :param calls: how many equal calls waited for it then.
-        :raises StaleDecision: it has an outcome already, or has other arguments.
+        :param digest: digest of the arguments shown.
+        :param calls: number of equal calls at that time.
+        :raises StaleDecision: it is closed, or has other arguments.
         """
         who.require(Role.VIEW)
         session, _ = self._escalation(number)
         waiting = {each.number: each for each in session.escalations.pending()}
         if number not in waiting or waiting[number].request.digest != digest:
-            raise StaleDecision(f"escalation {number} waits no more, or has other arguments: look again")
+            raise StaleDecision(f"escalation {number} is closed, or has other arguments: view it again")
         pending = {each.number for known in self._manager.all() for each in known.escalations.pending()}
         self._shown = {key: seen for key, seen in self._shown.items() if key[1] in pending}
         self._shown[who.name, number] = min(calls, waiting[number].calls)
@@ -195,38 +195,38 @@ class Operations:
         calls: int | None = None,
     ) -> EscalationView:
         """
-        Answer an escalation. There is exactly one winner; everybody else is told who it was.
+        Answer an escalation. There is exactly one winner; the error for all others names the winner.
 
-        :param digest: of the arguments that were shown. Without it, an approval counts only from somebody to whom the
-            escalation was shown whole.
-        :param keep: whether an approval stands for all calls of the scope that was shown.
-        :param calls: how many equal calls were shown, where that is known: no more are approved.
-        :raises UsageError: it cannot be kept; nothing is decided then.
+        :param digest: digest of the arguments shown. Without it, an approval requires that the escalation was shown
+            completely to the principal.
+        :param keep: whether an approval covers all calls of the scope that was shown.
+        :param calls: number of equal calls shown, if known: no more are approved.
+        :raises UsageError: it cannot be kept; nothing is decided.
         :raises NotShown: it was not shown.
-        :raises StaleDecision: it has an outcome already, or other arguments were shown.
+        :raises StaleDecision: it is closed, or other arguments were shown.
         """
         who.require(Role.APPROVE)
         session, known = self._escalation(number)
         if outcome is Outcome.APPROVED and digest is None and known.outcome is None:
             if (seen := self._shown.get((who.name, number))) is None:
-                raise NotShown(f"escalation {number} was not shown to you whole: {LOOK.format(number)}")
+                raise NotShown(f"escalation {number} was not shown to you completely: {LOOK.format(number)}")
             calls = seen if calls is None else min(calls, seen)
         decided = session.escalations.decide(number, outcome, who.name, digest, keep, calls)
         return view(decided, session.number, session.label)
 
     def deny_all(self, who: Principal, name: Name | None = None) -> list[int]:
         """
-        Deny all that waits.
+        Deny all pending escalations.
 
-        :param name: of one session, if not of all.
-        :returns: the numbers of the escalations.
+        :param name: only those of this session.
+        :returns: their numbers.
         """
         who.require(Role.APPROVE)
         sessions = self._manager.all() if name is None else [self._manager.get(name)]
         return sorted(number for session in sessions for number in session.escalations.deny_all(who.name))
 
     def permissions(self, who: Principal) -> list[PermissionView]:
-        """:returns: the approvals of all sessions that were kept and still stand, oldest first."""
+        """:returns: the kept approvals of all sessions in force, oldest first."""
         who.require(Role.VIEW)
         views = [
             permission_view(permission, session.id, session.number, session.label)
@@ -237,20 +237,20 @@ class Operations:
 
     def revoke(self, who: Principal, number: int) -> PermissionView:
         """
-        Have people asked again about what the approval of an escalation permits.
+        Revoke the kept approval of an escalation.
 
-        :returns: what stands no more.
+        :returns: the revoked approval.
         """
         who.require(Role.APPROVE)
         for session in self._manager.all():
             if any(permission.number == number for permission in session.escalations.permissions()):
                 revoked = session.escalations.revoke(number, who.name)
                 return permission_view(revoked, session.id, session.number, session.label)
-        raise NotFound(f"there is no permission {number} here: see 'ironcurtain permissions'")
+        raise NotFound(f"there is no kept approval {number} here: see 'ironcurtain permissions'")
 
     def reload(self, who: Principal) -> Reloaded:
         """
-        Read the files that people write again, for sessions that start from now on.
+        Read the configuration files again, for new sessions.
 
         :raises ConfigurationError: one of them is wrong; then nothing changes.
         """

@@ -1,4 +1,4 @@
-"""Who acts, and what they may do."""
+"""Principals and their roles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ironcurtain.errors import NotAllowed
 
 class Role(StrEnum):
     """
-    What a principal may do: look at sessions, answer escalations, work in sessions, or all of it for everybody's.
+    What a principal may do: view sessions, answer escalations, work in sessions, or all of it in all users' sessions.
 
     ``admin`` implies the others.
     """
@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 LOCAL_ROLES = frozenset(Role)
-"""What the owner of the home may do from the local machine: everything."""
+"""The roles of the home's owner on the local machine: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Principal:
     """
     Who acts.
 
-    :param name: stands in the audit with every decision.
+    :param name: name in the audit log, recorded with every decision.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Processes of ours and of the system: as whom they run, which they are, and those that read untrusted input."""
+"""Processes: accounts, identities, and confined workers for untrusted input."""

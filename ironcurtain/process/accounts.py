@@ -1,7 +1,7 @@
 """
-As whom a session runs: its MCP servers, its interpreter, its container.
+The account that a session runs as: its MCP servers, its interpreter, its container.
 
-That is the account of whoever runs this program, unless that is root: what agents set in motion should not be root's.
+It is the account of this process, unless that is root: what agents cause must not run as root.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from pathlib import Path
 from ironcurtain.errors import ConfigurationError
 
 FREE_UIDS = range(61184, 65520)
-"""Uids of no person: systemd reserves them for services (its UIDS-GIDS.md). The first unused one is the default."""
+"""
+Uids that belong to no person: systemd reserves them for services (its UIDS-GIDS.md). The first unused one is the
+default.
+"""
 
 READ, WRITE, SEARCH = 4, 2, 1
-"""Permissions, as they stand in a mode; files are made in a directory by who may write and search it."""
+"""Permissions, as bits of a mode; creating files in a directory requires writing and searching it."""
 
 HIGHEST_ID = 2**32 - 2
-"""The highest uid and gid; one more means "unchanged" to the system (chown(2))."""
+"""The highest uid and gid; one more means "unchanged" (chown(2))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,9 @@ class Account:
     """
     A user of this machine.
 
-    :param gid: of the group that new files get; the only group of what runs as this account.
-    :param name: empty if the system knows no such user.
-    :param home: the home directory that the system has for it; ``/`` if the system knows no such user.
+    :param gid: group of new files, and the only group of the account's processes.
+    :param name: empty if the system has no such user.
+    :param home: its home directory in the system's database; ``/`` if there is no such user.
     :param named: whether the setting names it; else it was chosen.
     """
 
@@ -45,17 +48,17 @@ class Account:
 
     @property
     def is_root(self) -> bool:
-        """Whether it may do everything; containers never run so."""
+        """Whether it is root; containers never run as root."""
         return self.uid == 0
 
     @property
     def switched(self) -> Account | None:
-        """Itself, if it is another than ours, so that programs have to be started as somebody else."""
+        """The account itself, if it is not that of this process, so that programs have to be started differently."""
         return self if self.uid != os.geteuid() else None
 
     @property
     def ids(self) -> str:
-        """Uid and gid with a colon between."""
+        """Uid and gid, separated by a colon."""
         return f"{self.uid}:{self.gid}"
 
     def __str__(self) -> str:
@@ -63,8 +66,8 @@ class Account:
 
     def may(self, wanted: int, status: os.stat_result) -> bool:
         """
-        :param wanted: :data:`READ`, :data:`WRITE`, :data:`SEARCH`, or several of them.
-        :returns: whether it may do that with a file or directory, as far as owner, group and mode tell.
+        :param wanted: :data:`READ`, :data:`WRITE`, :data:`SEARCH`, or a combination.
+        :returns: whether owner, group and mode of a file or directory permit it.
         """
         mode = stat.S_IMODE(status.st_mode)
         shift = 6 if status.st_uid == self.uid else 3 if status.st_gid == self.gid else 0
@@ -72,8 +75,8 @@ class Account:
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """
-        :returns: the command line by which root runs ``argv`` as this account: in no group but its own, so that for
-            example docker's, by which it could become root, is not among them.
+        :returns: the command line with which root runs ``argv`` as this account: with no other group, so not in
+            docker's, for example, which gives root's rights.
         """
         program = shutil.which("setpriv") or "setpriv"
         return [program, f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--inh-caps=-all", "--", *argv]
@@ -83,19 +86,19 @@ def session_account(run_as: str, environ: Mapping[str, str], workspace: Path | N
     """
     Choose the account of a session.
 
-    Whoever is not root is the account. For root it is what ``run_as`` says, else the owner of the workspace, else who
-    called ``sudo``; of these two the first that is not root. Else it is a uid that no account has.
+    For a process that is not root, it is the process's. For root it is ``run_as``, else the owner of the workspace,
+    else the caller of ``sudo``; of these two the first that is not root. Otherwise it is an unused uid.
 
     :param run_as: the setting: a name or a uid; empty: choose.
-    :param environ: our environment, for ``SUDO_UID`` and ``SUDO_GID``.
-    :param workspace: the directory that the session was given; ``None`` for a fresh one.
-    :param euid: our own.
+    :param environ: the environment of this process, for ``SUDO_UID`` and ``SUDO_GID``.
+    :param workspace: the session's directory; ``None`` for a new one.
+    :param euid: uid of this process.
     :raises ConfigurationError: there is no such user, only root could run as it, or no uid is free.
     """
     if run_as:
         chosen = replace(_named(run_as), named=True)
         if euid not in (0, chosen.uid):
-            raise ConfigurationError("config.toml", "only root can run sessions as somebody else", field="run_as")
+            raise ConfigurationError("config.toml", "only root can run sessions as another user", field="run_as")
         return chosen
     if euid != 0:
         return _account(euid, os.getegid())
@@ -107,7 +110,7 @@ def _named(run_as: str) -> Account:
         return _account(uid)
     try:
         return _account(pwd.getpwnam(run_as).pw_uid)
-    except (KeyError, ValueError):  # ValueError: it holds a zero byte
+    except (KeyError, ValueError):  # ValueError: it contains a NUL byte
         raise ConfigurationError("config.toml", f"there is no user {run_as!r} here", field="run_as") from None
 
 
@@ -126,7 +129,7 @@ def _unused() -> Account:
     for uid in FREE_UIDS:
         if not (account := _account(uid)).name:
             return account
-    raise ConfigurationError("config.toml", "every uid for services is taken: name an account", field="run_as")
+    raise ConfigurationError("config.toml", "all uids for services are in use: choose an account", field="run_as")
 
 
 def _number(text: str) -> int | None:

@@ -1,6 +1,6 @@
 """
-A process of ours that reads what nobody trusts: what it gives up, and how it serves its owner, which talks to it over
-the socket that is its standard input. It ends when its owner does.
+A worker process that reads untrusted input: gives up rights, and serves its owner over the socket that is its standard
+input. It ends when its owner does.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from ironcurtain.process.frames import MessageReader, packed
 from ironcurtain.process.identity import hide_memory
 
 NOBODY = 65534
-"""The user and the group that own nothing (Linux's overflow ids); for when our owner is root."""
+"""The user and the group that own nothing (Linux's overflow ids); used if the owner is root."""
 
 PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that comes when the parent dies."""
+"""prctl(2): the signal to get when the parent dies."""
 
 MEMORY_LIMIT = 1024 * 1024 * 1024
 """
-Most bytes of address space (some fifty screens with all of their history, or ten times what the largest
-prompt takes).
+Maximum bytes of address space (some fifty screens with all of their history, or ten times what the largest prompt
+takes).
 """
 
 READ_SIZE = 256 * 1024
-"""Most bytes of one read: as much as a socket holds."""
+"""Maximum bytes of one read: as much as a socket holds."""
 
 M = TypeVar("M")
 
 
 def run(try_it: Callable[[], None], nice: int, serve: Callable[[socket.socket], None]) -> None:
     """
-    Be such a process, until the owner is gone.
+    Run as such a process until the owner disconnects.
 
-    :param try_it: loads what Python loads only when it needs it, since later nothing can be loaded.
-    :param nice: how far it steps back for what people wait for; up to 19, as nice(2) has it.
-    :param serve: talks to the owner.
+    :param try_it: loads modules that Python loads lazily, since nothing can be loaded later.
+    :param nice: its niceness, up to 19 (nice(2)).
+    :param serve: communicates with the owner.
     """
     leave()
     try_it()
@@ -56,10 +56,10 @@ def run(try_it: Callable[[], None], nice: int, serve: Callable[[socket.socket], 
 
 def carry_out(owner: socket.socket, orders: MessageReader[M], handle: Callable[[M], Iterable[msgspec.Struct]]) -> None:
     """
-    Carry out what comes, until nothing more does.
+    Execute orders until the connection ends.
 
-    :param handle: gives the replies to an order.
-    :raises ProtocolViolation: what comes is no order.
+    :param handle: returns the replies to an order.
+    :raises ProtocolViolation: an order is invalid.
     """
     while data := owner.recv(READ_SIZE):
         for order in orders.feed(data):
@@ -68,31 +68,31 @@ def carry_out(owner: socket.socket, orders: MessageReader[M], handle: Callable[[
 
 
 def leave() -> None:
-    """Leave the owner's session and directory. To be called before all that is needed is loaded."""
-    with suppress(PermissionError):  # it leads a session already
+    """Leave the owner's session and directory. Call this before loading everything."""
+    with suppress(PermissionError):  # it is a session leader already
         os.setsid()
     os.chdir("/")
 
 
 def step_back(far: int) -> None:
     """
-    Let others run first. To be called before :func:`confine`.
+    Lower this process's priority. Call this before :func:`confine`.
 
-    :param far: up to 19, as nice(2) has it.
+    :param far: up to 19 (nice(2)).
     """
     os.nice(far)
-    with suppress(OSError):  # where each session is a group of its own to the scheduler (sched(7)), that counts
+    with suppress(OSError):  # relevant if the scheduler groups processes by session (sched(7))
         Path("/proc/self/autogroup").write_text(str(far))
 
 
 def confine(memory: int) -> None:
     """
-    Give up all that is not needed any more. Nothing can be opened, written to or started after that.
+    Give up all rights that are not needed. Afterwards nothing can be opened, written to or started.
 
-    :param memory: most bytes of address space.
+    :param memory: maximum bytes of address space.
     """
     if os.geteuid() == 0:
-        with suppress(OSError):  # there may be no such user in a container of our own
+        with suppress(OSError):  # a container may have no such user
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)

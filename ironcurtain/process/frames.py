@@ -1,6 +1,6 @@
 """
-What passes between us and a process of ours that reads what nobody trusts: frames of four bytes for the length of what
-follows, most significant first, and one message in MessagePack.
+The protocol of worker processes: frames of four bytes for the length, most significant first, and one message in
+MessagePack.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def packed(message: msgspec.Struct) -> bytes:
 
 class MessageReader(Generic[M]):
     """
-    Cuts what comes into messages.
+    Splits a byte stream into messages.
 
     :param protocol: its name, for errors.
-    :param decoder: knows the messages that may come.
-    :param limit: most bytes of one.
+    :param decoder: decodes the valid messages.
+    :param limit: maximum size in bytes of a message.
     """
 
     def __init__(self, protocol: str, decoder: msgspec.msgpack.Decoder[M], limit: int) -> None:
@@ -42,7 +42,7 @@ class MessageReader(Generic[M]):
     def feed(self, data: bytes) -> Iterator[M]:
         """
         :param data: in any slicing.
-        :raises ProtocolViolation: a message is too long, or none that may come.
+        :raises ProtocolViolation: a message is too long, or invalid.
         """
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:

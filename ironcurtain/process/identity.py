@@ -1,5 +1,5 @@
 """
-Which process is it? A pid alone is reused; with its start time and the boot's id it is not.
+Identify a process. Pids are reused, but pid, start time and boot id together are unique.
 
 The facts come from ``/proc`` (proc(5): field 22 of ``stat``, and ``sys/kernel/random/boot_id``).
 """
@@ -19,10 +19,10 @@ PR_SET_DUMPABLE = 4
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
     """
-    One process, for ever.
+    A process, uniquely identified.
 
-    :param start_time: clock ticks between boot and its start; 0 where the system does not tell.
-    :param boot_id: the boot in which it ran; empty where the system does not tell.
+    :param start_time: clock ticks between boot and its start; 0 if unknown.
+    :param boot_id: the boot in which it ran; empty if unknown.
     """
 
     pid: int
@@ -31,7 +31,7 @@ class ProcessIdentity:
 
     @property
     def alive(self) -> bool:
-        """Whether exactly this process still runs (a zombie does not)."""
+        """Whether exactly this process is running (a zombie is not)."""
         if self.boot_id and (boot := boot_id()) and boot != self.boot_id:
             return False
         if not _running(self.pid):
@@ -40,13 +40,13 @@ class ProcessIdentity:
 
 
 def identify(pid: int | None = None) -> ProcessIdentity:
-    """:returns: the identity of a running process, of this one unless said."""
+    """:returns: the identity of a running process, by default of this one."""
     number = os.getpid() if pid is None else pid
     return ProcessIdentity(number, _start_time(number), boot_id())
 
 
 def started_at(pid: int) -> float:
-    """:returns: when a process started, in seconds since the epoch, give or take one; 0 if the system does not tell."""
+    """:returns: when a process started, in seconds since the epoch, accurate to one second; 0 if unknown."""
     try:
         lines = Path("/proc/stat").read_text().splitlines()
     except OSError:
@@ -66,9 +66,9 @@ def boot_id() -> str:
 
 def hide_memory() -> None:
     """
-    Keep other processes of this uid out of our memory and environment, and write no core file.
+    Prevent other processes of this uid from reading this process's memory and environment, and disable core files.
 
-    To be called before the first secret is loaded; children that are executed are dumpable again.
+    Call this before the first secret is loaded; executed children are dumpable again.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -81,7 +81,7 @@ def _stat(pid: int) -> list[str]:
         data = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return []
-    return data[data.rindex(b")") + 2 :].decode().split()  # the name in brackets may hold any bytes
+    return data[data.rindex(b")") + 2 :].decode().split()  # the name in parentheses can contain any bytes
 
 
 def _start_time(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""What Linux has and other systems have not, or have under another name."""
+"""Functions that differ between Linux and other systems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
-"""Puts what was written to a descriptor on disk."""
+"""Flushes a descriptor's written data to disk."""
 
 _LINUX_PEER = struct.Struct("3i")
 """pid, uid and gid of a UNIX socket's peer (Linux, socket(7), SO_PEERCRED)."""
@@ -20,7 +20,7 @@ _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """:returns: the uid that whoever connected to a UNIX socket had when it did."""
+    """:returns: the uid of the peer of a UNIX socket when it connected."""
     if (option := getattr(socket, "SO_PEERCRED", None)) is not None:
         return int(_LINUX_PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _LINUX_PEER.size))[1])
     return int(_BSD_PEER.unpack(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _BSD_PEER.size))[1])
@@ -28,11 +28,12 @@ def peer_uid(connection: socket.socket) -> int:
 
 def make_accessible(directory: int, name: str) -> int:
     """
-    Give the owner of a directory all rights to it; a link is not followed. Elsewhere than on Linux it must be readable.
+    Give the owner of a directory all permissions on it; links are not followed. On systems other than Linux it must be
+    readable.
 
-    :param directory: where it is.
-    :returns: a descriptor that reads it.
-    :raises OSError: it is no directory, or not ours.
+    :param directory: its parent.
+    :returns: a descriptor for reading it.
+    :raises OSError: it is not a directory, or belongs to another user.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     if (path_only := getattr(os, "O_PATH", None)) is None:

@@ -1,4 +1,4 @@
-"""Get a secret from a command that people configure, such as ``pass show api``."""
+"""Get a secret from a configured command, such as ``pass show api``."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ironcurtain.process.piped import CommandReactor, command_output
 from ironcurtain.secrets.redaction import Secret
 
 COMMAND_SECONDS = 60.0
-"""How long a command may take (a password store may first ask the person for a passphrase)."""
+"""Time limit in seconds (a password store may first ask the user for a passphrase)."""
 
 OUTPUT_LIMIT = 64 * 1024
-"""Most bytes that a command may print: more than any key or certificate."""
+"""Maximum bytes of output: more than any key or certificate."""
 
 
 async def secret_from_command(
     reactor: CommandReactor, argv: Sequence[str], environ: Mapping[str, str], shown: str
 ) -> Secret:
     """
-    Run a command without input, with our standard error, in a session of its own; that is killed as a whole when the
-    command does not end well, or is cancelled.
+    Run a command without input, with this process's standard error, in a new session, which is killed if the command
+    fails or is cancelled.
 
-    :param shown: how people know the command.
-    :returns: what it printed, without line ends at its end.
+    :param shown: the command's name for people.
+    :returns: its output, without trailing line ends.
     :raises Unavailable: it failed, took too long, or printed nothing or too much.
     """
     what = f"the command {shown!r}"

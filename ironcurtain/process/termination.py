@@ -1,4 +1,6 @@
-"""End a command with all that it started: SIGTERM, after a grace SIGKILL, and a limit to what comes after its end."""
+"""
+End a command and all processes that it started: SIGTERM, SIGKILL after a grace period, and a limit on late output.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 GRACE_SECONDS = 5.0
-"""How long the command has after SIGTERM, before SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 DRAIN_SECONDS = 1.0
-"""How long the command's last output is waited for once it has ended (it is there at once)."""
+"""How long to wait for a command's last output after its end (it normally arrives at once)."""
 
 
 class Termination:
     """
-    Of one command, from :meth:`began` to :meth:`over`.
+    The termination of one command. Call :meth:`began` first and :meth:`over` last.
 
-    :param groups: says which process groups are the command's now, besides its own.
-    :ivar exited: whether it has ended, so that nothing more can be done about it.
+    :param groups: returns the process groups that belong to the command now, in addition to its own.
+    :ivar exited: whether the command has exited.
     """
 
     def __init__(self, clock: IReactorTime, groups: Callable[[], set[int]] = set) -> None:
@@ -34,40 +36,40 @@ class Termination:
         self.exited = False
 
     def began(self, process: Any) -> None:
-        """:param process: its transport; it leads a group, or will soon."""
+        """:param process: the command's transport. It leads a process group, or will soon."""
         self._process = process
 
     def stop(self, first: signal.Signals = signal.SIGTERM) -> None:
         """
-        End it; after :data:`GRACE_SECONDS` by SIGKILL. Harmless once it has ended, or is ending.
+        Send a signal, and SIGKILL after :data:`GRACE_SECONDS`. Can be called again, also after the end.
 
-        :param first: the signal that it gets at once.
+        :param first: the first signal.
         """
         if not self.exited and self._timer is None:
             self._signal(first)
             self._timer = self._clock.callLater(GRACE_SECONDS, self.kill)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         if not self.exited:
             self._cancel()
             self._signal(signal.SIGKILL)
 
     def exit(self, drained: Callable[[], object]) -> None:
         """
-        It ended, but others may still write where it wrote.
+        The command exited, but other processes may still hold its output open.
 
         :param drained: called if they do so for :data:`DRAIN_SECONDS`.
         """
         self.exited = True
         self._cancel()
-        for group in self._signalled:  # what it started is to end with it
+        for group in self._signalled:  # end the processes that it started
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
         self._timer = self._clock.callLater(DRAIN_SECONDS, drained)
 
     def over(self) -> None:
-        """Nothing more comes of it."""
+        """The command's output has ended: cancel all timers."""
         self._cancel()
 
     def _cancel(self) -> None:
@@ -81,6 +83,6 @@ class Termination:
         for group in self._signalled:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
-        with suppress(ProcessExitedAlready):  # its group is there only once it has made its session
+        with suppress(ProcessExitedAlready):  # the group exists only after the process has called setsid
             if self._process is not None:
                 self._process.signalProcess(number.name.removeprefix("SIG"))

@@ -1,4 +1,4 @@
-"""A process of ours that reads what nobody trusts: started, talked to over a socket, and killed."""
+"""A confined process that reads untrusted input: starts it, communicates over a socket, and kills it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ironcurtain.services.stream import StreamTransport
 from ironcurtain.text.display import shorten
 
 WORDS_LIMIT = 300
-"""Most characters of what a process that failed wrote last that are logged."""
+"""Maximum length in characters of a failed process's last output in the log."""
 
 M = TypeVar("M")
 M_contra = TypeVar("M_contra", contravariant=True)
@@ -37,29 +37,29 @@ class WorkerReactor(IReactorProcess, IReactorSocket, IReactorTime):
 
 
 class WorkerOwner(Protocol[M_contra]):
-    """Who talks to it."""
+    """Receives a worker's messages and end."""
 
     def received(self, message: M_contra) -> None:
-        """It said something."""
+        """A message arrived."""
 
     def blocked(self, blocked: bool) -> None:
-        """:param blocked: whether what was sent waits to be read."""
+        """:param blocked: whether sent data waits to be read."""
 
     def lost(self, why: str = "") -> None:
-        """:param why: it is of no use any more; empty: since it is not there."""
+        """:param why: why it failed; empty: because its connection ended."""
 
     def ended(self, how: str, words: str) -> None:
         """
         Its process ended.
 
-        :param words: what it wrote last.
+        :param words: its last output.
         """
 
 
 class Worker(Generic[M]):
     """
     :param command: runs it, with the socket as its standard input and an empty environment.
-    :param reader: of what it says.
+    :param reader: reads its messages.
     :raises OSError: it cannot be started.
     """
 
@@ -76,7 +76,7 @@ class Worker(Generic[M]):
 
     @property
     def pid(self) -> int | None:
-        """Its process id, while it runs."""
+        """Its process id while it runs."""
         pid: int | None = self._process.pid
         return pid
 
@@ -85,13 +85,13 @@ class Worker(Generic[M]):
         self._stream.transport.write(data)
 
     def kill(self) -> None:
-        """End it at once: there is nothing that it could lose. What it said and is not read yet is dropped."""
+        """Kill it. It has no state to lose. Unread messages are dropped."""
         self._stream.close()
         with suppress(ProcessExitedAlready):
             self._process.signalProcess("KILL")
 
     def forget(self) -> None:
-        """What it may still write interests nobody."""
+        """Ignore its further messages."""
         self._process.loseConnection()
 
 
@@ -143,7 +143,7 @@ class _One(ServerFactory, Generic[M]):
 
 
 class _Output(ProcessProtocol, Generic[M]):
-    """What the process writes: something only when it fails."""
+    """The process's output, which it writes only on failure."""
 
     def __init__(self, owner: WorkerOwner[M]) -> None:
         self._owner, self._last = owner, b""

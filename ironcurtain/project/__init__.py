@@ -1,1 +1,1 @@
-"""What comes into a workspace before an agent starts, and what the agent made of it: clone, manifest, diff, export."""
+"""A workspace before and after an agent's work: clone, manifest, diff, export."""

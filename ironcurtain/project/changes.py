@@ -1,4 +1,4 @@
-"""What became of a workspace since its manifest was taken."""
+"""Compare a workspace with its manifest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ What = Literal["added", "removed", "changed", "mode"]
 @dataclass(frozen=True, slots=True)
 class Change:
     """
-    One path that is not as it was.
+    One changed path.
 
-    :param what: ``mode``: only its permissions are others.
-    :param before: what was there; ``None`` if nothing was.
-    :param after: what is there; ``None`` if nothing is.
+    :param what: ``mode``: only its permissions changed.
+    :param before: the entry before; ``None`` if there was none.
+    :param after: the entry now; ``None`` if there is none.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Change:
 @dataclass(slots=True)
 class Comparison:
     """
-    A workspace now beside what it was.
+    A workspace compared with its manifest.
 
     :param tree: the workspace, open.
     """
@@ -42,19 +42,19 @@ class Comparison:
     manifest: Manifest
     tree: Tree
     uncovered: list[str] = field(default_factory=list)
-    """Directories of which nothing can be said: they were not listed then, or are not listed now."""
+    """Directories without a result: not listed then, or not listed now."""
 
     @property
     def unseen(self) -> list[str]:
-        """Those of them in which there could be what programs run: all but git's own objects."""
+        """Those in which there could be files that programs run: all except git's objects."""
         return [path for path in self.uncovered if not is_opaque(tuple(path.split("/")))]
 
     def changes(self) -> list[Change]:
-        """:returns: all changes, by path. Directories are left out: what is in them says enough."""
+        """:returns: all changes, by path, without directories, whose contents are listed."""
         return sorted(self._changes(), key=lambda change: change.path)
 
     def before(self, change: Change) -> bytes | None:
-        """:returns: what a file or link held; nothing if it was not there, ``None`` if that was not kept."""
+        """:returns: the earlier content of a file or link; empty if it did not exist, ``None`` if it was not kept."""
         if change.before is None:
             return b""
         if change.before.kind == "link":
@@ -62,7 +62,9 @@ class Comparison:
         return self.manifest.original(change.path)
 
     def after(self, change: Change) -> bytes | None:
-        """:returns: what a file or link holds; nothing if it is not there, ``None`` if it cannot be shown."""
+        """
+        :returns: the current content of a file or link; empty if it does not exist, ``None`` if it cannot be shown.
+        """
         if change.after is None:
             return b""
         if change.after.kind == "link":
@@ -70,7 +72,7 @@ class Comparison:
         return self.content(change.path)
 
     def content(self, path: str) -> bytes | None:
-        """:returns: what a file holds now; ``None`` if it is no regular file, too large or unreadable."""
+        """:returns: a file's current content; ``None`` if it is not a regular file, too large or unreadable."""
         with suppress(FileError, OSError):
             entry, _, data = read(Place(self.tree.root, tuple(path.split("/"))), KEPT_FILE + 1)
             return data if entry.kind == "file" and len(data) <= KEPT_FILE else None

@@ -26,16 +26,16 @@ from ironcurtain.servers.git_remote.addresses import checked_address, clone_comm
 from ironcurtain.text.display import one_line
 
 CLONE_SECONDS = 600.0
-"""How long a clone may take (a large repository on a slow line)."""
+"""Time limit of a clone (enough for a large repository on a slow line)."""
 
 KILL_SECONDS = 5.0
-"""How long git may take to leave after SIGTERM, before SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 SAID_LIMIT = 4000
-"""Most characters of git's last words that are kept for the error."""
+"""Maximum length in characters of git's last output in an error message."""
 
 INHERITED = ("PATH", "LANG", "TZ", "TMPDIR")
-"""The variables of ours that git gets besides what the clone needs."""
+"""Environment variables of this process that git inherits."""
 
 
 class CloneReactor(IReactorProcess, IReactorTime):
@@ -43,7 +43,7 @@ class CloneReactor(IReactorProcess, IReactorTime):
 
 
 class CloneFailed(Unavailable):
-    """The repository could not be cloned; the message holds git's last words."""
+    """The repository could not be cloned; the message contains git's last output."""
 
     code = "CLONE_FAILED"
 
@@ -58,12 +58,12 @@ async def clone(
     seconds: float = CLONE_SECONDS,
 ) -> None:
     """
-    Clone a repository. Cancelling ends git and all that it started.
+    Clone a repository. Cancelling ends git and all processes that it started.
 
     :param to: an empty directory that belongs to the account.
-    :param tell: hears what git says about its progress, line by line.
-    :raises UsageError: the address is none that may be cloned.
-    :raises CloneFailed: it did not work, or took longer than ``seconds``.
+    :param tell: called with each line of git's progress.
+    :raises UsageError: the address may not be cloned.
+    :raises CloneFailed: git failed, or took longer than ``seconds``.
     """
     checked_address(address)
     if (git := shutil.which("git", path=environ.get("PATH", os.defpath))) is None:
@@ -86,13 +86,13 @@ async def clone(
 
 @contextmanager
 def _reachable(to: Path, other: Account | None) -> Iterator[Path]:
-    """Where git clones to: another account may not be able to reach a directory below ours."""
+    """Yield the directory that git clones to. Another account may be unable to reach a directory below ours."""
     if other is None:
         yield to
         return
     above = Path(tempfile.mkdtemp(prefix="ironcurtain-clone-"))
     try:
-        above.chmod(0o711)  # it stays ours, so that the account puts nothing else in the place of the one below
+        above.chmod(0o711)  # not owned by the account, so that it cannot replace the directory below
         place = above / "clone"
         place.mkdir(0o700)
         os.chown(place, other.uid, other.gid)
@@ -137,7 +137,7 @@ async def _run(
 
 
 class _Git(ProcessProtocol):
-    """One run of git: what it says, and how it is ended."""
+    """One run of git: collects its output, and ends it."""
 
     def __init__(self, clock: IReactorTime, tell: Callable[[str], None]) -> None:
         self._clock, self._tell = clock, tell
@@ -147,7 +147,7 @@ class _Git(ProcessProtocol):
         self._waiting: list[Deferred[None]] = []
 
     def ended(self) -> Deferred[None]:
-        """:returns: fires when git is gone, with :class:`CloneFailed` unless all went well."""
+        """:returns: fires when git has exited; fails with :class:`CloneFailed` if git failed."""
         self._waiting.append(Deferred())
         return self._waiting[-1]
 
@@ -165,7 +165,7 @@ class _Git(ProcessProtocol):
     def processEnded(self, reason: Failure) -> None:
         if self._killer is not None and self._killer.active():
             self._killer.cancel()
-        self._signal_group(signal.SIGKILL)  # whatever git started and did not wait for
+        self._signal_group(signal.SIGKILL)  # processes that git started and did not wait for
         status = getattr(reason.value, "exitCode", None)
         why = self._why or ("" if status == 0 else f"failed: {self._last_words()}")
         for waiting in self._waiting:
@@ -177,7 +177,7 @@ class _Git(ProcessProtocol):
                 waiting.callback(None)
 
     def give_up(self, why: str) -> None:
-        """End git and what it started."""
+        """End git and the processes that it started."""
         if not self._why:
             self._why = f"was ended: {why}"
             self._signal(signal.SIGTERM)
@@ -196,11 +196,11 @@ class _Git(ProcessProtocol):
     def _last_words(self) -> str:
         lines = [line for line in self._said.split("\n") if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
-        return one_line(" ".join(telling[-3:]), 600) or "it said nothing"
+        return one_line(" ".join(telling[-3:]), 600) or "it printed nothing"
 
 
 def _check_left(place: Path, address: str) -> None:
-    """A clone leaves the address there, and nothing else that tells or leads anywhere."""
+    """Check that git's settings hold the address, and nothing else that could run a program or leak a credential."""
     try:
         settings = parse(_settings(place))
     except (FileError, OSError, MalformedSettings) as e:
@@ -208,7 +208,7 @@ def _check_left(place: Path, address: str) -> None:
     addresses = [setting.value for setting in settings if setting.key == "remote.origin.url"]
     programs = [setting.key for setting in settings if setting.runs_program]
     if addresses != [address] or programs:
-        raise CloneFailed(f"git clone left settings that it should not: {', '.join(programs)}")
+        raise CloneFailed(f"git clone left unexpected settings: {', '.join(programs)}")
 
 
 def _settings(place: Path) -> bytes:
@@ -226,7 +226,7 @@ def _empty(place: Path) -> None:
     descriptor = os.open(place, DIRECTORY)
     try:
         for name in os.listdir(descriptor):
-            with suppress(OSError):  # why there is no clone is what counts
+            with suppress(OSError):  # the reason of the failure matters more
                 remove_at(descriptor, name)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Copy what is in a workspace to a fresh directory, without what could harm there."""
+"""Copy a workspace to a new directory, without files that are dangerous there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, SAFE, OpenRoot, Place, enter, open_regular, parent
 
 DEPTH_LIMIT = 200
-"""How many directories in one another are copied (many more than projects have)."""
+"""Maximum depth of nested directories (many more than projects have)."""
 
 _BLOCK = 1024 * 1024
 
@@ -27,10 +27,10 @@ _BLOCK = 1024 * 1024
 @dataclass(slots=True)
 class Exported:
     """
-    What was done.
+    The result.
 
-    :param left_out: paths that are not in the copy, with the reason.
-    :param restored: files that are in the copy as they were before the session.
+    :param left_out: paths that were not copied, with the reason.
+    :param restored: files that were copied as they were before the session.
     """
 
     files: int = 0
@@ -41,14 +41,14 @@ class Exported:
 
 def destination(path: Path, workspace: str) -> Path:
     """
-    Make the directory that a copy goes to.
+    Create the target directory of a copy.
 
     :param path: it must not exist, or be an empty directory.
     :raises UsageError: it cannot be used.
     """
     real = Path(os.path.realpath(path.expanduser()))
     if real.is_relative_to(workspace) or Path(workspace).is_relative_to(real):
-        raise UsageError(f"{real} and the workspace {workspace} must lie apart: choose another place")
+        raise UsageError(f"{real} and the workspace {workspace} must not contain each other: choose another directory")
     try:
         real.mkdir(parents=True, exist_ok=True)
         if any(real.iterdir()):
@@ -60,9 +60,9 @@ def destination(path: Path, workspace: str) -> Path:
 
 def export(comparison: Comparison, to: Path) -> Exported:
     """
-    Copy a workspace. Links are copied as links where they stay inside, and never followed; of files only the contents
-    and the permissions are copied, and set-user-id and the like are not. What decides in a repository what git runs
-    (settings, hooks, links) is as it was before the session, or left out if that is not known or there was nothing.
+    Copy a workspace. Links that point inside are copied as links, and no link is followed. Of files, only contents and
+    permissions are copied, without set-user-id and similar bits. Files that determine what git runs (settings, hooks,
+    links) are copied as they were before the session, or left out if that is unknown or they did not exist.
 
     :param to: an empty directory.
     :raises OSError: something cannot be written there.
@@ -87,7 +87,7 @@ def _export(
     try:
         if len(source.parts) > DEPTH_LIMIT:
             if len(source.parts) == DEPTH_LIMIT + 1:
-                done.left_out.append((path, "too many directories in one another"))
+                done.left_out.append((path, "directories are nested too deeply"))
         elif _goes(repositories, source.parts, comparison.manifest.entries.get(path), entry):
             _copy(source, entry, target, done)
         else:
@@ -97,7 +97,7 @@ def _export(
 
 
 def _goes(repositories: Repositories, path: tuple[str, ...], then: TreeEntry | None, now: TreeEntry) -> bool:
-    """:returns: whether what lies at a path now may be in the copy: it decides nothing in a repository."""
+    """:returns: whether the path may be copied, since it does not affect what git runs."""
     if now.kind == "directory" or not repositories.contain(path):
         return True
     if now.kind == "link":
@@ -122,7 +122,7 @@ def _copy(source: Place, entry: TreeEntry, target: Place, done: Exported) -> Non
         with _parent(target) as (descriptor, name):
             os.symlink(entry.target, name, dir_fd=descriptor)
     else:
-        why = "a link that leads elsewhere" if entry.kind == "link" else "no file, but a FIFO, socket or device"
+        why = "a link that points outside" if entry.kind == "link" else "no file, but a FIFO, socket or device"
         done.left_out.append((path, why))
 
 
@@ -142,12 +142,12 @@ def _copy_file(source: Place, target: Place) -> int:
 
 
 def _restore(comparison: Comparison, path: str, now: TreeEntry, target: Place, done: Exported) -> None:
-    """Write what was kept of a file, so that nothing that the agent wrote since can come into the copy."""
+    """Write the stored original of a file, so that nothing the agent wrote gets into the copy."""
     then = comparison.manifest.entries.get(path)
     at = _led_to(path, then) if then is not None and then.kind == "link" else path
     kept, original = comparison.manifest.entries.get(at), comparison.manifest.original(at)
     if then is None or kept is None or original is None:
-        done.left_out.append((path, "git would run or obey it in the copy"))
+        done.left_out.append((path, "git would run or use it in the copy"))
         return
     with _parent(target) as (descriptor, name), _new_file(descriptor, name, kept.mode) as copy:
         copy.write(original)
@@ -159,7 +159,7 @@ def _restore(comparison: Comparison, path: str, now: TreeEntry, target: Place, d
 
 
 def _led_to(path: str, link: TreeEntry) -> str:
-    """:returns: the path that a link named; the manifest has nothing there if a part of it was a link itself."""
+    """:returns: the target of a link; the manifest has no entry there if a component was itself a link."""
     return "" if leads_out(path, link.target) else os.path.normpath(os.path.join(os.path.dirname(path), link.target))
 
 
@@ -170,7 +170,7 @@ def _new_file(descriptor: int, name: str, mode: int) -> BinaryIO:
 
 @contextmanager
 def _parent(place: Place) -> Iterator[tuple[int, str]]:
-    """The directory of a place in the copy, made if it is not there: in the workspace it may come and go."""
+    """The directory of a path in the copy, created if missing: the agent can still change the workspace."""
     descriptor = _made(Place(place.root, place.parts[:-1]))
     try:
         yield descriptor, place.parts[-1]
@@ -179,7 +179,7 @@ def _parent(place: Place) -> Iterator[tuple[int, str]]:
 
 
 def _made(place: Place) -> int:
-    """Make a directory of the copy and those above it, and open it."""
+    """Create a directory of the copy with its parents, and open it."""
     current = os.dup(place.root.descriptor)
     for index, name in enumerate(place.parts):
         try:

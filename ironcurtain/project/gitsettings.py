@@ -1,7 +1,7 @@
 """
-Which of a repository's settings make git run programs or connect elsewhere, for people to look at.
+Find the settings of a repository that make git run programs or connect elsewhere, to show them to people.
 
-Nothing relies on this list being complete: where git runs, it runs in a sandbox.
+Nothing relies on the completeness of this list: git runs in a sandbox.
 """
 
 from __future__ import annotations
@@ -11,28 +11,29 @@ from dataclasses import dataclass
 from io import BytesIO
 
 SETTINGS = frozenset(("config", "config.worktree"))
-"""Files of a repository that may name programs."""
+"""Files of a repository that can name programs."""
 
 DECIDING = SETTINGS | {"hooks", "commondir", "gitdir"}
-"""What decides in a repository what git runs, besides ``info/attributes``."""
+"""Files that determine what git runs, besides ``info/attributes``."""
 
 
 def is_repository(names: Collection[str]) -> bool:
     """
-    :param names: what a directory holds.
-    :returns: whether git may take it for a repository, or for what worktrees share of one (that needs no ``HEAD``).
+    :param names: the names in a directory.
+    :returns: whether git could treat it as a repository, or as the shared part of a repository's worktrees (without
+        ``HEAD``).
     """
     lower = {name.lower() for name in names}
     return {"objects", "refs"} <= lower or {"head", "commondir"} <= lower
 
 
 def in_repository(path: str) -> bool:
-    """:returns: whether a path is inside a directory that is called as a repository's own."""
+    """:returns: whether a path is inside a directory named like a repository's own."""
     return ".git" in path.lower().split("/")[:-1]
 
 
 class Repositories:
-    """The repositories of a tree of which directory after directory is listed, each before those in it."""
+    """Finds the repositories in a tree whose directories are listed top down."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, ...]] = set()
@@ -40,20 +41,20 @@ class Repositories:
     def listed(self, directory: tuple[str, ...], names: Collection[str]) -> None:
         """
         :param directory: its path within the tree.
-        :param names: what it holds.
+        :param names: the names in it.
         """
         if (directory[-1:] and directory[-1].lower() == ".git") or is_repository(names):
             self._known.add(directory)
 
     def decides(self, path: tuple[str, ...]) -> bool:
         """
-        :param path: of something that is no directory, in one that was listed.
-        :returns: whether git runs or obeys what is there.
+        :param path: path of a non-directory, in a listed directory.
+        :returns: whether git runs or uses the file.
         """
         return any(_decides(tuple(name.lower() for name in rest)) for rest in self._within(path))
 
     def contain(self, path: tuple[str, ...]) -> bool:
-        """:returns: whether a path is in a repository, or stands for one; a link there stands for any other file."""
+        """:returns: whether a path is in a repository, or can be one; a link there can be any other file."""
         return path[-1].lower() == ".git" or any(self._within(path))
 
     def _within(self, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -84,27 +85,27 @@ _PROGRAMS = {
     "trailer": {"command", "cmd"},
 }
 """
-Section to settings whose values git runs (git-config(1)); hooks are looked for by themselves. A file that is included
-may hold any of them, and may be another one when git reads it.
+Sections and settings whose values git runs (git-config(1)); hooks are checked separately. An included file can contain
+any of them, and can change before git reads it.
 """
 
 _NOT_A_PROGRAM = {
     "core.fsmonitor": {"", "true", "false", "yes", "no", "on", "off", "1", "0"},
     "diff.submodule": {"", "short", "log"},
 }
-"""Settings with values that run nothing; ``diff.submodule = diff`` follows the settings of other repositories."""
+"""Values that run nothing; ``diff.submodule = diff`` uses the settings of other repositories."""
 
 _MISLEADING = {"proxy", "sslverify", "sslcainfo", "sslcapath", "curloptresolve", "sslcert"}
-"""``http.*`` settings by which an address may lead elsewhere than it says."""
+"""``http.*`` settings that can redirect an address."""
 
 
 class MalformedSettings(ValueError):
-    """The file cannot be read as git's settings."""
+    """The file cannot be parsed as git settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. Section and name are in lower case, the subsection is as written, ``None`` if there is none."""
+    """One setting. Section and name are in lower case, the subsection is unchanged, ``None`` if there is none."""
 
     section: str
     subsection: str | None
@@ -118,22 +119,22 @@ class Setting:
 
     @property
     def runs_program(self) -> bool:
-        """Whether git would run a program by it."""
+        """Whether git would run a program because of it."""
         return _runs_program(self)
 
     @property
     def misleads(self) -> bool:
-        """Whether git may connect elsewhere by it than its remotes say."""
+        """Whether git could connect to another address because of it."""
         return _misleads(self)
 
 
 def parse(data: bytes) -> tuple[Setting, ...]:
     """
-    Read one file of settings, without those that it includes.
+    Parse one file of settings, without included files.
 
-    :raises MalformedSettings: it is none.
+    :raises MalformedSettings: it is not one.
     """
-    from dulwich.config import ConfigFile  # 50 ms, and few workspaces change their settings
+    from dulwich.config import ConfigFile  # the import takes 50 ms, and few workspaces change their settings
 
     try:
         found = ConfigFile.from_file(BytesIO(data), expand_includes=False)

@@ -1,9 +1,9 @@
 """
-What was in a workspace when its session first started: a list of everything, and copies of what can be shown.
+The manifest of a workspace when its session first started: a list of all files, and copies of small ones.
 
-Both lie in the session's directory, which the agent cannot reach. The list is JSON, one entry a line after a head; the
-copies lie one after the other in a second file. Copies and digests are limited in size, so that a large workspace
-delays the start by seconds at most; what is not copied is compared by digest, or by size and time.
+Both are in the session's directory, which the agent cannot access. The list is JSON, with one entry per line after a
+head; the copies are concatenated in a second file. Copies and digests are limited in size, so that a large workspace
+delays the start by seconds at most. Files without a copy are compared by digest, or by size and time.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place, open_regular, parent
 
 FORMAT_VERSION = 1
-"""Of the list; newer ones are refused."""
+"""Format version of the list; newer ones are refused."""
 
 KEPT_FILE = 1024 * 1024
-"""Largest file of which a copy is kept, in bytes; larger ones are rarely text that people compare."""
+"""Maximum size in bytes of a file that is copied; larger ones are rarely text that people compare."""
 
 KEPT_TOTAL = 256 * 1024 * 1024
-"""Most bytes of copies of one session."""
+"""Maximum total size in bytes of the copies of one session."""
 
 READ_FILE = 64 * 1024 * 1024
-"""Largest file whose digest is taken, in bytes."""
+"""Maximum size in bytes of a file whose digest is computed."""
 
 READ_TOTAL = 1024 * 1024 * 1024
-"""Most bytes that are read for one manifest (a few seconds)."""
+"""Maximum number of bytes read for one manifest (a few seconds)."""
 
 _BLOCK = 1024 * 1024
 
@@ -70,7 +70,7 @@ class Manifest:
     originals: Path
 
     def original(self, path: str) -> bytes | None:
-        """:returns: what a file held; ``None`` if that was not kept."""
+        """:returns: a file's original content; ``None`` if it was not kept."""
         entry = self.entries.get(path)
         if entry is None or entry.at < 0:
             return None
@@ -79,7 +79,7 @@ class Manifest:
             return file.read(entry.size)
 
     def covers(self, path: str) -> bool:
-        """:returns: whether a path's directory was looked into, so that a path that is not listed was not there."""
+        """:returns: whether a path's directory was listed, so that an unlisted path did not exist."""
         parts = path.split("/")[:-1]
         above = ("/".join(parts[:depth]) for depth in range(len(parts) + 1))
         return all((entry := self.entries.get(name)) is None or entry.listed for name in above)
@@ -88,7 +88,7 @@ class Manifest:
 def read_manifest(path: Path, originals: Path) -> Manifest:
     """
     :raises NotFound: there is none.
-    :raises ConfigurationError: it is damaged, or of a newer version.
+    :raises ConfigurationError: it is damaged, or has a newer version.
     """
     try:
         lines = path.read_bytes().splitlines()
@@ -113,8 +113,8 @@ def take(tree: Tree, path: Path, originals: Path) -> None:
     """
     Write the manifest of a tree. It appears once it is complete, and not at all if the walk was stopped.
 
-    :param path: of the list, to be made.
-    :param originals: of the copies, to be made.
+    :param path: path of the new list.
+    :param originals: path of the new file of copies.
     :raises OSError: they cannot be written.
     """
     draft = path.with_suffix(".draft")
@@ -134,7 +134,7 @@ def take(tree: Tree, path: Path, originals: Path) -> None:
 
 
 class _Keeper:
-    """Reads files within the limits, and keeps copies of the small ones; each content once."""
+    """Reads files within the limits, and stores copies of small ones, each content once."""
 
     def __init__(self, copies: BinaryIO) -> None:
         self._copies = copies
@@ -142,7 +142,7 @@ class _Keeper:
         self._at: dict[str, int] = {}
 
     def keep(self, place: Place, entry: TreeEntry) -> TreeEntry:
-        """:returns: the entry with its digest, and with the place of its copy if there is one."""
+        """:returns: the entry with its digest, and with the position of its copy if there is one."""
         if entry.size > READ_FILE or self._read + entry.size > READ_TOTAL:
             return entry
         self._read += entry.size
@@ -164,9 +164,9 @@ def read(place: Place, most: int) -> tuple[TreeEntry, str, bytes]:
     """
     Read a regular file.
 
-    :param most: how many of its bytes are wanted.
-    :returns: what it is now, the digest of its contents, and as many of its bytes as were wanted.
-    :raises FileError: it is none.
+    :param most: number of bytes to return.
+    :returns: its entry, the digest of its contents, and at most ``most`` of its bytes.
+    :raises FileError: it is not a regular file.
     """
     with parent(place) as (descriptor, name):
         entry = look(descriptor, name)
@@ -184,7 +184,7 @@ def _with_target(entry: TreeEntry, target: str) -> TreeEntry:
 
 
 def _quoted(path: str) -> str:
-    return quote(os.fsencode(path), safe="/ ")  # names need not be UTF-8
+    return quote(os.fsencode(path), safe="/ ")  # names may not be UTF-8
 
 
 def _unquoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Changes as git shows them (``git diff``), so that ``git apply`` and people read them alike."""
+"""Format changes as ``git diff`` does, for ``git apply`` and people."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Content = Callable[[Change], bytes | None]
 _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", '"': '"', "\\": "\\"}
 
 LINK = "120000"
-"""What git calls the mode of a link (git-diff(1), "Generating patch text")."""
+"""git's mode of a link (git-diff(1), "Generating patch text")."""
 
 
 def patch(change: Change, before: Content, after: Content) -> str:
     """
-    :param before: gives what the file held, or ``None`` if that is not known.
-    :param after: gives what it holds.
-    :returns: the change as text, in which bytes that are no UTF-8 are surrogates (``surrogateescape``).
+    :param before: returns the earlier content, or ``None`` if unknown.
+    :param after: returns the current content.
+    :returns: the change as text, with bytes that are not UTF-8 as surrogates (``surrogateescape``).
     """
     one, other = change.before, change.after
-    if one is not None and other is not None and one.kind != other.kind:  # git, too, shows this as two changes
+    if one is not None and other is not None and one.kind != other.kind:  # git shows this as two changes, too
         return patch(Change(change.path, "removed", one, None), before, after) + patch(
             Change(change.path, "added", None, other), before, after
         )
@@ -63,11 +63,11 @@ def _content(change: Change, old: bytes | None, new: bytes | None) -> str:
 def _ended(name: str) -> str:
     return (
         f"{name}\t" if " " in name and not name.startswith('"') else name
-    )  # as git does, for programs that look for a date
+    )  # as git does, for programs that expect a date
 
 
 def _name(side: str, path: str) -> str:
-    """A name, quoted as git does it where that is needed."""
+    """:returns: a name, quoted as git does if necessary."""
     name = f"{side}/{path}"
     if not any(c in _ESCAPES or not c.isprintable() for c in name):
         return name

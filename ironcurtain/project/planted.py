@@ -223,13 +223,13 @@ def _git_settings(change: Change, before: Content, after: Content) -> Iterator[s
     old = _settings(before(change)) if was_file else None
     known = {(setting.key, setting.value) for setting in old or ()}
     fresh = [setting for setting in new if (setting.key, setting.value) not in known]
-    for which, told in (
+    for which, what in (
         (lambda setting: setting.runs_program, "git runs what its settings name"),
         (lambda setting: setting.section == "alias", "git's settings make commands of"),
         (_leads_elsewhere, "git's settings send it elsewhere"),
     ):
         if keys := sorted({setting.key for setting in fresh if which(setting)}):
-            yield f"{told}: {', '.join(keys)[:200]}"
+            yield f"{what}: {', '.join(keys)[:200]}"
     if "core.hookspath" in {setting.key for setting in fresh}:
         yield "git looks for hooks in another directory: core.hookspath"
 

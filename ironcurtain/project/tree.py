@@ -1,8 +1,8 @@
 """
-Look at everything below a directory that an agent writes to, without following a link or waiting at a pipe.
+List everything below a directory that an agent writes to, without following links or blocking on pipes.
 
-Directories are listed level by level: what git obeys first, then a project's own files, and those with installed
-packages last, so that a limit is spent in this order.
+Directories are listed level by level: git's first, then a project's own files, and those with installed packages last,
+so that a limit affects the least important ones.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import DIRECTORY, OpenRoot, Place, directory
 
 ENTRIES_LIMIT = 200_000
-"""How many files and directories are looked at (a large project with its packages; about 3 s)."""
+"""Maximum number of files and directories (a large project with its packages; about 3 s)."""
 
 INSTALLED = frozenset(
     (".gradle", ".tox", ".venv", "__pycache__", "build", "dist", "node_modules", "target", "vendor", "venv")
 )
-"""Directories that hold what tools put there; they are listed last."""
+"""Directories with files that tools generate; they are listed last."""
 
 OPAQUE = frozenset(("objects", "lfs"))
-"""Directories of a git repository that are not listed: git checks what it reads there, and runs nothing of it."""
+"""Directories of a git repository that are not listed: git verifies what it reads there, and runs nothing of it."""
 
 
 class TreeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
-    What is at a path.
+    The entry of a path.
 
     :param kind: ``file``, ``directory``, ``link`` or ``other`` (FIFO, socket, device).
-    :param mode: permission bits, set-user-id and the like among them.
+    :param mode: permission bits, including set-user-id and similar ones.
     :param size: in bytes, of a file.
-    :param changed: when it was last changed, contents or status, in nanoseconds (``st_ctime_ns``; programs cannot set
-        it), and ``written`` its contents (``st_mtime_ns``).
-    :param target: where a link leads.
+    :param changed: time of the last change of contents or status, in nanoseconds (``st_ctime_ns``; programs cannot set
+        it), and ``written`` of its contents (``st_mtime_ns``).
+    :param target: target of a link.
     :param digest: SHA-256 of the contents in hexadecimal; empty if they were not read.
-    :param at: where the contents are kept among the originals; -1: they are not.
-    :param listed: whether a directory was looked into.
+    :param at: position of the contents among the originals; -1: not kept.
+    :param listed: whether a directory was listed.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class TreeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     listed: bool = True
 
     def same_object(self, other: TreeEntry) -> bool:
-        """:returns: whether nothing at all happened to the file between the two looks at it."""
+        """:returns: whether the file is unchanged between two looks at it."""
         return self.kind == other.kind and self._marks == other._marks
 
     @property
@@ -71,9 +71,9 @@ class TreeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 @dataclass(slots=True)
 class Tree:
     """
-    A directory, open.
+    An open directory.
 
-    :param stopped: asked between two entries; once true, the walk ends.
+    :param stopped: called between two entries; once true, the walk ends.
     """
 
     root: OpenRoot
@@ -81,13 +81,13 @@ class Tree:
 
     def entries(self, limit: int = ENTRIES_LIMIT) -> Iterator[tuple[Place, TreeEntry]]:
         """
-        :param limit: how many entries are given; directories beyond it are given once more, unlisted.
-        :returns: all that is below the directory but for git's objects, each with its place.
+        :param limit: maximum number of entries; directories beyond it are returned again, unlisted.
+        :returns: everything below the directory except git's objects, each with its place.
         """
         return self._walk(limit, opaque=True)
 
     def everything(self) -> Iterator[tuple[Place, TreeEntry]]:
-        """:returns: all that is below the directory, each with its place."""
+        """:returns: everything below the directory, each with its place."""
         return self._walk(sys.maxsize, opaque=False)
 
     def _walk(self, limit: int, *, opaque: bool) -> Iterator[tuple[Place, TreeEntry]]:
@@ -108,7 +108,7 @@ class Tree:
                     queues[_turn(below.parts)].append(below)
 
     def _list(self, place: Place) -> Iterator[tuple[Place, TreeEntry]]:
-        """What is in a directory; itself, unlisted, if it is gone or a link by now, or must not be listed."""
+        """The entries of a directory; the directory itself, unlisted, if it is gone, a link, or must not be listed."""
         try:
             with directory(place) as descriptor:
                 for name in sorted(os.listdir(descriptor)):
@@ -137,7 +137,7 @@ def _turn(path: tuple[str, ...]) -> int:
 def open_tree(path: str, stopped: Callable[[], bool] = lambda: False) -> Tree:
     """
     :param path: real path of a directory.
-    :returns: its tree, which :func:`close` closes.
+    :returns: its tree; close it with :func:`close`.
     :raises UsageError: it cannot be opened.
     """
     try:
@@ -147,15 +147,15 @@ def open_tree(path: str, stopped: Callable[[], bool] = lambda: False) -> Tree:
 
 
 def close(tree: Tree) -> None:
-    """Give the descriptor back."""
+    """Close the descriptor."""
     os.close(tree.root.descriptor)
 
 
 def look(descriptor: int, name: str) -> TreeEntry:
     """
-    :param descriptor: of the directory that holds the name.
-    :returns: what is there, links not followed.
-    :raises OSError: nothing is.
+    :param descriptor: descriptor of the parent directory.
+    :returns: the entry, without following links.
+    :raises OSError: it does not exist.
     """
     found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     mode, times = stat.S_IMODE(found.st_mode), (found.st_mtime_ns, found.st_ctime_ns)

@@ -1,1 +1,1 @@
-"""Show what a sandbox or container holds back, by running a hostile program of ours in it."""
+"""Test a sandbox or container by running a hostile program in it."""

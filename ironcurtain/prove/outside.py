@@ -1,4 +1,4 @@
-"""What a hostile program is given to reach, and whether it did, as seen from outside."""
+"""The targets of the hostile program, and the check from outside whether it reached them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from types import TracebackType
 from ironcurtain.sandbox.system_calls import numbers
 
 MANY_PROCESSES = 3000
-"""How many processes the program tries to start: more than any sandbox or container of ours permits."""
+"""Number of processes that the program tries to start: more than any sandbox or container permits."""
 
 
 class Outside:
     """
-    A file with a secret, sockets and a process that have nothing to do with the sandbox. A context manager.
+    A file with a secret, sockets and a process outside the sandbox. A context manager.
 
-    :param home: absolute path of a directory of the person's, below which the file lies.
+    :param home: absolute path of a directory of the user, below which the file is created.
     """
 
     def __init__(self, home: Path) -> None:
@@ -47,7 +47,7 @@ class Outside:
     def _make(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="ironcurtain-prove-", dir=self._home))
         self._open.callback(shutil.rmtree, self._directory, ignore_errors=True)
-        self._directory.chmod(0o755)  # nothing but the sandbox keeps anybody out
+        self._directory.chmod(0o755)  # so that nothing but the sandbox prevents access
         self.file = self._directory / "outside"
         self.file.write_text(f"{self.secret}\n")
         self.file.chmod(0o666)
@@ -81,8 +81,8 @@ class Outside:
 
     def targets(self, workspace: str, may_be_root: bool = False) -> str:
         """
-        :param workspace: as the program knows it.
-        :param may_be_root: whether it runs as root, since somebody said so.
+        :param workspace: path of the workspace for the program.
+        :param may_be_root: whether the configuration permits it to run as root.
         :returns: the program's argument.
         """
         return json.dumps(
@@ -105,7 +105,7 @@ class Outside:
         )
 
     def seen(self) -> Iterator[str]:
-        """:returns: each trace that the program left out here; nothing if it was held."""
+        """:returns: each trace of the program outside; empty if the sandbox held."""
         if self.file.read_bytes() != self._content or os.path.islink(self.file):
             yield "the file outside was changed"
         if len(os.listdir(self._directory)) != 2:
@@ -128,7 +128,7 @@ class Outside:
 
 
 def _addresses() -> list[str]:
-    """:returns: the IPv4 addresses of this machine, which lead back to it."""
+    """:returns: the IPv4 addresses of this machine."""
     try:
         found = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
     except OSError:

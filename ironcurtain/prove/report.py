@@ -1,4 +1,4 @@
-"""What became of each attempt, and how it is told."""
+"""The outcome of each attempt, and the report for people."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 class Attempt(msgspec.Struct, frozen=True):
     """
-    One way out that was tried.
+    One attempt to break out.
 
-    :param group: of similar attempts, such as files.
+    :param group: group of similar attempts, such as files.
     :param what: in a few words.
     :param outcome: "failed" or "succeeded", of which only the first is good.
-    :param detail: what the system answered.
+    :param detail: the system's answer.
     """
 
     group: str
@@ -30,8 +30,8 @@ class Report:
     One run of the hostile program.
 
     :param subject: what it ran in.
-    :param complete: whether it came to its end.
-    :param seen: the traces that it left outside.
+    :param complete: whether it finished.
+    :param seen: its traces outside.
     """
 
     subject: str
@@ -41,11 +41,11 @@ class Report:
 
     @property
     def held(self) -> bool:
-        """Whether every attempt failed, as the program tells and as was seen from outside."""
+        """Whether every attempt failed, according to the program and as seen from outside."""
         return self.complete and not self.seen and all(attempt.outcome == "failed" for attempt in self.attempts)
 
     def lines(self) -> Iterable[str]:
-        """:returns: the report for people, without line ends."""
+        """:returns: the lines of the report, without line ends."""
         yield f"{self.subject}"
         group = ""
         for attempt in self.attempts:
@@ -57,7 +57,7 @@ class Report:
         for trace in self.seen:
             yield f"    OUT   seen from outside: {trace}"
         if not self.complete:
-            yield "    OUT   the program did not come to its end, so nobody knows"
+            yield "    OUT   the program did not finish, so the result is unknown"
         out = sum(attempt.outcome != "failed" for attempt in self.attempts) + len(self.seen)
         yield f"  {len(self.attempts)} attempts, {out} got out; outside, " + (
             "traces were found" if self.seen else "nothing was read, changed, reached or ended"
@@ -66,8 +66,8 @@ class Report:
 
 def parse(output: bytes) -> tuple[list[Attempt], bool]:
     """
-    :param output: of the hostile program, which is not believed where it was seen to lie.
-    :returns: the attempts, and whether it came to its end.
+    :param output: output of the hostile program, which is not trusted where it is known to lie.
+    :returns: the attempts, and whether it finished.
     """
     attempts: list[Attempt] = []
     for line in output.splitlines():

@@ -21,11 +21,11 @@ from ironcurtain.sandbox.installation import Installation
 from ironcurtain.sandbox.spec import Sandbox
 
 SECONDS = 300.0
-"""How long the program may take (it takes about ten)."""
+"""Time limit of the program in seconds (it takes about ten)."""
 
 
 PARTS = ("common", "files", "git", "network", "processes", "calls", "rights", "devices", "limits", "main")
-"""The files that the hostile program is put together from, below ``data/hostile``."""
+"""The parts of the hostile program, below ``data/hostile``."""
 
 PROGRAMS = (
     ("read a file", "open({file!r}).read()"),
@@ -43,12 +43,12 @@ PROGRAMS = (
     ("find all classes", "().__class__.__bases__[0].__subclasses__()"),
     ("reach a function's globals", "def f(): pass\nf.__globals__"),
     ("reach the frames", "import sys\nsys._getframe()"),
-    ("call a tool that there is not", "import filesystem\nfilesystem.read_text_file(path={file!r})"),
+    ("call a tool that does not exist", "import filesystem\nfilesystem.read_text_file(path={file!r})"),
     ("take 16 GiB of memory", "x = ['a' * 1000000]\nwhile True:\n    x = x + x"),
-    ("recurse for ever", "def f(n):\n    return f(n + 1)\nf(0)"),
-    ("run for ever", "while True:\n    pass"),
+    ("recurse without end", "def f(n):\n    return f(n + 1)\nf(0)"),
+    ("run without end", "while True:\n    pass"),
 )
-"""What each is after, and the program; a program that ends without an error has succeeded."""
+"""The goal of each program, and its source. A program that ends without an error has succeeded."""
 
 
 def hostile_program() -> str:
@@ -59,9 +59,9 @@ def hostile_program() -> str:
 
 def prove_sandbox(subject: str, sandbox: Sandbox, workspace: str, outside: Outside) -> Report:
     """
-    Run the hostile program in a sandbox, to which only the Python that runs it is added.
+    Run the hostile program in a sandbox, to which only a Python is added.
 
-    :param workspace: a directory in the sandbox that it may write; empty: its temporary one.
+    :param workspace: a writable directory in the sandbox; empty: its temporary directory.
     """
     python = os.path.realpath(sys.executable)
     account = sandbox.account
@@ -82,8 +82,8 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
     """
     Run the hostile program in the container of a session.
 
-    :param session_id: of a session whose container runs.
-    :raises Unavailable: it has no container, or no Python in it.
+    :param session_id: a session whose container is running.
+    :raises Unavailable: the session has no container, or the container has no Python.
     """
     found = await engine.list_containers({SESSION_LABEL: session_id})
     if not found:
@@ -101,9 +101,9 @@ async def prove_container(subject: str, engine: Engine, session_id: str, outside
 
 async def prove_interpreter(interpreters: MontyInterpreters, file: str, secret: str) -> list[Attempt]:
     """
-    Run each program in an interpreter without any tool.
+    Run each program in an interpreter without tools.
 
-    :param file: a path outside, which holds the secret.
+    :param file: path of a file outside, which contains the secret.
     :raises Unavailable: the interpreter cannot be started.
     """
 

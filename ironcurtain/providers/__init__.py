@@ -1,1 +1,1 @@
-"""The model providers that are known, one module each, and what an agent may ask of one."""
+"""The known model providers, one module each, and what an agent may request of them."""

@@ -56,7 +56,7 @@ _answers = msgspec.json.Decoder(_Answer)
 
 
 def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
-    # A stream counts the prompt at its start, in `message`, and everything at its end.
+    # A stream has the prompt's count at its start, in `message`, and all counts at its end.
     answer = _answers.decode(data)
     model, usage, complete = "", None, False
     for part, whole in ((answer.message, False), (answer, True)):

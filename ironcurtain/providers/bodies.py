@@ -1,13 +1,13 @@
 """
-What a request's body may ask of a provider: to think, not to act.
+Check the bodies of requests to model providers: a provider may answer, but not act.
 
-A provider that fetches addresses, runs code or connects to servers on an agent's behalf is a way round everything that
-this program judges. So requests for that are refused, and so is a body that two parsers could read differently. What
-the model is given to call, and the agent itself runs, passes: those calls come to the MCP proxy.
+A provider that fetches addresses, runs code or connects to servers for an agent bypasses the policy. Requests for that
+are refused, and so are bodies that two parsers could read differently. Tools that the agent itself runs are allowed,
+since their calls come to the MCP proxy.
 
-Kinds of tools and sources are allowed by name, since new ones appear; other keys are refused by name, since agents send
-many that are harmless. Keys are compared without case and underscores: Google's APIs take two spellings of each, and
-some gateways any case.
+Types of tools and sources are allowed by name, because providers add new ones. Other keys are refused by name, because
+agents send many harmless ones. Keys are compared without case and underscores: Google's APIs accept two spellings of
+each, and some gateways accept any case.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from typing import Any, Final, NoReturn
 from ironcurtain.providers.provider import KEY_LIMIT, BodyRules, Check, RequestRefusal
 
 _CUT: Final = 60
-"""Most characters of a name of the agent's in a reason."""
+"""Maximum length in characters of an agent's text in a reason."""
 
 _HARMLESS: Final[tuple[Any, ...]] = (None, False, "", [])
-"""Values that leave out or turn off what a key stands for; an empty object may turn it on."""
+"""Values that do not request anything; an empty object may."""
 
 
 def cut(text: str) -> str:
-    """:returns: a text of the agent's, short enough for a reason."""
+    """:returns: a text of the agent, cut to fit in a reason."""
     return text if len(text) <= _CUT else f"{text[:_CUT]}..."
 
 
 def quote(value: Any) -> str:
-    """:returns: a value of the agent's, or the name of its type, short enough for a reason."""
+    """:returns: a value of the agent, or the name of its type, cut to fit in a reason."""
     return cut(value if isinstance(value, str) else type(value).__name__)
 
 
 def never(deed: str) -> Check:
-    """:returns: refuses every value that turns something on; ``deed`` says what the provider would do."""
+    """:returns: a rule that refuses every value that requests something; ``deed`` says what the provider would do."""
     return lambda value: None if value in _HARMLESS else deed
 
 
 def only_data(deed: str) -> Check:
-    """:returns: refuses every address but one that holds its content itself (``data:``)."""
+    """:returns: a rule that refuses every address but ``data:``, which contains its content."""
 
     def check(value: Any) -> str | None:
         address = value.get("url") if isinstance(value, dict) else value
@@ -54,8 +54,8 @@ def only_data(deed: str) -> Check:
 def kinds(wanted: re.Pattern[str], *, untyped: bool) -> Check:
     """
     :param wanted: types of tools that the agent runs.
-    :param untyped: whether a tool without a type is one that the agent runs.
-    :returns: refuses lists with other tools.
+    :param untyped: whether the agent runs tools without a type.
+    :returns: a rule that refuses lists with other tools.
     """
 
     def check(tools: Any) -> str | None:
@@ -71,7 +71,7 @@ def kinds(wanted: re.Pattern[str], *, untyped: bool) -> Check:
 
 
 def not_of_type(unwanted: re.Pattern[str]) -> Check:
-    """:returns: refuses these types of content and of tools."""
+    """:returns: a rule that refuses these types of content and of tools."""
 
     def check(kind: Any) -> str | None:
         return f"run {cut(kind)}" if isinstance(kind, str) and unwanted.fullmatch(kind) else None
@@ -80,13 +80,13 @@ def not_of_type(unwanted: re.Pattern[str]) -> Check:
 
 
 BODY_LIMIT: Final = 32 * 1024 * 1024
-"""Most bytes of a body that is inspected: 32 MiB, the most that Anthropic's Messages API takes."""
+"""Maximum size in bytes of a body: 32 MiB, the limit of Anthropic's Messages API."""
 
 KEYS_KEPT: Final = 1024
-"""How many keys are remembered with what they mean: those of one request are those of the one before."""
+"""Size of the cache of normalised keys. Most requests have the same keys as the one before."""
 
 _rule = lru_cache(KEYS_KEPT)(BodyRules.check)
-_NESTED: Final = (dict, list)  # to write it as a union would make that union each time
+_NESTED: Final = (dict, list)  # a union in isinstance would be built at each call
 _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json(?: *; *charset=\"?utf-8\"?)?", re.IGNORECASE)
 
 
@@ -96,7 +96,7 @@ def is_json(content_type: str) -> bool:
 
 
 def too_large() -> RequestRefusal:
-    """:returns: what to answer to a body over :data:`BODY_LIMIT`."""
+    """:returns: the refusal of a body over :data:`BODY_LIMIT`."""
     return RequestRefusal(
         413, "body-too-large", f"the request is over {BODY_LIMIT >> 20} MiB: send less in one request"
     )
@@ -106,19 +106,17 @@ def refusal(rules: BodyRules, body: bytes) -> RequestRefusal | None:
     """
     Judge a request's body.
 
-    :param rules: of the provider.
-    :param body: whole, without any content coding.
-    :returns: why it must not be sent, or ``None``.
+    :param rules: the provider's rules.
+    :param body: the complete body, without content coding.
+    :returns: the refusal, or ``None`` if the body may be sent.
     """
     try:
         value = _decoder.decode(body.decode())
     except (ValueError, RecursionError) as e:
         why = "nested too deeply" if isinstance(e, RecursionError) else cut(str(e))
-        return RequestRefusal(
-            400, "malformed-body", f"the request's body is not JSON that can be read in one way only: {why}"
-        )
+        return RequestRefusal(400, "malformed-body", f"the request's body is not unambiguous JSON: {why}")
     if not isinstance(value, dict):
-        return RequestRefusal(400, "malformed-body", "the request's body is no JSON object")
+        return RequestRefusal(400, "malformed-body", "the request's body is not a JSON object")
     if (deed := _deed(rules, value)) is None:
         return None
     advice = "turn this off in the agent, or let it do so itself, by tools that are judged here"
@@ -148,7 +146,7 @@ def _deed(rules: BodyRules, body: dict[str, Any]) -> str | None:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has a key twice")
     return members
 
 

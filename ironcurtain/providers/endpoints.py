@@ -1,8 +1,8 @@
 """
-Which paths of a provider may be asked for.
+The paths of a provider that may be requested.
 
-Programs differ in what they take ``/v1/x/../messages``, ``/v1//messages``, ``/v1/messages;x=1`` or ``/v1%2fmessages``
-to be. Such a path is refused, never mended; what remains has one meaning, and is passed on in one spelling.
+Programs interpret ``/v1/x/../messages``, ``/v1//messages``, ``/v1/messages;x=1`` and ``/v1%2fmessages`` differently.
+Such a path is refused, never corrected. Any other path has one meaning, and is forwarded in one spelling.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from urllib.parse import unquote_to_bytes
 from ironcurtain.errors import ProtocolViolation
 
 PATTERN_LIMIT = 512
-"""Most patterns with a ``*`` that stay compiled; configurations have a handful."""
+"""Maximum number of compiled patterns with a ``*``; configurations have a handful."""
 
 _PLAIN = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~!$&'()*+,=:@-]+)+/?")
-"""Segments that are neither empty nor dots, of the characters of RFC 3986 section 3.3 but ``;``."""
+"""Path segments: neither empty nor dots, of the characters of RFC 3986 section 3.3 except ``;``."""
 
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _METHOD = re.compile(r"[A-Z]{1,16}")
 
 
 class BadPath(ProtocolViolation):
-    """A path that two programs could understand differently. Answer with 400."""
+    """A path that two programs can interpret differently. Answer with 400."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("http path", detail)
@@ -35,10 +35,10 @@ class BadPath(ProtocolViolation):
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """
-    One kind of request that is allowed.
+    One kind of allowed request.
 
     :ivar path: canonical. ``*`` stands for one or more characters of one segment, up to the next character of the
-        pattern: ``/v1beta/models/*:countTokens`` takes no second colon.
+        pattern: ``/v1beta/models/*:countTokens`` allows no second colon.
     """
 
     method: str
@@ -49,7 +49,7 @@ class Endpoint:
 
     def matches(self, method: str, path: str) -> bool:
         """
-        :param method: as it stands in the request; ``get`` is not ``GET``.
+        :param method: as in the request; ``get`` is not ``GET``.
         :param path: canonical, without the query.
         """
         if method != self.method:
@@ -59,21 +59,23 @@ class Endpoint:
 
 def canonical(path: str) -> str:
     """
-    :param path: of a request, without the query.
-    :returns: the one way to write it: nothing is percent-encoded.
-    :raises BadPath: the path could be understood differently by another program.
+    :param path: path of a request, without the query.
+    :returns: its canonical spelling, without percent-encoding.
+    :raises BadPath: another program could interpret the path differently.
     """
     if "%" in path:
         path = _decoded(path)
     if _PLAIN.fullmatch(path) is None:
-        raise BadPath("it must begin with a slash and hold no empty or dot segments, semicolons or unusual characters")
+        raise BadPath(
+            "it must begin with a slash and contain no empty or dot segments, semicolons or unusual characters"
+        )
     return path
 
 
 def parse_endpoint(text: str) -> Endpoint:
     """
-    :param text: as it stands in the settings: ``POST /v1/messages``.
-    :raises BadPath: it is no method in capitals, a space and a canonical path.
+    :param text: as written in the settings: ``POST /v1/messages``.
+    :raises BadPath: it is not a method in capitals, a space and a canonical path.
     """
     method, _, path = text.partition(" ")
     if not _METHOD.fullmatch(method):
@@ -96,16 +98,18 @@ def find(endpoints: Iterable[Endpoint], method: str, path: str) -> Endpoint | No
 
 def _decoded(path: str) -> str:
     if _ESCAPE.search(path):
-        raise BadPath("a percent sign that begins no escape")
+        raise BadPath("a percent sign that does not begin an escape")
     if "%2f" in path.lower():
         raise BadPath("an encoded slash")
-    # Whatever else must not stand in a path, an encoded percent sign or line end too, is seen when this is checked.
+    # The check of the result refuses all other characters that are forbidden in a path, such as an encoded percent sign
+    # or line end.
     return unquote_to_bytes(path).decode("latin-1")
 
 
 @lru_cache(PATTERN_LIMIT)
 def _pattern(path: str) -> re.Pattern[str]:
     first, *others = path.split("*")
-    # Without the character that follows, no part of the pattern can match in two ways, so matching takes linear time.
+    # Because of the character that follows, each part of the pattern matches in one way only, so matching takes linear
+    # time.
     parts = (f"[^/{re.escape(other[:1])}]+{re.escape(other)}" for other in others)
     return re.compile(re.escape(first) + "".join(parts))

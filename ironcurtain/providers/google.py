@@ -12,7 +12,7 @@ from ironcurtain.providers.bodies import cut, never
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount, fold
 
 _GOOGLE_OWN: Final = frozenset(("functiondeclarations", "computeruse"))
-"""Tools of Google's that the agent runs."""
+"""Google's tools that the agent runs."""
 
 
 def _google_tools(tools: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Fetch a provider's real key from where the settings say it is: an environment variable, a command, or a file."""
+"""Fetch a provider's real key from its configured source: an environment variable, a command, or a file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
 
 DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variable for known in KNOWN_PROVIDERS.values()}
-"""Where the key of a provider is looked for when the settings do not say."""
+"""Default environment variables for the keys of providers."""
 
 
 async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
     """
-    Fetch a key. It is held in memory only.
+    Fetch a key. It is kept in memory only.
 
     :param provider: the name of its table in the settings.
-    :raises ConfigurationError: there is none, or it may be read by others.
+    :raises ConfigurationError: there is no key, or others can read it.
     """
     where = f"providers.{provider}.key"
     if key.file:
@@ -34,7 +34,7 @@ async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], 
     variable = key.env or DEFAULT_VARIABLES.get(provider, "")
     if not variable or not environ.get(variable):
         hint = f"set {variable}, or " if variable else ""
-        raise ConfigurationError("config.toml", f"no key: {hint}say env, command or file here", field=where)
+        raise ConfigurationError("config.toml", f"no key: {hint}set env, command or file here", field=where)
     return _usable(environ[variable], f"environment variable {variable}", where)
 
 
@@ -42,7 +42,7 @@ def _from_file(path: Path, where: str) -> str:
     try:
         with path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise ConfigurationError("config.toml", f"{path} may be read by others: chmod 600 {path}", field=where)
+                raise ConfigurationError("config.toml", f"others can read {path}: chmod 600 {path}", field=where)
             return file.read(64 * 1024).decode()
     except (OSError, UnicodeDecodeError) as e:
         raise ConfigurationError("config.toml", f"cannot read {path}: {e}", field=where) from None
@@ -51,14 +51,14 @@ def _from_file(path: Path, where: str) -> str:
 async def _from_command(command: str, environ: Mapping[str, str], where: str, reactor: CommandReactor) -> str:
     try:
         if not (argv := shlex.split(command)):
-            raise ValueError(f"{command!r} is no command")
+            raise ValueError(f"{command!r} is not a command")
         return (await secret_from_command(reactor, argv, environ, command)).reveal()
-    except (Unavailable, ValueError) as e:  # ValueError: a quotation mark without its twin
+    except (Unavailable, ValueError) as e:  # ValueError: an unmatched quotation mark
         raise ConfigurationError("config.toml", str(e), field=where) from None
 
 
 def _usable(text: str, origin: str, where: str) -> Secret:
     value = text.strip()
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise ConfigurationError("config.toml", f"what the {origin} gives is no key", field=where)
+        raise ConfigurationError("config.toml", f"the value of the {origin} is not a key", field=where)
     return Secret(value, origin)

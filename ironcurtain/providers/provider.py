@@ -1,7 +1,7 @@
 """
-What the modules of this package say of a provider each: where it is, how its key is carried, and the shapes it uses.
+The description of a provider that each module of this package gives: host, key header, and formats.
 
-Another provider is a module like :mod:`~ironcurtain.providers.anthropic`, and a line in
+To add a provider, add a module like :mod:`~ironcurtain.providers.anthropic`, and a line in
 :mod:`~ironcurtain.providers.registry`.
 """
 
@@ -17,18 +17,18 @@ import msgspec
 from ironcurtain.llm.model import TokenUsage
 
 KEY_LIMIT: Final = 64
-"""Keys of a body's objects with more characters are none that matter here."""
+"""Maximum length in characters of relevant keys in a body; longer ones are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRefusal:
     """
-    A request that is not passed on.
+    A request that is not forwarded.
 
-    :ivar status: of the answer; 426 for an upgrade. It is never 401, which makes clients ask for another key, or try
-        again for minutes.
-    :ivar code: a stable word for programs.
-    :ivar reason: for people; one sentence that says what was wrong, and what to do where something can be done.
+    :ivar status: status of the response; 426 for an upgrade. Never 401, which makes clients ask for another key or
+        retry for minutes.
+    :ivar code: a stable code for programs.
+    :ivar reason: for people: a sentence that says what was wrong, and what to do if possible.
     """
 
     status: int
@@ -37,41 +37,44 @@ class RequestRefusal:
 
 
 Check = Callable[[Any], str | None]
-"""Takes the value of a key; gives what the provider would do that it must not do, or nothing."""
+"""Takes the value of a key; returns the forbidden action that it would make the provider perform, or ``None``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyRules:
     """
-    :param checks: by folded key, wherever it stands.
-    :param opaque: folded keys below which the provider acts on nothing: arguments, schemas, labels.
+    :param checks: by folded key, at any depth.
+    :param opaque: folded keys whose values never make the provider act: arguments, schemas, labels.
     """
 
     checks: Mapping[str, Check]
     opaque: frozenset[str]
 
     def check(self, key: str) -> Check | Literal[False] | None:
-        """:returns: what the value of a key has to pass; ``None``: nothing; ``False``: neither has what is in it."""
+        """
+        :returns: the check for the value of a key; ``None``: no check; ``False``: none for the value and everything in
+            it.
+        """
         folded = fold(key)
         return False if folded in self.opaque else self.checks.get(folded)
 
 
 def fold(key: str) -> str:
-    """:returns: the one spelling under which a key is looked up."""
+    """:returns: the normalised spelling by which a key is looked up."""
     return key.casefold().replace("_", "") if len(key) <= KEY_LIMIT else ""
 
 
 TokenCount = Annotated[int, msgspec.Meta(ge=0)]
-"""A number of tokens in an answer."""
+"""A number of tokens in a response."""
 
 
 class CountedTokens(NamedTuple):
     """
-    What one answer, or one event of its stream, says of tokens.
+    The token counts in one response, or in one event of its stream.
 
-    :param model: that answered, as the provider names it; empty if it does not say.
-    :param usage: all that was counted so far; ``None`` if it counts nothing.
-    :param complete: whether these are the counts of the whole answer.
+    :param model: the model that answered, as the provider names it; empty if unknown.
+    :param usage: all counts so far; ``None`` if there are none.
+    :param complete: whether the counts cover the complete response.
     """
 
     model: str
@@ -80,30 +83,30 @@ class CountedTokens(NamedTuple):
 
 
 Count = Callable[[bytes | memoryview, TokenUsage], CountedTokens]
-"""Reads the tokens out of one JSON text; gets what was counted before."""
+"""Reads the token counts from a JSON text; takes the counts so far."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelProvider:
     """
-    One provider as it is known without any settings.
+    The built-in facts about a provider, without any settings.
 
-    :ivar name: of its table in the settings.
-    :ivar host: of its API, in lower case.
-    :ivar endpoints: that agents may ask for, as in the settings.
-    :ivar calls: how the paths of requests to a model end. Their bodies are inspected, and a provider of the settings
-        whose endpoints all end so uses these shapes.
+    :ivar name: name of its table in the settings.
+    :ivar host: host of its API, in lower case.
+    :ivar endpoints: the endpoints that agents may request, as written in settings.
+    :ivar calls: endings of the paths of requests to a model. Their bodies are inspected. A provider of the settings
+        whose endpoints all end so uses the same formats.
     :ivar key_header: the header with the key, in lower case.
-    :ivar key_prefix: what real keys, and so fake ones, begin with.
-    :ivar key_variable: the environment variable in which the real key is looked for.
-    :ivar models: how names of its models begin.
-    :ivar other_credentials: headers besides the key's by which it chooses whose account pays.
-    :ivar query: the parameters that its clients send, with their values; each may stand once. ``None``: all but those
-        that look like a credential or another method.
-    :ivar bodies: what a request's body must not ask for; ``None`` if its shape is not known.
-    :ivar error: the body of a refusal in the shape of its own errors, from the refusal and the words for people.
-    :ivar count: reads the tokens out of one JSON text of an answer; gets what was counted before. It may raise what
-        msgspec raises for a text that is not as expected.
+    :ivar key_prefix: prefix of real keys, and thus of fake ones.
+    :ivar key_variable: the default environment variable of the real key.
+    :ivar models: prefixes of names of its models.
+    :ivar other_credentials: other headers that select the account that pays.
+    :ivar query: the parameters that its clients send, with their values; each may occur once. ``None``: all except
+        those that look like a credential or another method.
+    :ivar bodies: what a request's body must not request; ``None`` if its format is unknown.
+    :ivar error: returns the body of a refusal in the provider's error format, from the refusal and the text for people.
+    :ivar count: reads the token counts from a JSON text of a response; takes the counts so far. For an unexpected text
+        it may raise what msgspec raises.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which providers are known, and how one of the settings is told by its endpoints."""
+"""The known providers, and how to find the formats of a provider in the settings from its endpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ironcurtain.providers.openai import OPENAI
 from ironcurtain.providers.provider import CountedTokens, ModelProvider, RequestRefusal
 
 KNOWN_PROVIDERS: Final[Mapping[str, ModelProvider]] = {known.name: known for known in (ANTHROPIC, OPENAI, GOOGLE)}
-"""By the names of their tables in the settings."""
+"""By the name of the provider's table in the settings."""
 
 _CALLS: Final = tuple(ending for known in KNOWN_PROVIDERS.values() for ending in known.calls)
 
@@ -37,7 +37,7 @@ _answers = msgspec.json.Decoder(_Answer)
 
 
 def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
-    """Whose shapes a provider uses of which nothing is known shows in its answers."""
+    """For a provider of unknown format, detect the format from its responses."""
     answer = _answers.decode(data)
     counts = answer.usage or _Counts()
     if answer.google is not None:
@@ -66,11 +66,11 @@ OTHER: Final = ModelProvider(
     error=_error,
     count=_count,
 )
-"""A provider of the settings whose endpoints do not tell whose shapes it uses."""
+"""For a provider in the settings whose endpoints do not show its formats."""
 
 
 def shaped_like(endpoints: Iterable[Endpoint]) -> ModelProvider:
-    """:returns: the provider whose shapes another one uses, to judge by what may be asked of it."""
+    """:returns: the provider with the formats that these endpoints belong to."""
     paths = [endpoint.path for endpoint in endpoints]
     found = [known for known in KNOWN_PROVIDERS.values() if any(path.endswith(known.calls) for path in paths)]
     return found[0] if len(found) == 1 else OTHER
@@ -79,7 +79,7 @@ def shaped_like(endpoints: Iterable[Endpoint]) -> ModelProvider:
 def is_inspected(provider: ModelProvider, path: str, content_type: str) -> bool:
     """
     :param path: canonical, without the query.
-    :returns: whether the body has to be held back, whole, until it is judged. Those of requests to models are, whatever
-        they say their content is.
+    :returns: whether to hold back the complete body until it is judged. This applies to all requests to models,
+        whatever their Content-Type.
     """
     return provider.bodies is not None and (path.endswith(_CALLS) or is_json(content_type))

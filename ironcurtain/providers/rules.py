@@ -1,7 +1,7 @@
 """
-The rules for model providers: those that are built in, merged with the settings' ``providers`` tables.
+The rules for model providers: built-in ones, merged with the ``providers`` tables of the settings.
 
-A provider's key goes to the hosts and endpoints of its rule and nowhere else.
+A provider's key is sent to the hosts and endpoints of its rule only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ironcurtain.providers.registry import KNOWN_PROVIDERS, shaped_like
 
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z|0x){_LABEL}")
-"""A name, not an address: programs read a last label of digits as part of an IPv4 address (WHATWG URL section 3.5)."""
+"""
+A host name, not an address: programs parse a last label of digits as part of an IPv4 address (WHATWG URL section 3.5).
+"""
 
 _ADDRESS: Final = re.compile(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.]*")
 _HEADER: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
@@ -34,19 +36,19 @@ _USUAL_PORT: Final = Provider().port
 @dataclass(frozen=True, slots=True)
 class ProviderRule:
     """
-    What an agent may ask of one provider, and how its key is carried.
+    What an agent may request of one provider, and how its key is sent.
 
-    :ivar name: of its table in the settings.
-    :ivar host: which agents connect to; ASCII, in lower case.
+    :ivar name: name of its table in the settings.
+    :ivar host: the host that agents connect to; ASCII, in lower case.
     :ivar key_header: the header with the key, in lower case.
     :ivar key_scheme: the word before the key in that header, or empty.
-    :ivar key_prefix: what real keys, and so fake ones, begin with.
-    :ivar provider: whose shapes of requests, errors and token counts it uses.
-    :ivar upstream_host: where requests are sent; differs from ``host`` for a gateway, and may be an address.
-    :ivar gateway: whether a person named that place as ``base_url``: only then it may have a local address.
-    :ivar tls: whether it is reached by TLS; only a gateway with a loopback address may be reached without.
-    :ivar upstream_path: what a gateway wants before each path; empty, or without a slash at its end.
-    :ivar ca_file: certificates (PEM) to trust besides the system's; empty for none.
+    :ivar key_prefix: prefix of real keys, and thus of fake ones.
+    :ivar provider: the provider with the same formats of requests, errors and token counts.
+    :ivar upstream_host: where requests are sent; for a gateway it differs from ``host``, and can be an address.
+    :ivar gateway: whether a person configured that host as ``base_url``; only then it may have a private address.
+    :ivar tls: whether to use TLS; only a gateway on a loopback address may be reached without.
+    :ivar upstream_path: prefix of each path on a gateway; empty, or without a slash at its end.
+    :ivar ca_file: PEM certificates to trust besides the system's; empty for none.
     """
 
     name: str
@@ -70,10 +72,10 @@ def provider_rules(
 ) -> tuple[ProviderRule, ...]:
     """
     :param tables: the settings' ``providers``.
-    :param names: the providers that are wanted; the tables of others are not looked at.
+    :param names: the wanted providers; the tables of others are ignored.
     :param source: the settings file, for messages.
-    :raises ConfigurationError: a provider is neither built in nor described in full, a value is wrong, or two providers
-        share a host, so that it would not be clear whose key to send.
+    :raises ConfigurationError: a provider is neither built in nor fully described, a value is wrong, or two providers
+        have the same host, so that the key to send would be ambiguous.
     """
     rules: dict[tuple[str, int], ProviderRule] = {}
     for name in dict.fromkeys(names):
@@ -88,11 +90,11 @@ def provider_rules(
 
 def check_providers(tables: Mapping[str, Provider], source: str, text: str) -> None:
     """
-    Judge each table by itself. Whether two providers may share a host depends on the agent that wants them.
+    Check each table separately. Whether two providers may have the same host depends on the agent that uses them.
 
     :param source: the settings file, for messages.
-    :param text: its content, to find the line of what is wrong.
-    :raises ConfigurationError: a provider is neither built in nor described in full, or a value is wrong.
+    :param text: its content, to find the line of an error.
+    :raises ConfigurationError: a provider is neither built in nor fully described, or a value is wrong.
     """
     for name, table in tables.items():
         _Reader(source, name, table, text).rule()
@@ -110,7 +112,9 @@ class _Reader:
         if built_in is None:
             self._require_all()
         if table.port != _USUAL_PORT and not table.host:
-            raise self._wrong("port", "counts only with a host: write that too, or the port of a gateway in base_url")
+            raise self._wrong(
+                "port", "has an effect only together with host: add that, or put the port of a gateway into base_url"
+            )
         host = self._host(table.host.lower() or (built_in.host if built_in else ""))
         endpoints = self._endpoints(table.endpoints or (built_in.endpoints if built_in else ()))
         header = self._key_header(table.key.header.lower() or (built_in.key_header if built_in else ""))
@@ -148,7 +152,7 @@ class _Reader:
     def _host(self, host: str) -> str:
         if not _HOST.fullmatch(host):
             form = "in ASCII as in api.example.com, without scheme, port and path; an address goes into base_url"
-            raise self._wrong("host", f"{host!r} is no host name: write it {form}")
+            raise self._wrong("host", f"{host!r} is not a host name: write it {form}")
         return host
 
     def _endpoints(self, texts: Iterable[str]) -> tuple[Endpoint, ...]:
@@ -158,14 +162,14 @@ class _Reader:
             raise self._wrong("endpoints", f"must look like 'POST /v1/messages': {e.detail}") from None
 
     def _key_header(self, name: str) -> str:
-        # A header that no credential may stand in, or that is made anew, cannot carry one.
+        # Headers that must not carry a credential, or that the proxy generates, cannot carry the key.
         if not _HEADER.fullmatch(name) or role(name) not in (HeaderRole.KEEP, HeaderRole.CREDENTIAL):
-            raise self._wrong("key.header", f"{name!r} is no header that can carry a key")
+            raise self._wrong("key.header", f"the header {name!r} cannot carry a key")
         return name
 
     def _prefix(self, prefix: str) -> str:
         if not _PREFIX.fullmatch(prefix):
-            raise self._wrong("key.prefix", "must consist of the characters that keys are made of")
+            raise self._wrong("key.prefix", "contains characters that keys cannot have")
         return prefix
 
     def _file(self, field: str, path: str) -> str:
@@ -174,7 +178,7 @@ class _Reader:
         return path
 
     def _upstream(self, host: str) -> tuple[bool, str, int, str]:
-        """:returns: whether there is TLS; host, port and path."""
+        """:returns: whether to use TLS; host, port and path."""
         url = self.table.base_url
         if not url:
             return True, host, self.table.port, ""

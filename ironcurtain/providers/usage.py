@@ -1,8 +1,8 @@
 """
-Read how many tokens a provider counted, out of its answer on the way past.
+Read the token counts from a provider's response while it is forwarded.
 
-The counts stand at known places of the JSON; the same words in what the model wrote mean nothing. Of an answer, only an
-unfinished line is held, or all of one that is no stream of events, until it is read.
+Counts are read at known places of the JSON only, so that the model's text cannot imitate them. Only an incomplete line
+is buffered, or the complete response if it is not a stream of events.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.provider import Count
 
 HELD_LIMIT: Final = 4 * 1024 * 1024
-"""Most bytes of a line, or of an answer that is no stream: 4 MiB (the longest answer is below 1)."""
+"""Maximum size in bytes of a line, or of a response that is not a stream: 4 MiB (the longest response is below 1)."""
 
 BYTES_A_TOKEN: Final = 16
-"""Bytes of a stream for each token of an answer, rather fewer than seen: most of an event is its frame."""
+"""Bytes of a stream per output token, a low estimate: most of an event is framing."""
 
 PROMPT_BYTES_A_TOKEN: Final = 4
-"""Bytes of a request for each token of a prompt (the usual rule of thumb for English)."""
+"""Bytes of a request per prompt token (the usual estimate for English)."""
 
 _NOTHING: Final = TokenUsage()
 _texts = msgspec.json.Decoder(list[msgspec.Raw])
@@ -31,10 +31,10 @@ _MARK: Final = b'"usage'
 
 class UsageReader:
     """
-    One answer's body, in any slicing: JSON, or a stream of events whose data are one line each.
+    Reads one response's body, in any slicing: JSON, or a stream of events with one line of data each.
 
-    :param count: of the provider, see :class:`~ironcurtain.providers.provider.ModelProvider`.
-    :ivar model: which answered, as the provider names it; empty while that is not known.
+    :param count: the provider's function, see :class:`~ironcurtain.providers.provider.ModelProvider`.
+    :ivar model: the model that answered, as the provider names it; empty while unknown.
     """
 
     __slots__ = ("_complete", "_count", "_held", "_held_size", "_is_json", "_passing", "_size", "_usage", "model")
@@ -50,17 +50,17 @@ class UsageReader:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What the provider counted so far; ``None`` if it counted nothing."""
+        """The provider's counts so far; ``None`` if there are none."""
         if self._is_json and self._held:
             self._read_whole()
         return self._usage
 
     def estimate(self, request_size: int) -> TokenUsage:
         """
-        What an answer cost that may have been broken off, since most providers count only at its end.
+        Estimate the usage of a response that may be incomplete, since most providers report counts at the end.
 
-        :param request_size: bytes of the request's body.
-        :returns: the provider's counts if they are of the whole answer, else roughly what was used.
+        :param request_size: size of the request's body in bytes.
+        :returns: the provider's counts if they cover the complete response, else an estimate.
         """
         counted = self.usage
         if counted is not None and self._complete:
@@ -69,7 +69,7 @@ class UsageReader:
         return msgspec.structs.replace(counted, output_tokens=max(counted.output_tokens, self._size // BYTES_A_TOKEN))
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the body, which must not be compressed."""
+        """Process the next bytes of the body, which must not be compressed."""
         self._size += len(data)
         if self._is_json is None:
             data = data.lstrip()
@@ -108,9 +108,7 @@ class UsageReader:
 
     def _take_line(self, line: bytes) -> None:
         if _MARK in line and line.startswith(b"data:"):
-            with suppress(
-                msgspec.DecodeError, UnicodeDecodeError, RecursionError
-            ):  # whoever reads the answer will say so
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the agent will detect the error
                 self._take(line[5:])
 
     def _read_whole(self) -> None:
@@ -119,7 +117,7 @@ class UsageReader:
             for text in _texts.decode(whole) if whole.startswith(b"[") else [whole]:
                 self._take(memoryview(text))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # there is more to come, or it is no answer
+            return  # more bytes follow, or it is not a response
         self._held.clear()
 
     def _take(self, text: bytes | memoryview) -> None:

@@ -1,1 +1,1 @@
-"""Run programs that are not trusted with the files, network and system calls that they were given."""
+"""Run untrusted programs with access to specified files, network and system calls only."""

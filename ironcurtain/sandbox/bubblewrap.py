@@ -1,7 +1,8 @@
 """
-Make a :class:`~ironcurtain.sandbox.spec.Sandbox` with bubblewrap (``bwrap``).
+Implement a :class:`~ironcurtain.sandbox.spec.Sandbox` with bubblewrap (``bwrap``).
 
-Only the command line is made here, and what it reads from descriptors; who starts it does so as with any other program.
+This only generates the command line, and the data that bubblewrap reads from descriptors; callers start it like any
+other program.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ironcurtain.sandbox.spec import Access, Sandbox, SandboxLimits
 from ironcurtain.sandbox.system_calls import filter_program
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
-"""What programs need in order to run at all; mounted read-only where it exists."""
+"""Directories that programs need in order to run; mounted read-only if they exist."""
 
 SETTINGS = (
     "/etc/ld.so.cache",
@@ -33,16 +34,16 @@ SETTINGS = (
     "/etc/nsswitch.conf",
 )
 NETWORK_SETTINGS = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl", "/etc/ca-certificates")
-"""What name lookup and TLS need besides, given only together with the network."""
+"""Files for name resolution and TLS, mounted only together with the network."""
 
 FILTER_DESCRIPTOR = 3
-"""Where bubblewrap reads the filter of system calls."""
+"""Descriptor with the filter of system calls."""
 
 FILES_DESCRIPTOR = 4
-"""Where it reads the first of a sandbox's own files; the others follow."""
+"""Descriptor of the first of a sandbox's own files; the others follow."""
 
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger")
-"""What root may write without any capability, also in a user namespace."""
+"""Files that root can write without any capability, also in a user namespace."""
 
 _PRESENT = (*SYSTEM, "/proc", "/dev")
 
@@ -52,9 +53,9 @@ PROBE_SECONDS = 10.0
 @cache
 def available(account: Account | None = None) -> str | None:
     """
-    Find out whether bubblewrap works here, by running it once in this process's life.
+    Find out whether bubblewrap works, by running it once per process.
 
-    :param account: as whom programs are to run, if not as we.
+    :param account: the account that programs will run as; ``None``: that of this process.
     :returns: ``None`` if it works, else the reason in words.
     """
     for program, package in (("bwrap", "bubblewrap"), ("prlimit", "util-linux"), ("setpriv", "util-linux")):
@@ -70,7 +71,7 @@ def available(account: Account | None = None) -> str | None:
                 line, stdin=subprocess.DEVNULL, capture_output=True, pass_fds=given, timeout=PROBE_SECONDS, check=False
             )
     except (OSError, subprocess.TimeoutExpired) as e:
-        return f"bubblewrap does not start: {e}"
+        return f"bubblewrap cannot be started: {e}"
     if done.returncode == 0:
         return None
     said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
@@ -80,8 +81,8 @@ def available(account: Account | None = None) -> str | None:
 @contextmanager
 def opened(contents: Mapping[int, bytes]) -> Iterator[dict[int, int]]:
     """
-    :param contents: of :func:`inputs`; a pipe's 64 KiB at most each.
-    :returns: for each number a descriptor of ours from which its content can be read once.
+    :param contents: of :func:`inputs`; at most a pipe's 64 KiB each.
+    :returns: for each number a descriptor from which its content can be read once.
     """
     descriptors = {number: _pipe_of(content) for number, content in contents.items()}
     try:
@@ -99,14 +100,14 @@ def _pipe_of(content: bytes) -> int:
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:
-    """:returns: what bubblewrap reads, by descriptor."""
+    """:returns: the data that bubblewrap reads, by descriptor."""
     contents = [content for _, content in sandbox.files]
     return {FILTER_DESCRIPTOR: filter_program() or b"", **dict(enumerate(contents, FILES_DESCRIPTOR))}
 
 
 def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
     """
-    :param descriptors: other numbers for the descriptors of :func:`inputs`.
+    :param descriptors: replacements for the descriptor numbers of :func:`inputs`.
     :returns: the command line that runs ``argv`` in a sandbox.
     """
     account, limits = sandbox.account, sandbox.limits
@@ -134,22 +135,22 @@ def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int
 
 
 def is_system(path: str) -> bool:
-    """:returns: whether a path is one that every sandbox has."""
+    """:returns: whether every sandbox has a path."""
     return any(PurePath(path).is_relative_to(place) for place in _PRESENT)
 
 
 def _separated(sandbox: Sandbox) -> list[str]:
     if sandbox.account is None:
         return ["--unshare-all", *(["--share-net"] if sandbox.network else []), "--cap-drop", "ALL"]
-    # Without a user namespace, in which there would be no such account. Changing to it ends the capabilities: two
-    # of them are for that, one for entering its directory before.
+    # Without a user namespace, in which the account would not exist. Switching to it drops the capabilities: two are
+    # for that, one for entering its directory before.
     line = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"]
     line += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_DAC_READ_SEARCH"]
     return line if sandbox.network else [*line, "--unshare-net"]
 
 
 def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
-    # In a user namespace of its own only the sandbox's processes count, else all those of the account.
+    # In a user namespace only the sandbox's processes count, otherwise all those of the account.
     processes = limits.processes + (0 if account is None else _tasks_of(account.uid))
     return [
         shutil.which("prlimit") or "prlimit",
@@ -163,13 +164,13 @@ def _limited(limits: SandboxLimits, account: Account | None) -> list[str]:
 
 
 def _at_most(wanted: int, kind: int) -> int:
-    """:returns: a limit that can be set: none can be raised above what we are held to ourselves."""
+    """:returns: a limit that can be set: it cannot exceed this process's own limit."""
     hard = resource.getrlimit(kind)[1]
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def _tasks_of(uid: int) -> int:
-    """:returns: how many processes and threads an account has now."""
+    """:returns: the number of processes and threads of an account."""
     count = 0
     for directory in Path("/proc").glob("[0-9]*"):
         try:
@@ -181,7 +182,9 @@ def _tasks_of(uid: int) -> int:
 
 
 def _above(path: str, sandbox: Sandbox) -> list[str]:
-    """:returns: what makes the directories above a path, which would else be as closed as they are outside."""
+    """
+    :returns: options that create the directories above a path, which otherwise have the same permissions as outside.
+    """
     if sandbox.account is None:
         return []
     there = (*_PRESENT, *(place for place, access in sandbox.mounts() if access in (Access.READ, Access.WRITE)))

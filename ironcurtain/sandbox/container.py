@@ -1,8 +1,9 @@
 """
-Make a :class:`~ironcurtain.sandbox.spec.Sandbox` as a container of the Docker Engine, where there is no bubblewrap.
+Implement a :class:`~ironcurtain.sandbox.spec.Sandbox` as a container of the Docker Engine, if bubblewrap is
+unavailable.
 
-The container has the host's own ``/usr`` and what the sandbox names, each mounted from the host. A process that stands
-for the program makes it: it passes standard streams and exit status on, and the container ends with it.
+The container has the host's ``/usr`` and the sandbox's paths, each mounted from the host. A proxy process represents
+the program: it forwards standard streams and exit status, and the container ends with it.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from ironcurtain.sandbox.spec import Access, Sandbox
 USUAL_SOCKET = "/var/run/docker.sock"
 
 PROBE_SECONDS = 5
-"""How long the Engine may take to answer (ours; it answers within milliseconds)."""
+"""Time limit in seconds for the Engine's answer (usually milliseconds)."""
 
 CANNOT_START = 125
-"""Exit status of the process that stands for a program if the Engine refuses the container (as ``docker run``)."""
+"""Exit status of the proxy process if the Engine refuses the container (as with ``docker run``)."""
 
 IMAGE = "ironcurtain/sandbox"
-"""Of the image, which holds nothing but the directories that are mounted on; its tag is a digest of these."""
+"""Name of the image, which has only the mount points; its tag is a digest of these."""
 
 _DIRECTORIES = ("dev", "etc", "proc", "sys", "tmp")
 
 
 def engine(environ: Mapping[str, str]) -> str:
-    """:returns: the address of the Engine, a UNIX socket's, unless ``DOCKER_HOST`` names something else."""
+    """:returns: the address of the Engine, a UNIX socket unless ``DOCKER_HOST`` names another."""
     return environ.get("DOCKER_HOST") or f"unix://{USUAL_SOCKET}"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """
-    What the process that stands for a program is told, as JSON.
+    The order for the proxy process, as JSON.
 
     :param argv: the program's command line.
     :param engine: address of the Engine.
@@ -59,7 +60,7 @@ class Order:
 @cache
 def available() -> str | None:
     """
-    Find out whether the Engine can make sandboxes, by asking it once in this process's life.
+    Find out whether the Engine can create sandboxes, by asking it once per process.
 
     :returns: ``None`` if it can, else the reason in words.
     """
@@ -74,7 +75,7 @@ def available() -> str | None:
 
     try:
         found = connect(address, PROBE_SECONDS, PROBE_SECONDS).info()
-    except Exception as e:  # the package passes on what requests and urllib3 raise
+    except Exception as e:  # the package raises exceptions of requests and urllib3
         return f"the Docker Engine at {address} does not answer: {type(e).__name__}"
     if any(option in ("name=rootless", "name=userns") for option in found.get("SecurityOptions") or ()):
         return "the Docker Engine maps accounts to others, so that a container cannot use the files of this one"
@@ -83,8 +84,8 @@ def available() -> str | None:
 
 def command(sandbox: Sandbox, argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """
-    :param environ: of our own process, which tells where the Engine is.
-    :returns: the command line that runs ``argv``, with the environment that it is given itself, in a sandbox.
+    :param environ: environment of this process, with the address of the Engine.
+    :returns: the command line that runs ``argv``, with its own environment, in a sandbox.
     """
     order = msgspec.json.encode(Order(sandbox, tuple(argv), engine(environ))).decode()
     runner = [sys.executable, "-I", "-m", "ironcurtain.sandbox.run_container", order]
@@ -92,12 +93,14 @@ def command(sandbox: Sandbox, argv: Sequence[str], environ: Mapping[str, str]) -
 
 
 def links() -> dict[str, str]:
-    """:returns: the system directories that are symbolic links here, and so in the image, with their targets."""
+    """
+    :returns: the system directories that are symbolic links on this machine, and so in the image, with their targets.
+    """
     return {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
 
 
 def image() -> bytes:
-    """:returns: the image's files, as a tar archive that is the same each time."""
+    """:returns: the image's files, as a reproducible tar archive."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name in _DIRECTORIES:
@@ -116,8 +119,8 @@ def request(
 ) -> dict[str, Any]:
     """
     :param environment: the program's.
-    :param own: a directory of the host that holds ``file`` and ``directory``, both empty, and the sandbox's files by
-        their place in :attr:`Sandbox.files`.
+    :param own: a directory of the host with ``file`` and ``directory``, both empty, and the sandbox's files by their
+        index in :attr:`Sandbox.files`.
     :returns: the body of ``POST /containers/create``.
     """
     limits, account = sandbox.limits, sandbox.account
@@ -143,7 +146,7 @@ def request(
             "SecurityOpt": ["no-new-privileges", f"seccomp={profile()}"],
             "ReadonlyRootfs": True,
             "Memory": limits.memory,
-            "MemorySwap": limits.memory,  # memory and swap together: so no swap
+            "MemorySwap": limits.memory,  # limit of memory plus swap, so no swap
             "PidsLimit": limits.processes,
             "Ulimits": [
                 {"Name": name, "Soft": value, "Hard": value}

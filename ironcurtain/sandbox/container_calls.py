@@ -20,6 +20,6 @@ import msgspec
 
 @cache
 def profile() -> str:
-    """:returns: the profile as the Engine takes it: JSON, without blanks."""
+    """:returns: the profile in the Engine's format: JSON, without blanks."""
     text = resources.files("ironcurtain.sandbox").joinpath("data/seccomp.json").read_bytes()
     return msgspec.json.format(text, indent=-1).decode()

@@ -1,5 +1,6 @@
 """
-Clients of the Docker Engine: the low-level ones of the package ``docker``, with our versions and time limits.
+Clients of the Docker Engine: the low-level ones of the package ``docker``, with IronCurtain's API versions and time
+limits.
 
 The package takes 0.2 s to import, so this module is imported only when containers are used.
 """
@@ -12,24 +13,24 @@ from docker import APIClient
 from docker.errors import InvalidVersion
 
 OLDEST, NEWEST = (1, 41), (1, 47)
-"""Versions of the API: what is needed (Docker 20.10: private cgroup namespaces), and the newest that was looked at."""
+"""API versions: the minimum (Docker 20.10: private cgroup namespaces), and the newest that was tested."""
 
 CONNECT_SECONDS = 5.0
-"""How long the Engine may take to accept a connection (it is on this machine)."""
+"""Time limit in seconds for connecting to the Engine (it is on this machine)."""
 
 
 class DockerClient(APIClient):
     """
-    A client whose calls use a connection each, so that an Engine that was started again answers at once.
+    A client that opens a connection per call, so that a restarted Engine works at once.
 
     :param address: ``unix://`` and the path of the Engine's socket.
-    :param version: of the API.
+    :param version: API version.
     :param seconds: how long the Engine may be silent.
     """
 
     def __init__(self, address: str, version: tuple[int, ...], seconds: float) -> None:
         super().__init__(address, version=_text(version), timeout=seconds)  # type: ignore[arg-type]  # fractions work
-        self.trust_env = False  # neither proxies nor passwords of the environment concern a socket of this machine
+        self.trust_env = False  # proxies and passwords in the environment do not apply to a socket of this machine
         self.headers["Connection"] = "close"
 
     def send(self, request: Any, **kwargs: Any) -> Any:
@@ -39,9 +40,9 @@ class DockerClient(APIClient):
 
 def connect(address: str, first: float, seconds: float) -> DockerClient:
     """
-    Agree on a version with the Engine.
+    Negotiate a version with the Engine.
 
-    :param first: how many seconds it may take to answer.
+    :param first: time limit in seconds for its first answer.
     :param seconds: how long it may be silent later.
     :raises docker.errors.DockerException: it refuses, or is too old.
     :raises OSError: it does not answer.

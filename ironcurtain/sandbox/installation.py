@@ -1,8 +1,8 @@
 """
-Find what a program needs in order to run: where it is installed, its interpreter, and the environment it belongs to.
+Find the files that a program needs: its installation, its interpreter, and its environment.
 
-So that ``npx``, ``uvx``, a virtual environment in somebody's home or a program under pyenv or nvm starts in a sandbox
-without anybody listing paths. Only what was installed is found so, never a whole home.
+So ``npx``, ``uvx``, a virtual environment in a home directory, or a program under pyenv or nvm starts in a sandbox
+without a list of paths. Only installations are found, never a complete home directory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import PurePath
 from ironcurtain.sandbox.bubblewrap import is_system
 
 LINKS_LIMIT = 40
-"""Most links from a program's name to the program (Linux's own limit, path_resolution(7))."""
+"""Maximum number of links from a program's name to the program (Linux's limit, path_resolution(7))."""
 
 HEAD_BYTES = 1024
-"""How much of a file is read to find its interpreter; Linux itself looks at 256 bytes."""
+"""Number of bytes read of a file to find its interpreter; Linux reads 256."""
 
 _PROJECT = ("package.json", "pyproject.toml", "setup.py")
 _INTERPRETER = re.compile(r"(python[0-9.]*|node|deno|bun|ruby|perl|sh|bash)\Z")
@@ -29,9 +29,9 @@ _INTERPRETER = re.compile(r"(python[0-9.]*|node|deno|bun|ruby|perl|sh|bash)\Z")
 
 class Installation:
     """
-    :param homes: absolute paths of homes, of which only what is installed there is found.
-    :param path: the server's ``PATH``, for interpreters that are looked up by name.
-    :param workspace: real path of the agent's workspace: a link there leads to nothing but an installed language.
+    :param homes: absolute paths of home directories, of which only installations are used.
+    :param path: the server's ``PATH``, for interpreters that are found by name.
+    :param workspace: real path of the agent's workspace: a link there is followed only to an installed language.
     """
 
     def __init__(self, homes: Iterable[str], path: str, workspace: str) -> None:
@@ -41,9 +41,9 @@ class Installation:
 
     def of(self, program: str, arguments: Sequence[str], cwd: str) -> tuple[str, ...]:
         """
-        :param program: absolute path of what is started.
-        :param arguments: its arguments; the first that is a file is what an interpreter runs.
-        :param cwd: absolute path of the directory it starts in.
+        :param program: absolute path of the program.
+        :param arguments: its arguments; the first that is a file is the script of an interpreter.
+        :param cwd: absolute path of its working directory.
         :returns: absolute paths of files and directories, besides those of the system.
         """
         self._add(os.path.normpath(program))
@@ -57,7 +57,7 @@ class Installation:
     def _add(self, program: str, trusted: bool = True) -> None:
         for place in _links(program):
             here = PurePath(place).is_relative_to(self._workspace)
-            trusted = trusted and not here  # an agent may have made the link, or the script
+            trusted = trusted and not here  # an agent may have created the link, or the script
             if place in self._seen:
                 continue
             self._seen.add(place)
@@ -68,7 +68,7 @@ class Installation:
                     self._add(other, trusted)
 
     def _language(self, place: str) -> Iterator[str]:
-        """:returns: the Python or Node that a program is, as in an environment that lies in the workspace."""
+        """:returns: the Python or Node that a program is, such as in an environment in the workspace."""
         directory, name = os.path.split(place)
         if _INTERPRETER.match(name) and _holds_language(os.path.dirname(directory)):
             yield from self._installed(os.path.dirname(directory), place)
@@ -76,7 +76,9 @@ class Installation:
     def _around(self, place: str) -> Iterator[str]:
         directory = os.path.dirname(place)
         prefix, name = os.path.split(directory)
-        if name == "shims" and not self._is_broad(prefix):  # of pyenv, rbenv, asdf and mise: scripts that need it all
+        if name == "shims" and not self._is_broad(
+            prefix
+        ):  # of pyenv, rbenv, asdf and mise: scripts that need the complete directory
             yield prefix
         elif name == "bin" and os.path.isfile(f"{prefix}/pyvenv.cfg"):
             yield from self._environment(prefix)
@@ -86,7 +88,7 @@ class Installation:
             yield self._project(place)
 
     def _environment(self, prefix: str) -> Iterator[str]:
-        """A virtual environment, and the Python that it was made with."""
+        """A virtual environment, with its base Python."""
         yield prefix
         yield from self._linked_packages(prefix)
         with open(f"{prefix}/pyvenv.cfg", encoding="utf-8", errors="replace") as file:
@@ -105,7 +107,7 @@ class Installation:
         yield from glob(f"{escape(prefix)}/lib/node_modules")
 
     def _linked_packages(self, prefix: str) -> Iterator[str]:
-        """Directories that packages installed for development lie in (``site``, ".pth files")."""
+        """Directories of packages installed in development mode (``site``, ".pth files")."""
         for name in glob(f"{escape(prefix)}/lib*/python3*/site-packages/*.pth"):
             with open(name, encoding="utf-8", errors="replace") as file:
                 lines = [line.strip() for line in file]
@@ -113,7 +115,7 @@ class Installation:
             yield from (line for line in named if not self._is_broad(line))
 
     def _project(self, place: str) -> str:
-        """:returns: the nearest directory above a file that is a project's, else the file itself."""
+        """:returns: the nearest project directory above a file, else the file itself."""
         before, packages, _ = place.partition("/node_modules/")  # packages share what they need
         if packages and not self._is_broad(before):
             return f"{before}/node_modules"
@@ -125,7 +127,9 @@ class Installation:
         return place
 
     def _is_broad(self, directory: str) -> bool:
-        """Whether a directory holds more than one installation: a home, what is above it, or ``.local`` in it."""
+        """
+        Whether a directory contains more than one installation: a home directory, one above it, or ``.local`` in it.
+        """
         return any(home.is_relative_to(directory) or PurePath(directory) == home / ".local" for home in self._homes)
 
 
@@ -134,7 +138,7 @@ def _holds_language(prefix: str) -> bool:
 
 
 def _links(path: str) -> Iterator[str]:
-    """:returns: a path, what it links to, and so on; and its real path, whatever links lie above it."""
+    """:returns: a path, the target of its link, and so on; finally its real path."""
     for _ in range(LINKS_LIMIT):
         yield path
         if not os.path.islink(path):
@@ -144,7 +148,7 @@ def _links(path: str) -> Iterator[str]:
 
 
 def _interpreters(program: str, path: str) -> Iterator[str]:
-    """:returns: what the first line of a script names (execve(2), "Interpreter scripts")."""
+    """:returns: the interpreter in the first line of a script (execve(2), "Interpreter scripts")."""
     try:
         with open(os.open(program, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # it may be a pipe
             head = file.read(HEAD_BYTES) or b""

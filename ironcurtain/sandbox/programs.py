@@ -1,4 +1,4 @@
-"""Start programs in sandboxes: by bubblewrap, or by the Docker Engine where bubblewrap cannot be had."""
+"""Start programs in sandboxes: with bubblewrap, or with the Docker Engine if bubblewrap is unavailable."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ironcurtain.sandbox.spec import Sandbox
 
 def unavailable(account: Account | None = None) -> str | None:
     """
-    :param account: as whom programs are to run, if not as we.
-    :returns: ``None`` if a sandbox can be had, else the reason in words.
+    :param account: the account that programs will run as; ``None``: that of this process.
+    :returns: ``None`` if sandboxes work, else the reason in words.
     """
     if (problem := bubblewrap.available(account)) is None or (no_engine := container.available()) is None:
         return None
@@ -24,14 +24,14 @@ def unavailable(account: Account | None = None) -> str | None:
 
 
 def inputs(sandbox: Sandbox) -> dict[int, bytes]:
-    """:returns: what the program that makes the sandbox reads, by descriptor."""
+    """:returns: the data that the sandboxing program reads, by descriptor."""
     return bubblewrap.inputs(sandbox) if bubblewrap.available(sandbox.account) is None else {}
 
 
 def command(sandbox: Sandbox, argv: Sequence[str], descriptors: Mapping[int, int] = {}) -> list[str]:
     """
-    :param descriptors: other numbers for the descriptors of :func:`inputs`.
-    :returns: the command line that runs ``argv`` in a sandbox, its program by an absolute path.
+    :param descriptors: replacements for the descriptor numbers of :func:`inputs`.
+    :returns: the command line that runs ``argv`` in a sandbox, its program as an absolute path.
     """
     if bubblewrap.available(sandbox.account) is not None:
         return container.command(sandbox, argv, os.environ)
@@ -46,9 +46,9 @@ def run(
     out: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """
-    Run a program to its end, without input.
+    Run a program without input, and wait for its end.
 
-    :param out: a file that takes its standard output.
+    :param out: a file for its standard output.
     :raises subprocess.TimeoutExpired: it took longer than ``seconds``; it is ended.
     """
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """
-Stand for a program that runs in a container: ``python -m ironcurtain.sandbox.run_container ORDER``.
+The proxy process of a program in a container: ``python -m ironcurtain.sandbox.run_container ORDER``.
 
-The container is removed when this process has ended, however it ended: a second process waits for that.
+The container is removed when this process ends for any reason: a second process waits for that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ironcurtain.sandbox.docker_client import DockerClient, connect
 from ironcurtain.sandbox.spec import Sandbox
 
 CALL_SECONDS = 60
-"""How long a call to the Engine may take; a busy disk needs seconds for a container."""
+"""Time limit in seconds of a call to the Engine; a busy disk needs seconds for a container."""
 
 
 def main() -> int:
@@ -40,12 +40,12 @@ def main() -> int:
         made = request(order.sandbox, order.argv, os.environ, _image(engine), str(own))
         engine.create_container_from_config(made, name)
         attached = engine.attach_socket(name, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "detachKeys": ""})
-        # Of the socket object of the package only the descriptor is used: it cannot end one direction by itself.
+        # Only the descriptor of the package's socket object is used: the object cannot shut down one direction.
         stream = socket.socket(fileno=os.dup(attached.fileno()))
         stream.setblocking(True)
         engine.start(name)
-    except (DockerException, OSError) as e:  # OSError: what requests raises is one
-        print(f"the Docker Engine made no sandbox: {getattr(e, 'explanation', '') or e}", file=sys.stderr)
+    except (DockerException, OSError) as e:  # OSError: exceptions of requests
+        print(f"the Docker Engine created no sandbox: {getattr(e, 'explanation', '') or e}", file=sys.stderr)
         return CANNOT_START
     Thread(target=_pass_input, args=(stream,), daemon=True).start()
     for kind, data in frames_iter(stream, tty=False):
@@ -78,11 +78,11 @@ def _clean_up_after(address: str, name: str, own: Path) -> None:
         os.set_inheritable(writer, False)
         return
     os.close(writer)
-    os.setsid()  # signals for the program's group do not reach it
+    os.setsid()  # signals for the program's process group do not reach it
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
-    os.read(reader, 1)  # comes when the other process has ended
+    os.read(reader, 1)  # returns when the other process has ended
     with contextlib.suppress(Exception):
         connect(address, CALL_SECONDS, CALL_SECONDS).remove_container(name, force=True, v=True)
     shutil.rmtree(own, ignore_errors=True)

@@ -1,8 +1,8 @@
 """
 The system calls that no sandboxed program may make, as a filter for seccomp(2).
 
-Namespaces, accounts and missing capabilities already keep these calls from doing harm. The filter takes the kernel code
-behind them out of reach, where most ways out of a sandbox were found.
+Namespaces, accounts and missing capabilities already make these calls harmless. The filter also blocks access to their
+kernel code, where most sandbox escapes were found.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ _DENIED = {
     "userfaultfd": (323, 282),
     "vhangup": (153, 58),
 }
-"""Name to its numbers on x86_64 and aarch64 (Linux 6.1, ``asm/unistd_64.h`` and ``asm-generic/unistd.h``)."""
+"""Numbers of system calls on x86_64 and aarch64 (Linux 6.1, ``asm/unistd_64.h`` and ``asm-generic/unistd.h``)."""
 
 _NEWEST = 466
-"""``removexattrat``, of Linux 6.13. What later kernels add is answered as if the kernel were older."""
+"""``removexattrat``, of Linux 6.13. Calls of later kernels fail as on an older kernel."""
 
 _X32 = 0x40000000
-"""Set in the numbers of a second set of system calls on x86_64, which this filter does not describe."""
+"""Set in the numbers of the x32 system calls on x86_64, which this filter refuses."""
 
 _NEW_NAMESPACES = 0x7E020000
-"""The flags of clone(2) that make namespaces."""
+"""The flags of clone(2) that create namespaces."""
 
 _TERMINAL_INPUT = (0x5412, 0x541C)
-"""``TIOCSTI`` and ``TIOCLINUX``, which put keys into a terminal (ioctl_tty(2))."""
+"""``TIOCSTI`` and ``TIOCLINUX``, which insert input into a terminal (ioctl_tty(2))."""
 
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -107,8 +107,8 @@ _MACHINES = {
 def filter_program(machine: str = "") -> bytes | None:
     """
     :param machine: as ``uname -m`` prints it; empty: this one.
-    :returns: the filter, an array of ``struct sock_filter`` (seccomp(2)); ``None`` for a machine whose system calls
-        are not known here.
+    :returns: the filter, an array of ``struct sock_filter`` (seccomp(2)); ``None`` for a machine with unknown system
+        calls.
     """
     known = _MACHINES.get(machine or platform.machine())
     return None if known is None else b"".join(_instructions(known))
@@ -124,7 +124,7 @@ def _instructions(machine: _Machine) -> Iterator[bytes]:
     for numbers in _DENIED.values():
         if (number := numbers[machine.column]) is not None:
             yield from _answer(_EQUAL, number, errno.EPERM)
-    # Its flags lie in memory, where no filter looks; C libraries then take the older clone.
+    # Filters cannot read its flags, which are in memory. C libraries fall back to clone.
     yield from _answer(_EQUAL, machine.clone3, errno.ENOSYS)
     yield from _only_for(machine.clone, [_code(_LOAD, _FIRST), *_answer(_ANY_BIT, _NEW_NAMESPACES, errno.EPERM)])
     typing = [part for number in _TERMINAL_INPUT for part in _answer(_EQUAL, number, errno.EPERM)]
@@ -145,12 +145,12 @@ def _answer(test: int, operand: int, error: int) -> list[bytes]:
 
 
 def _only_for(number: int, then: list[bytes]) -> list[bytes]:
-    """:returns: what looks at the arguments of one call, and lets it pass if ``then`` does not answer it."""
+    """:returns: instructions that check the arguments of one call, and allow it unless ``then`` decides."""
     return [_code(_EQUAL, number, 0, len(then) + 1), *then, _code(_RETURN, _ALLOW)]
 
 
 def numbers() -> dict[str, int]:
-    """:returns: of this machine, the numbers of the calls that are denied, and of ``clone``."""
+    """:returns: this machine's numbers of the denied calls and of ``clone``."""
     known = _MACHINES[platform.machine()]
     found = {name: each[known.column] for name, each in _DENIED.items()}
     return {name: number for name, number in {**found, "clone": known.clone}.items() if number is not None}

@@ -1,1 +1,1 @@
-"""Secrets: where they come from, a type that hides them, and the redactor."""
+"""Secrets: a type that hides them, and the redactor."""

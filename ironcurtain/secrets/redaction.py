@@ -1,9 +1,9 @@
 """
-Secrets that hide themselves, and the redactor that keeps them out of everything that is written.
+A type for secrets, and the redactor that removes them from everything that is written.
 
-Two nets, since each has holes: the exact values of live secrets, in the forms they take on the wire (plain, JSON, URL,
-base64), and :mod:`rules <ironcurtain.secrets.rules>` for credentials that we never held, such as a key that an agent
-found in a file.
+It combines two methods, since each is incomplete: the exact values of live secrets, in all encodings (plain, JSON, URL,
+base64), and :mod:`rules <ironcurtain.secrets.rules>` for unknown credentials, such as a key that an agent found in a
+file.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from urllib.parse import quote, quote_plus
 from ironcurtain.secrets.rules import Found, any_of, find, is_secret_name, is_secret_option
 
 SHORTEST_EXACT = 8
-"""Secrets shorter than this are not searched by value: they would blank out ordinary words."""
+"""Shorter secrets are not searched by value: they would hide ordinary words."""
 
 SHORTEST_NAMED = 4
-"""What stands under the name of a secret is hidden from this many characters on."""
+"""Values under the name of a secret are hidden from this length on."""
 
 LONG_NUMBER = 10**12
 """Integers from here on can be card numbers, which have 13 digits or more (ISO/IEC 7812)."""
 
 CUT_MARGIN = 4096
-"""Characters beyond a cut that are searched for secrets all the same."""
+"""Number of characters beyond a cut that are searched for secrets."""
 
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _PLAIN = re.compile(
@@ -35,7 +35,7 @@ _PLAIN = re.compile(
     r"|(?:~|\.{1,2}|\$\w{1,32})?(?:/[\w .@~-]{0,31})+(?::(?:/[\w .@~-]{0,31})+)*"  # paths
     r"|[a-z]+://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z._~-]{0,20}|/v[0-9]{1,3})*"
 )
-"""Values that hold no secret if their name does not say so: a word, paths, an address."""
+"""Values that are not secrets unless their name says so: a word, paths, a URL."""
 
 
 class Secret:
@@ -43,7 +43,7 @@ class Secret:
     A value that must never be shown.
 
     :param value: the secret itself.
-    :param origin: where it came from, in words for people ("environment variable X"); never the value.
+    :param origin: its source, in words for people ("environment variable X"); never the value.
     """
 
     __slots__ = ("_value", "origin")
@@ -52,7 +52,7 @@ class Secret:
         self._value, self.origin = value, origin
 
     def reveal(self) -> str:
-        """:returns: the secret; call this only where it goes on the wire."""
+        """:returns: the secret; call this only to send it."""
         return self._value
 
     def __repr__(self) -> str:
@@ -72,19 +72,18 @@ class Secret:
 
 def may_be_secret(name: str, value: str) -> bool:
     """
-    :param name: of a variable that somebody set.
-    :returns: whether its value has to be kept out of records: its name says so, or it is more than a word, paths or an
-        address.
+    :param name: name of a configured variable.
+    :returns: whether to keep its value out of records: its name says so, or it is more than a word, paths or a URL.
     """
     return is_secret_name(name) or _PLAIN.fullmatch(value) is None
 
 
 class Redactor:
     """
-    Replace secrets in text and in JSON values by a word that says what stood there.
+    Replaces secrets in text and in JSON values by a word that names what was there.
 
-    :param secrets: the live secrets known from the start; more are added with :meth:`add`.
-    :param base: another one, whose secrets are replaced too, and which learns those that are added here.
+    :param secrets: the live secrets known from the start; :meth:`add` adds more.
+    :param base: another redactor, whose secrets are replaced, too, and which learns those that are added here.
     """
 
     def __init__(self, secrets: Iterable[Secret] = (), base: Redactor | None = None) -> None:
@@ -95,20 +94,20 @@ class Redactor:
             self.add(secret)
 
     def add(self, secret: Secret) -> None:
-        """Search for this secret too, in every form in which it could appear."""
+        """Search for this secret, too, in all encodings."""
         if self._base is not None:
             self._base.add(secret)
         else:
             self.add_own(secret)
 
     def add_own(self, secret: Secret) -> None:
-        """Search for this secret here, and not in what this is based on: for one that ends together with this."""
+        """Search for this secret here, but not in the base: for one that ends with this redactor."""
         if len(secret.reveal()) >= SHORTEST_EXACT:
             self._forms |= _forms(secret.reveal())
             self._exact = re.compile(any_of(self._forms))
 
     def live(self, text: str) -> str:
-        """:returns: the text with the live secrets replaced, and nothing that only resembles one."""
+        """:returns: the text with the live secrets replaced, without applying the rules."""
         if self._base is not None:
             text = self._base.live(text)
         return text if self._exact is None else self._exact.sub("[redacted]", text)
@@ -121,7 +120,7 @@ class Redactor:
 
     def value(self, value: Any, limit: int | None = None) -> Any:
         """
-        :param limit: most characters of one text in it; longer ones are cut, and say so at their end.
+        :param limit: maximum length in characters of a text; longer ones are cut, with a note at their end.
         :returns: a JSON value with every secret in its strings, keys and long numbers replaced.
         """
         if isinstance(value, str):
@@ -154,8 +153,8 @@ class Redactor:
         return clean
 
     def _cut(self, text: str, limit: int) -> str:
-        # The margin lets a secret that lies across the cut be recognised before it is cut in two. What then stands in
-        # the margin is never shown, even where replacements made the text before it shorter: it may end in half of one.
+        # The margin lets a secret that spans the cut be recognised. The text in the margin is never shown, even if
+        # replacements made the text before it shorter: it may end in a part of a secret.
         searched = text[: limit + CUT_MARGIN]
         redacted = self.text(searched)
         end = limit if len(searched) == len(text) else min(limit, max(0, len(redacted) - CUT_MARGIN))
@@ -172,7 +171,7 @@ def _replaced(text: str, found: Iterable[Found]) -> str:
         if end > shown:
             if start >= shown or not parts:
                 parts += (text[shown:start], f"[redacted {name}]" if name else "[redacted]")
-            shown = end  # what overlaps is replaced as one
+            shown = end  # overlapping ones are replaced as one
     return "".join((*parts, text[shown:]))
 
 
@@ -184,13 +183,13 @@ def _forms(value: str) -> set[str]:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         forms |= {part for shift in range(3) if (part := _inside(encode, raw, shift))}
     forms |= {raw.hex(), raw.hex().upper()}
-    forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # as each stands inside a JSON text
+    forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}  # as encoded inside a JSON text
     return {form for form in forms if len(form) >= SHORTEST_EXACT}
 
 
 def _inside(encode: Callable[[bytes], bytes], raw: bytes, shift: int) -> str:
-    # Where a secret stands inside a longer text, base64 has three alignments, and the characters at both ends mix with
-    # its neighbours: keep only those that depend on the secret alone.
+    # Inside a longer text, base64 has three alignments, and the characters at both ends depend on neighbouring bytes:
+    # keep only those that depend on the secret alone.
     encoded = encode(b"\0" * shift + raw).rstrip(b"=").decode()
     start = (shift * 8 + 5) // 6
     end = ((shift + len(raw)) * 8) // 6

@@ -1,9 +1,9 @@
 """
-Find credentials by what they look like, after the rules in ``data/secret-rules.toml``.
+Find credentials by their format, with the rules in ``data/secret-rules.toml``.
 
-Each kind of credential starts with a text of its own. Wherever that stands, the rule's expression is tried, and no
-expression looks further than a bounded number of characters unless it finds something. An agent chooses the text: so
-the work grows with its length, and not faster.
+Each kind of credential has a fixed beginning. Wherever it occurs, the rule's expression is tried, and no expression
+searches more than a bounded number of characters without a match. Since an agent chooses the text, the time must be
+linear in its length.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ DATA = Path(__file__).parent / "data" / "secret-rules.toml"
 """The rules."""
 
 BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[abfnrtv])|(?<=%[0-9A-Fa-f]{2}))"
-"""What stands before a credential, unless its rule says otherwise: no letter or digit but of an escape."""
+"""What may precede a credential, unless its rule says otherwise: no letter or digit except of an escape."""
 
 SHORT, REMEMBERED = 160, 1024
 """
-What was found in texts up to this many characters is remembered, for so many of them: the names of tools, rules and
-members come again in every record.
+Maximum length and number of texts whose results are cached: the names of tools, rules and members are repeated in every
+record.
 """
 
 _NUMBER = re.compile(
     r"\d(?=[ -]?\d[ -]?\d[ -]?\d)(?:"
-    r"(?<![\w.-]\d)(?:[ -]?\d){12,18}(?![\w-]|\.\d)"  # a card's; digits beside letters are part of something else
+    r"(?<![\w.-]\d)(?:[ -]?\d){12,18}(?![\w-]|\.\d)"  # a card number; digits beside letters belong to something else
     r"|(?<![\w-]\d)\d\d-\d{2}-\d{4}(?![\w-]))"  # a social security number
 )
 
@@ -38,9 +38,9 @@ class Found(NamedTuple):
     """
     A credential in a text.
 
-    :param start: where it starts, in characters.
-    :param end: where what follows it starts.
-    :param name: the rule's; empty where the text itself says what it is.
+    :param start: its start, in characters.
+    :param end: its end, exclusive.
+    :param name: the rule's name; empty if the text itself names it.
     """
 
     start: int
@@ -50,13 +50,13 @@ class Found(NamedTuple):
 
 class _Rule:
     """
-    One kind of credential, as an entry of the file says it.
+    One kind of credential, from an entry of the file.
 
-    :param starts: what it starts with.
-    :param rest: the expression of what follows. What its groups cover, from the first to the last, is the secret; all
-        of it where there are none.
+    :param starts: its possible beginnings.
+    :param rest: the expression of the rest. Its groups, from the first to the last, are the secret; without groups, all
+        of it.
     :param name: shown in place of the secret.
-    :param before: the expression of what stands before it.
+    :param before: the expression of what may precede it.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class _Rule:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile(self._expression)  # only now: most rules are never tried
+        return re.compile(self._expression)  # compiled lazily, since most rules are never tried
 
     def at(self, text: str, start: int) -> Found | None:
-        """:returns: the credential that starts at a place of a text."""
+        """:returns: the credential that starts at a position of a text."""
         match = self._pattern.match(text, start)
         if match is None:
             return None
@@ -91,25 +91,23 @@ class Rules:
         self.names = _Names(document)
         rules = [*self.names.rules(), *(_Rule(**entry) for entry in document["rules"])]
         self.starts = frozenset(start for rule in rules for start in rule.starts)
-        """What the credentials start with, in lower case."""
+        """The beginnings of credentials, in lower case."""
         self._start = re.compile(any_of(self.starts))
-        self._tried = {  # where one start stands, others may: those that it begins with, or that begin with it
+        self._tried = {  # one beginning can be a prefix of another
             found: [rule for rule in rules if found.startswith(tuple(rule.starts)) or _begins_one(found, rule.starts)]
             for found in self.starts
         }
 
     def find(self, text: str) -> list[Found]:
-        """
-        :returns: the credentials in a text, in no order; some may overlap.
-        """
-        lower = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()  # as long as the text is
+        """:returns: the credentials in a text, in no order; some may overlap."""
+        lower = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()  # as long as the text
         found, at = list[Found](), -1
         last: dict[_Rule, Found] = {}
         while (start := self._start.search(lower, at + 1)) is not None:
             at = start.start()
             for rule in self._tried[start.group()]:
                 if rule in last and last[rule].start <= at < last[rule].end:
-                    continue  # it found this already
+                    continue  # this position was found already
                 if (one := rule.at(text, at)) is not None:
                     last[rule] = one
                     found.append(one)
@@ -120,7 +118,7 @@ class Rules:
 
 
 class _Names:
-    """The names whose values are secret: what a document's lists say, as rules and as questions about one name."""
+    """The names whose values are secret: the document's lists, as rules and as tests of a name."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._passwords, self._others = _spelled(document["passwords"]), _spelled(document["names"])
@@ -135,11 +133,11 @@ class _Names:
         self._option = re.compile(rf"(?ai)-[a-z0-9_-]{{0,64}}{self._option_end()}")
 
     def is_secret_name(self, name: str) -> bool:
-        """Whether what stands under a name in a JSON value is secret."""
+        """Whether the value under a name in a JSON object is secret."""
         return self._member.search(name) is not None
 
     def is_secret_option(self, text: str) -> bool:
-        """Whether a text is an option of a command that takes a secret as its next argument."""
+        """Whether a text is a command's option whose next argument is a secret."""
         return self._option.fullmatch(text) is not None
 
     def _option_end(self) -> str:
@@ -147,11 +145,11 @@ class _Names:
         return f"(?:{'|'.join(f'(?<={end})' for end in ends)})"
 
     def rules(self) -> Iterator[_Rule]:
-        """Rules for what is assigned to the names in a text."""
+        """The rules for values assigned to the names in a text."""
         harmless = "|".join(self._document["harmless_values"])
         none = rf"(?![\"'`\\]{{0,4}}(?:(?:{harmless})(?![a-z0-9_-])|(?-i:\$\{{?[A-Z_][A-Z0-9_]*\}}?)(?![^\s\"'`,;&)])))"
-        # A word behind a colon and before another word is prose. What is quoted ends with the quote, and after an
-        # escaped one, with the next of either kind: it is JSON inside JSON.
+        # A word after a colon and before another word is prose. A quoted value ends with the quote; after an escaped
+        # quote, with the next of either kind, since it is JSON inside JSON.
         value = (
             r"(?:\\{1,3}[\"']([^\"'\\\n]{6,}+)|\"((?:[^\"\\\n]|\\.){6,}+)|'((?:[^'\\\n]|\\.){6,}+)"
             r"|(?!(?<=[ \t])[a-z]{1,32}[.,!]?[ ]+[a-z])`?([^\s\"'`,;&<>\[\]{}]{6,}+))"
@@ -174,7 +172,7 @@ class _Names:
 
 def any_of(words: Collection[str]) -> str:
     """
-    :returns: the expression of any of some words, and of the longest where several stand. It is a tree, since ``re``
+    :returns: the expression that matches any of some words, the longest if several match. It is a trie, since ``re``
         tries alternatives one after the other.
     """
     first, last = min(words), max(words)
@@ -193,12 +191,12 @@ def _begins_one(start: str, others: Iterable[str]) -> bool:
 
 
 def _spelled(names: Iterable[str]) -> list[str]:
-    """:returns: each name with its underscores as they are, as hyphens, and left out."""
+    """:returns: each name with its underscores unchanged, as hyphens, and removed."""
     return list(dict.fromkeys(name.replace("_", joint) for name in names for joint in ("_", "-", "")))
 
 
 def _number(written: str) -> str | None:
-    """:returns: what a number is that nobody else should know; ``None`` for any other."""
+    """:returns: the kind of a number that is confidential; ``None`` for any other."""
     digits = re.sub(r"\D", "", written)
     if len(digits) == 9:
         return f"ssn {digits[-4:]}"
@@ -212,12 +210,12 @@ def _luhn(digits: str) -> bool:
 
 @cache
 def rules() -> Rules:
-    """:returns: the rules that come with the program, read when they are first needed."""
+    """:returns: the built-in rules, read on first use."""
     return Rules(tomllib.loads(DATA.read_text()))
 
 
 def find(text: str) -> Sequence[Found]:
-    """:returns: what :meth:`Rules.find` does by the rules that come with the program."""
+    """:returns: the result of :meth:`Rules.find` with the built-in rules."""
     return _find(text) if len(text) <= SHORT else rules().find(text)
 
 
@@ -228,10 +226,10 @@ def _find(text: str) -> Sequence[Found]:
 
 @lru_cache(REMEMBERED)
 def is_secret_name(name: str) -> bool:
-    """:returns: whether what stands under a name in a JSON value is secret."""
+    """:returns: whether the value under a name in a JSON object is secret."""
     return rules().names.is_secret_name(name)
 
 
 def is_secret_option(text: str) -> bool:
-    """:returns: whether a text is an option of a command that takes a secret as its next argument."""
+    """:returns: whether a text is a command's option whose next argument is a secret."""
     return rules().names.is_secret_option(text)

@@ -1,1 +1,1 @@
-"""MCP servers that come with IronCurtain. Each is a process of its own, started like any other backend."""
+"""IronCurtain's own MCP servers. Each is a separate process, started like any other backend."""

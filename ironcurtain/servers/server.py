@@ -1,8 +1,8 @@
 """
-The protocol side of the MCP servers that we ship: one line in, at most one line out; and the program around it.
+The protocol of IronCurtain's MCP servers: one line in, at most one line out; and their main program.
 
-It speaks the revisions of the Model Context Protocol that begin with ``initialize`` (2024-11-05 to 2025-11-25), never
-asks its client for roots, and ignores roots that are offered: what a server may touch is fixed at start.
+It supports the revisions of the Model Context Protocol that begin with ``initialize`` (2024-11-05 to 2025-11-25). It
+never asks its client for roots and ignores offered ones: what a server may access is fixed at start.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT, Framer, TooLong
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Protocol revisions that are spoken, oldest first."""
+"""Supported protocol revisions, oldest first."""
 
 
 Part = dict[str, Any]
-"""One content part of a tool result, as the Model Context Protocol writes it."""
+"""One content part of a tool result, as in the Model Context Protocol."""
 
 Call = Callable[[str, dict[str, Any]], list[Part]]
-"""Carries out a tool, given its name and arguments; raises :class:`IronCurtainError` with what to tell the agent."""
+"""Carries out a tool, given its name and arguments; raises :class:`IronCurtainError` with the text for the agent."""
 
 
 class ToolServer:
     """
     Answers the messages of one client.
 
-    :param name: the server's own.
+    :param name: the server's name.
     :param instructions: for the client's model.
-    :param definitions: of the tools, as ``tools/list`` answers them.
+    :param definitions: of the tools, as in the answer to ``tools/list``.
     """
 
     def __init__(self, name: str, instructions: str, definitions: Sequence[dict[str, Any]], call: Call) -> None:
@@ -51,13 +51,13 @@ class ToolServer:
 
     def handle(self, line: bytes | TooLong) -> bytes | None:
         """
-        Take one line.
+        Process one line.
 
         :param line: without its end.
-        :returns: the answer, with its end; ``None`` where none is due.
+        :returns: the answer, with its end; ``None`` if there is none.
         """
         if isinstance(line, TooLong):
-            return codec.error(None, codec.INVALID_REQUEST, f"message over {OUTBOUND_LIMIT} bytes")
+            return codec.error(None, codec.INVALID_REQUEST, f"message larger than {OUTBOUND_LIMIT} bytes")
         try:
             message = codec.parse(line)
         except codec.InvalidMessage as e:
@@ -119,22 +119,22 @@ READ_SIZE = 256 * 1024
 
 def account_of(arguments: Sequence[str]) -> tuple[tuple[int, int] | None, Sequence[str]]:
     """
-    :returns: the uid and gid that a command line begins with, if it does, and the rest of it.
-    :raises UsageError: they are no two numbers.
+    :returns: the uid and gid at the beginning of a command line, if any, and the rest of it.
+    :raises UsageError: they are not two numbers.
     """
     if not arguments or not arguments[0].startswith("--account="):
         return None, arguments
     if (found := re.fullmatch(r"--account=([0-9]{1,10}):([0-9]{1,10})", arguments[0])) is None:
-        raise UsageError(f"{arguments[0]} is no uid and gid")
+        raise UsageError(f"{arguments[0]} is not a uid and gid")
     return (int(found[1]), int(found[2])), arguments[1:]
 
 
 def become(uid: int, gid: int, later: Iterable[str]) -> None:
     """
-    Change to another account for good, without any group but ``gid``.
+    Switch to another account permanently, with no other group than ``gid``.
 
-    :param later: modules that are imported before, as the account may not be able to read them.
-    :raises UsageError: we are not root.
+    :param later: modules to import first, since the account may be unable to read them.
+    :raises UsageError: this process is not root.
     """
     for module in later:
         import_module(module)
@@ -147,7 +147,7 @@ def become(uid: int, gid: int, later: Iterable[str]) -> None:
 
 
 def serve(server: ToolServer) -> None:
-    """Answer on descriptor 1 what comes on descriptor 0, until it ends."""
+    """Answer requests from descriptor 0 on descriptor 1 until the input ends."""
     for descriptor in (0, 1):
         os.set_blocking(descriptor, True)
     framer = Framer(OUTBOUND_LIMIT)

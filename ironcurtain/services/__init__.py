@@ -1,1 +1,1 @@
-"""What services are made of: ordered start and stop, UNIX sockets, systemd, asyncio."""
+"""Building blocks of services: ordered start and stop, UNIX sockets, systemd, asyncio."""

@@ -1,8 +1,8 @@
 """
-The one module where asyncio and Deferreds meet.
+The only module that connects asyncio and Deferreds.
 
-A coroutine lives in one world: it awaits Deferreds, or it awaits asyncio's things. These functions cross over;
-cancelling on one side cancels on the other. They need the asyncio reactor to be running.
+A coroutine awaits either Deferreds or asyncio's awaitables, never both. These functions convert one to the other;
+cancelling one side cancels the other. They require a running asyncio reactor.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 def from_asyncio(coroutine: Coroutine[Any, Any, T]) -> Deferred[T]:
     """
-    :returns: fires with what the asyncio coroutine returns; cancelling it cancels the coroutine's task, and then it
-        fails with Twisted's ``CancelledError``.
+    :returns: fires with the asyncio coroutine's result. Cancelling it cancels the coroutine's task, and then it fails
+        with Twisted's ``CancelledError``.
     """
     return Deferred.fromFuture(asyncio.ensure_future(coroutine)).addErrback(_translated)
 
@@ -30,7 +30,7 @@ def _translated(failure: Failure) -> Failure:
 
 
 def to_asyncio(deferred: Deferred[T]) -> asyncio.Future[T]:
-    """:returns: a future that asyncio code may await; cancelling it cancels the Deferred."""
+    """:returns: a future that asyncio code can await; cancelling it cancels the Deferred."""
     return deferred.asFuture(asyncio.get_running_loop())
 
 

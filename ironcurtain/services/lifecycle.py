@@ -1,9 +1,8 @@
 """
-Start parts in order, and undo them in reverse.
+Start parts in order, and stop them in reverse.
 
-Twisted's ``MultiService`` starts children all at once and does not wait. Where part N+1 needs part N, a
-:class:`Lifecycle` does: each part is awaited before the next starts, and a failure or a cancel undoes what is up, one
-by one, each within a time limit.
+Twisted's ``MultiService`` starts all children at once and does not wait. In a :class:`Lifecycle`, each part is awaited
+before the next starts, and a failure or a cancellation stops the started parts, one by one, each with a time limit.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from ironcurtain.errors import IronCurtainError
 T = TypeVar("T")
 
 STOP_SECONDS = 10.0
-"""How long one part may take to stop before it is left behind and the next one's turn comes."""
+"""Time limit in seconds for stopping one part; then it is abandoned."""
 
 
 class StartFailed(IronCurtainError):
     """
-    A part did not start; everything that was up has been undone.
+    A part did not start; all started parts have been stopped.
 
     :param part: the name of that part.
     """
@@ -46,7 +45,7 @@ class Lifecycle:
     An asynchronous exit stack with names.
 
     :param clock: for the time limits.
-    :param stop_seconds: how long each part may take to stop.
+    :param stop_seconds: time limit in seconds for stopping one part.
     """
 
     log = Logger()
@@ -62,9 +61,9 @@ class Lifecycle:
         Start one more part.
 
         :param name: for people, in log and errors.
-        :param start: starts it; may fail or be cancelled, and must then leave nothing of its own behind.
-        :param stop: undoes it; gets what ``start`` returned.
-        :raises StartFailed: it failed, or :meth:`stop` was called meanwhile; all parts are down again.
+        :param start: starts it; if it fails or is cancelled, it must undo everything.
+        :param stop: stops it; called with the result of ``start``.
+        :raises StartFailed: it failed, or :meth:`stop` was called meanwhile; all parts are stopped.
         """
         if self._ending is not None:
             raise StartFailed(name, CancelledError("stopping"))
@@ -91,12 +90,12 @@ class Lifecycle:
 
     async def stop(self) -> None:
         """
-        Undo all parts, last one first; one that is starting is cancelled. A second call waits for the first.
+        Stop all parts, last one first; one that is starting is cancelled. A second call waits for the first.
 
-        Cancelling only ends the waiting: the parts go down all the same.
+        Cancelling only ends the wait: the parts are stopped anyway.
         """
         if self._ending is None:
-            self._ending = Deferred()  # first: a part that is cancelled comes here again
+            self._ending = Deferred()  # first, since a cancelled part calls this again
             Deferred.fromCoroutine(self._unwind()).addBoth(self._ending.callback)
         done: Deferred[None] = Deferred()
 
@@ -116,10 +115,10 @@ class Lifecycle:
             undoing = Deferred.fromCoroutine(_awaited(undo))
             undoing.addErrback(self._unclean, name)
             if not await self._within_limit(undoing):
-                self.log.error("{part} did not stop in time and is left behind", part=name)
+                self.log.error("{part} did not stop in time and is abandoned", part=name)
 
     async def _within_limit(self, work: Deferred[Any], cancel_first: bool = False) -> bool:
-        """:returns: whether the work ended; at the limit it is cancelled, and left behind if that does not end it."""
+        """:returns: whether the work ended. At the limit it is cancelled, and abandoned if that does not end it."""
         over: Deferred[None] = Deferred()
 
         def ended(result: T) -> T:
@@ -146,10 +145,10 @@ class Lifecycle:
 
 
 class Startable(Protocol):
-    """What can be started."""
+    """A part that can be started."""
 
     async def start(self) -> None:
-        """Start; on failure leave nothing behind."""
+        """Start; on failure, undo everything."""
 
 
 S = TypeVar("S", bound=Startable)
@@ -157,9 +156,9 @@ S = TypeVar("S", bound=Startable)
 
 async def started(part: S) -> S:
     """
-    Start something.
+    Start a part.
 
-    :returns: it.
+    :returns: the part.
     """
     await part.start()
     return part
@@ -167,10 +166,10 @@ async def started(part: S) -> S:
 
 async def to_its_end(work: Awaitable[T]) -> T:
     """
-    Wait for a clean-up that nothing may cut short: a cancellation ends neither it nor the waiting.
+    Wait for a clean-up that must not be interrupted: a cancellation ends neither it nor the wait.
 
-    What ends a command is sent to it more than once where a terminal's window is closed. So the clean-up must have an
-    end of its own, as :meth:`Lifecycle.stop` has.
+    A command can get several signals when a terminal's window is closed. So the clean-up must have a time limit, as
+    :meth:`Lifecycle.stop` has.
     """
     outcome: list[Any] = []
     waiting: Deferred[None] = Deferred()

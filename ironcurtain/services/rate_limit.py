@@ -1,4 +1,4 @@
-"""Let so many through in each second, and count the rest."""
+"""Limit a rate, and count what exceeds it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 class Pace:
     """
-    :param most: how many come through.
-    :param seconds: the time, in seconds; in other units, that is how long each span is.
+    :param most: maximum number per second.
+    :param seconds: the time, in seconds; another unit changes the length of the interval accordingly.
     """
 
     def __init__(self, most: int, seconds: Callable[[], float]) -> None:
@@ -17,9 +17,9 @@ class Pace:
 
     def take(self) -> int | None:
         """
-        One more is there.
+        Count one item.
 
-        :returns: ``None`` if it is left out; else how many were left out since the last that came through.
+        :returns: ``None`` to drop it; else the number dropped since the last one that was let through.
         """
         if (second := int(self._seconds())) != self._second:
             self._second, self._count = second, 0

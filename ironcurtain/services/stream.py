@@ -1,9 +1,9 @@
 """
-Twisted's protocols on asyncio's stream transports, for connections that carry many small messages.
+asyncio's stream transports for Twisted's protocols, for connections with many small messages.
 
-Under the asyncio reactor each event of one of Twisted's own transports passes through both loops, and what is written
-waits for the reactor's next turn. A relay on them costs 147 us of processor time for a message and its answer; the same
-relay on asyncio's transports costs 47 us (``benchmarks/relay.py``, Python 3.11).
+Under the asyncio reactor, each event of Twisted's own transports passes through both loops, and written data waits for
+the reactor's next turn. A relay with them uses 147 us of processor time for a message and its answer; with asyncio's
+transports it uses 47 us (``benchmarks/relay.py``, Python 3.11).
 """
 
 from __future__ import annotations
@@ -32,24 +32,23 @@ from ironcurtain.services.asyncio_bridge import from_asyncio
 
 READ_SIZE = 64 * 1024
 """
-Most bytes of one read. Left to itself, asyncio asks for memory of 256 KiB each time, which takes longer than all else
-that it does.
+Maximum bytes of one read. By default asyncio allocates 256 KiB each time, which takes longer than everything else.
 """
 
 
 class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
-    """What stream transports are, Twisted's own and :class:`AsyncioTransport`."""
+    """The interface of stream transports, both Twisted's own and :class:`AsyncioTransport`."""
 
 
 @implementer(ITransport, IConsumer, IPushProducer)
 class AsyncioTransport(asyncio.BufferedProtocol):
     """
-    The transport of a Twisted protocol. What is written goes out at once, as far as the other side takes it.
+    The transport of a Twisted protocol. Data is written at once, as far as the peer accepts it.
 
-    A producer that is registered (a push producer) is paused while anything waits to go out, and resumed when nothing
-    does. A protocol that is half-closeable keeps writing when the other side sends no more.
+    A registered push producer is paused while data is queued, and resumed when the queue is empty. A half-closeable
+    protocol can write after the peer has closed its sending side.
 
-    :param left: is called when the connection has ended.
+    :param left: called when the connection has ended.
     """
 
     log = Logger()
@@ -62,41 +61,41 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._blocked = self._write_closed = self._over = False
 
     def write(self, data: bytes) -> None:
-        """Send, or keep what cannot be sent now. After :meth:`loseWriteConnection` it goes nowhere."""
+        """Write, or queue what cannot be written now. After :meth:`loseWriteConnection` data is dropped."""
         if not self._write_closed:
             self._transport.write(data)
 
     def writeSequence(self, iovec: Any) -> None:
-        """Send several pieces."""
+        """Write several pieces."""
         self.write(b"".join(iovec))
 
     def loseConnection(self) -> None:
-        """End the connection once all that was written is out."""
+        """Close the connection once all data was written."""
         self._transport.close()
 
     def abortConnection(self) -> None:
-        """End the connection now; what the other side could not take yet is lost."""
+        """Abort the connection; queued data is lost."""
         self._transport.abort()
 
     def loseWriteConnection(self) -> None:
-        """Say that nothing more will be written."""
+        """Close the sending side."""
         self._write_closed = True
         self._transport.write_eof()
 
     def pauseProducing(self) -> None:
-        """Read no more for now; what was read already is still given."""
+        """Pause reading; data that was read already is still delivered."""
         self._transport.pause_reading()
 
     def resumeProducing(self) -> None:
-        """Read again."""
+        """Resume reading."""
         self._transport.resume_reading()
 
     def stopProducing(self) -> None:
-        """For a consumer that has gone."""
+        """Close, for a consumer that is gone."""
         self.loseConnection()
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """:param producer: is paused while anything waits; a push producer."""
+        """:param producer: a push producer, paused while data is queued."""
         if not streaming or self._producer is not None:
             raise RuntimeError("only one producer at a time, and only one that can be paused")
         self._producer = producer
@@ -106,7 +105,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
             producer.pauseProducing()
 
     def unregisterProducer(self) -> None:
-        """Tell nobody any more that something waits."""
+        """Stop notifying the producer."""
         self._producer = None
 
     def fileno(self) -> int:
@@ -114,11 +113,11 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         return int(self._transport.get_extra_info("socket").fileno())
 
     def getHost(self) -> IPv4Address | IPv6Address | UNIXAddress:
-        """:returns: our address; UNIX sockets have none, as only the two sides know each other."""
+        """:returns: this side's address; UNIX sockets have none."""
         return _address(self._transport.get_extra_info("sockname"))
 
     def getPeer(self) -> IPv4Address | IPv6Address | UNIXAddress:
-        """:returns: the other side's address."""
+        """:returns: the peer's address."""
         return _address(self._transport.get_extra_info("peername"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -128,34 +127,34 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._protocol.makeConnection(self)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        """:returns: for asyncio, where to put what comes."""
+        """:returns: for asyncio, the read buffer."""
         self._buffer = bytearray(READ_SIZE)
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """For asyncio: so much came."""
+        """For asyncio: so many bytes were read."""
         data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
         try:
             self._protocol.dataReceived(data)
         except Exception:
-            self.log.failure("a connection is ended, since what it sent could not be handled")
+            self.log.failure("closing a connection after a failure to handle its data")
             self.abortConnection()
 
     def eof_received(self) -> bool:
-        """:returns: for asyncio, whether the connection stays open to be written to."""
+        """:returns: for asyncio, whether the sending side stays open."""
         if not IHalfCloseableProtocol.providedBy(self._protocol):
             return False
         self._protocol.readConnectionLost()
         return True
 
     def pause_writing(self) -> None:
-        """For asyncio: something waits."""
+        """For asyncio: data is queued."""
         self._blocked = True
         if self._producer is not None:
             self._producer.pauseProducing()
 
     def resume_writing(self) -> None:
-        """For asyncio: nothing waits."""
+        """For asyncio: the queue is empty."""
         self._blocked = False
         if self._producer is not None:
             self._producer.resumeProducing()
@@ -176,9 +175,9 @@ def _address(name: Any) -> IPv4Address | IPv6Address | UNIXAddress:
 
 async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
     """
-    Let a protocol speak over a connected stream socket.
+    Connect a protocol to a connected stream socket.
 
-    :param connection: belongs to the transport from now on, and is closed if this fails.
+    :param connection: owned by the transport from now on, and closed if this fails.
     """
     connection.setblocking(False)
 
@@ -194,7 +193,7 @@ async def adopt(connection: socket.socket, protocol: IProtocol) -> None:
 
 async def connect(path: str, protocol: IProtocol) -> None:
     """
-    Let a protocol speak over a connection to a UNIX socket.
+    Connect a protocol to a UNIX socket.
 
     :raises OSError: nobody listens there.
     """
@@ -206,13 +205,13 @@ async def connect(path: str, protocol: IProtocol) -> None:
 
 
 class ConnectionFilter(Protocol):
-    """Says which clients may stay."""
+    """Decides which clients are accepted."""
 
     def enter(self, connection: socket.socket) -> bool:
-        """:returns: whether a client may; if so, :meth:`leave` is called once it has gone."""
+        """:returns: whether to accept a client; if so, :meth:`leave` is called when it disconnects."""
 
     def leave(self) -> None:
-        """A client has gone."""
+        """A client disconnected."""
 
 
 class _Unlimited:
@@ -224,7 +223,7 @@ class _Unlimited:
 
 
 class _Accepted(asyncio.Protocol):
-    """Decides about one client before a protocol is made for it."""
+    """Checks one client before creating a protocol for it."""
 
     def __init__(self, factory: IProtocolFactory, admission: ConnectionFilter) -> None:
         self._factory, self._admission = factory, admission
@@ -246,10 +245,10 @@ async def serve(
     listening: socket.socket, factory: IProtocolFactory, admission: ConnectionFilter | None = None
 ) -> asyncio.Server:
     """
-    Let clients in.
+    Accept clients.
 
-    :param listening: a stream socket that is bound; belongs to the server from now on, and is closed if this fails.
-    :param admission: says which clients may stay; ``None``: all.
+    :param listening: a bound stream socket; owned by the server from now on, and closed if this fails.
+    :param admission: decides which clients are accepted; ``None``: all.
     """
 
     def build() -> asyncio.BaseProtocol:
@@ -259,7 +258,7 @@ async def serve(
         server = await asyncio.get_running_loop().create_server(build, sock=listening, start_serving=False)
         try:
             await server.start_serving()
-        except BaseException:  # it is known to the loop already
+        except BaseException:  # the loop has already registered it
             server.close()
             raise
         return server

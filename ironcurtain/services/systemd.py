@@ -1,7 +1,7 @@
 """
-What systemd is told about the service, over the socket that it names in the environment (sd_notify(3)).
+Notify systemd about the state of the service, over the socket in the environment (sd_notify(3)).
 
-Nothing is said, and nothing is wrong, where nobody asked: without ``NOTIFY_SOCKET`` every method does nothing.
+Without ``NOTIFY_SOCKET``, every method does nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from twisted.logger import Logger
 from ironcurtain.text.display import shorten
 
 SEND_SECONDS = 1.0
-"""How long one message may wait for a systemd that does not read; it is dropped then."""
+"""Time limit in seconds for a message if systemd does not read; then it is dropped."""
 
 STATUS_LIMIT = 500
-"""Most characters of a status: ``systemctl status`` shows it on one line."""
+"""Maximum length in characters of a status, which ``systemctl status`` shows on one line."""
 
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
@@ -28,12 +28,12 @@ _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 @dataclass(frozen=True, slots=True)
 class Systemd:
     """
-    Who started us, if it wants to hear.
+    The connection to systemd.
 
-    :param socket: as ``NOTIFY_SOCKET`` has it: a path, or a name with ``@`` in front of it (an abstract socket); empty
-        if nobody wants to hear.
-    :param watchdog_usec: microseconds after which we count as stuck if nothing was heard from us; 0 for never.
-    :param watchdog_pid: the process of which that holds; 0 for whichever asks.
+    :param socket: the value of ``NOTIFY_SOCKET``: a path, or ``@`` and a name (an abstract socket); empty if there is
+        none.
+    :param watchdog_usec: microseconds without a message after which systemd considers the service stuck; 0 for never.
+    :param watchdog_pid: the process to which that applies; 0 for any.
     """
 
     socket: str = ""
@@ -45,32 +45,35 @@ class Systemd:
     @classmethod
     def taken_from(cls, environ: MutableMapping[str, str]) -> Systemd:
         """
-        :param environ: the variables are removed from it, so that no process of ours inherits them: it could speak for
-            us.
+        :param environ: the variables are removed from it, so that child processes do not inherit them and cannot send
+            notifications.
         """
         address, usec, pid = (environ.pop(name, "") for name in _VARIABLES)
         return cls(address, _number(usec), _number(pid))
 
     @property
     def watchdog_seconds(self) -> float:
-        """How often :meth:`alive` is to be called: at half of the time (sd_watchdog_enabled(3)); 0.0 for never."""
+        """
+        Interval in seconds for calling :meth:`alive`: half of the watchdog time (sd_watchdog_enabled(3)); 0.0 for
+        never.
+        """
         ours = self.watchdog_pid in (0, os.getpid())
         return self.watchdog_usec / 2e6 if self.socket and ours else 0.0
 
     def ready(self, status: str) -> None:
-        """All is up, or all is as it was asked for by a reload, whether that came to anything or not."""
+        """The service is ready, or has finished a reload, successfully or not."""
         self._tell("READY=1", f"STATUS={shorten(status, STATUS_LIMIT)}")
 
     def reloading(self) -> None:
-        """Files are read again; :meth:`ready` must follow."""
+        """The service reloads its files; :meth:`ready` must follow."""
         self._tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self, status: str) -> None:
-        """The end has begun."""
+        """The service is stopping."""
         self._tell("STOPPING=1", f"STATUS={shorten(status, STATUS_LIMIT)}")
 
     def alive(self) -> None:
-        """We are not stuck."""
+        """The service is alive."""
         self._tell("WATCHDOG=1")
 
     def _tell(self, *assignments: str) -> None:
@@ -83,7 +86,7 @@ class Systemd:
                 end.connect(address)
                 end.send("\n".join(assignments).encode())
         except OSError as e:
-            self.log.warn("systemd was not told {what}: {error}", what=assignments[0], error=e)
+            self.log.warn("systemd could not be notified of {what}: {error}", what=assignments[0], error=e)
 
 
 def _number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Listen on a UNIX socket that only one account may use."""
+"""Listen on a UNIX socket for one account only."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from ironcurtain.services.rate_limit import Pace
 from ironcurtain.services.stream import serve
 
 PROBE_SECONDS = 1.0
-"""How long a socket that is there may take to accept, before it counts as in use."""
+"""Time limit in seconds for connecting to an existing socket, after which it counts as in use."""
 
 
 CLIENTS = 256
-"""How many clients one socket has at a time (an agent's programs were seen to open some twenty)."""
+"""Maximum number of clients of one socket (an agent's programs open some twenty)."""
 
 DESCRIPTORS_KEPT = 256
 """
-How many of the process's file descriptors clients of these sockets leave to the control API, SSH and programs; a
-quarter where there are few.
+Number of the process's file descriptors that clients of these sockets leave to the control API, SSH and programs; at
+most a quarter of all.
 """
 
 REFUSAL_SECONDS = 10.0
-"""How often refusals at one socket are logged."""
+"""Minimum seconds between log messages on refused clients of one socket."""
 
 
 class UnixListener:
-    """A socket that is listened on, with its file."""
+    """A listening socket, with its file."""
 
     def __init__(self, server: asyncio.Server, path: Path) -> None:
         self._server, self._path, self._number = server, path, _number(path)
 
     @property
     def alive(self) -> bool:
-        """Whether clients still come in: the socket is open, and its file is the one that was made."""
+        """Whether clients can connect: the socket is open, and its file is the original one."""
         return self._server.is_serving() and _number(self._path) == self._number
 
     async def stop(self) -> None:
-        """Let nobody in any more, and remove the file."""
+        """Stop listening, and remove the file."""
         self._server.close()
         if _number(self._path) == self._number:
             with suppress(FileNotFoundError):
@@ -59,10 +59,11 @@ class UnixListener:
 
 class SocketAdmission:
     """
-    Says who may use a socket of ours, and how many at a time. Its mode says the former too, but others can change that.
+    Decides who may use a socket, and limits the number of clients. The socket's mode restricts users, too, but others
+    can change that.
 
-    :param owner: uid and gid of whom it is for, besides us and root.
-    :param now: gives seconds, for how often a refusal is logged.
+    :param owner: uid and gid of its user; this process and root may always connect.
+    :param now: returns seconds, to limit log messages.
     """
 
     log = Logger()
@@ -76,7 +77,7 @@ class SocketAdmission:
         """:returns: whether a client may stay; then it counts until :meth:`leave`."""
         if why := self._refusal(connection):
             if (more := self._pace.take()) is not None:
-                before = f", as were {more} since the last that was told" if more else ""
+                before = f", as were {more} since the last message" if more else ""
                 path = connection.getsockname()
                 self.log.warn("a client at {path} was refused{before}: {why}", path=path, before=before, why=why)
             return False
@@ -84,30 +85,30 @@ class SocketAdmission:
         return True
 
     def leave(self) -> None:
-        """A client has gone."""
+        """A client disconnected."""
         self._clients -= 1
 
     def _refusal(self, connection: socket.socket) -> str:
         if (uid := peer_uid(connection)) not in self._may:
             return f"the socket is not for user {uid}"
         if self._clients >= CLIENTS:
-            return f"{CLIENTS} are there already"
+            return f"there are already {CLIENTS}"
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         kept = min(DESCRIPTORS_KEPT, most // 4)
-        if connection.fileno() >= most - kept:  # the kernel gives the lowest that is free
+        if connection.fileno() >= most - kept:  # the kernel assigns the lowest free number
             return f"the last {kept} file descriptors of this process are not for clients"
         return ""
 
 
 async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] | None = None) -> UnixListener:
     """
-    Listen, with mode 0600, and whatever becomes of that, for the owner, root and us alone. Clients' transports are
-    :class:`~ironcurtain.services.stream.AsyncioTransport`. The reactor must run.
+    Listen, with mode 0600, and accept only the owner, root and this user, whatever the mode becomes. Clients'
+    transports are :class:`~ironcurtain.services.stream.AsyncioTransport`. The reactor must be running.
 
-    :param path: its directory is made if it is missing; a socket that a dead process left there is removed.
-    :param owner: uid and gid of who may use it, if not we.
+    :param path: its directory is created if missing; a stale socket of a dead process is removed.
+    :param owner: uid and gid of its user, if not those of this process.
     :raises ConfigurationError: the path is too long.
-    :raises Unavailable: others could replace the socket, or something else is in the way.
+    :raises Unavailable: others could replace the socket, or another file is at the path.
     """
     if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
         raise ConfigurationError(str(path), f"a socket's path has at most {SOCKET_PATH_LIMIT} bytes: use a shorter one")
@@ -126,7 +127,7 @@ async def listen(path: Path, factory: IProtocolFactory, owner: tuple[int, int] |
 
 
 def _bind(listening: socket.socket, path: Path) -> None:
-    mask = os.umask(0o177)  # the socket's mode comes from it alone
+    mask = os.umask(0o177)  # the umask determines the socket's mode
     try:
         listening.bind(str(path))
     finally:
@@ -155,7 +156,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise Unavailable(f"{path} is in the way and is no socket: remove it")
+        raise Unavailable(f"{path} exists and is not a socket: remove it")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(PROBE_SECONDS)
         try:
@@ -164,5 +165,5 @@ def _remove_stale(path: Path) -> None:
             path.unlink()
             return
         except OSError as e:
-            raise Unavailable(f"{path} is in the way: {e}") from None
+            raise Unavailable(f"cannot use {path}: {e}") from None
     raise Unavailable(f"{path} is in use by another process")

@@ -1,1 +1,1 @@
-"""Sessions: a conversation with an agent and everything that belongs to it, whatever kind of agent it is."""
+"""Sessions: a conversation with an agent of any kind, with all its parts."""

@@ -1,7 +1,7 @@
 """
-What a session may use: steps, time, tokens, money. Time is an argument.
+The budget of a session: steps, time, tokens, cost. Time is an argument.
 
-A warning comes once, at a share of the limit; at the limit the work stops cleanly.
+A notice is sent once at a share of a limit. At the limit, the work stops cleanly.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ironcurtain.session import events
 from ironcurtain.session.model import Usage
 
 WARN_AT = 0.8
-"""Share of a limit at which the warning comes (and the field's usual one)."""
+"""The share of a limit at which the notice is sent."""
 
 
 class Dimension(StrEnum):
-    """What is counted."""
+    """The dimensions of a budget."""
 
     STEPS = "steps"
     SECONDS = "seconds"
@@ -31,11 +31,11 @@ class Dimension(StrEnum):
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
     """
-    Limits of one session; ``None`` is no limit.
+    Limits of one session; ``None`` means no limit.
 
-    :param steps: model requests.
-    :param seconds: of work: the time in which a message is processed.
-    :param tokens: in and out together.
+    :param steps: number of model requests.
+    :param seconds: working time: while messages are processed.
+    :param tokens: input and output together.
     :param cost: in US dollars.
     """
 
@@ -52,7 +52,7 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True)
 class BudgetNotice:
-    """:param exhausted: the limit is reached; ``False``: only the warning."""
+    """:param exhausted: whether the limit is reached; ``False``: it is nearly reached."""
 
     dimension: Dimension
     used: float
@@ -66,18 +66,18 @@ class BudgetNotice:
 
 @dataclass(slots=True)
 class BudgetMeter:
-    """One session's account."""
+    """The usage of one session."""
 
     limits: BudgetLimits
     used: dict[Dimension, float] = field(default_factory=lambda: dict.fromkeys(Dimension, 0.0))
-    _told: set[tuple[Dimension, bool]] = field(default_factory=set)
+    _reported: set[tuple[Dimension, bool]] = field(default_factory=set)
 
     def spend(self, dimension: Dimension, amount: float) -> BudgetNotice | None:
         """
-        Count what was used.
+        Add usage.
 
         :param amount: not negative.
-        :returns: a notice when this crosses the warning or the limit for the first time.
+        :returns: a notice when this crosses the warning level or the limit for the first time.
         """
         self.used[dimension] += amount
         limit = self.limits.of(dimension)
@@ -85,14 +85,14 @@ class BudgetMeter:
             return None
         used = self.used[dimension]
         exhausted = used >= limit
-        if used < limit * WARN_AT or (dimension, exhausted) in self._told:
+        if used < limit * WARN_AT or (dimension, exhausted) in self._reported:
             return None
-        self._told.add((dimension, exhausted))
+        self._reported.add((dimension, exhausted))
         return BudgetNotice(dimension, used, limit, exhausted)
 
     @property
     def exhausted(self) -> BudgetNotice | None:
-        """The first dimension whose limit is reached, if one is."""
+        """The first dimension whose limit is reached; ``None`` if there is none."""
         for dimension, used in self.used.items():
             limit = self.limits.of(dimension)
             if limit is not None and used >= limit:
@@ -102,10 +102,10 @@ class BudgetMeter:
 
 class Accounting:
     """
-    One session's use of its model.
+    Accounts for one session's use of its model.
 
-    :param cost_of: US dollars for tokens, or ``None`` where the price is not known.
-    :param seconds: a clock that never goes back.
+    :param cost_of: returns the price of tokens in US dollars, or ``None`` if unknown.
+    :param seconds: a monotonic clock.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class Accounting:
     ) -> None:
         self._budget, self._cost_of, self._emit, self._seconds = budget, cost_of, emit, seconds
         self.turn = Usage()
-        """What the current turn used so far."""
+        """Usage of the current turn so far."""
         self._counted = 0.0
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Start a turn."""
         self.turn, self._counted = Usage(), self._seconds()
 
     def require(self) -> None:
@@ -134,7 +134,7 @@ class Accounting:
             )
 
     def step(self, number: int, tokens: Tokens) -> None:
-        """Count one model request and tell about it."""
+        """Count one model request, and send its events."""
         cost = self._cost_of(tokens)
         self._spend(Dimension.STEPS, 1)
         self._count(tokens, cost)
@@ -145,7 +145,7 @@ class Accounting:
         )
 
     def failed(self, tokens: Tokens) -> None:
-        """Count what a model request cost that gave no answer."""
+        """Count the usage of a model request that failed."""
         self._count(tokens, self._cost_of(tokens))
 
     def _count(self, tokens: Tokens, cost: float | None) -> None:

@@ -1,7 +1,7 @@
 """
 Find the files of a session, running or not.
 
-Sessions may keep their files outside of the home; then a small file in the home says where.
+A session can keep its files outside the home. Then a small file in the home has their path.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ironcurtain.home.layout import Home, SessionPaths
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
     """
-    One session.
+    A session with files outside the home.
 
-    :param directory: absolute; other sessions may have used it since.
+    :param directory: absolute path; later sessions may have used it, too.
     """
 
     version: int = 1
@@ -31,17 +31,17 @@ class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> SessionPaths:
-        """Its files."""
+        """The session's files."""
         return SessionPaths(Path(self.directory))
 
 
 def remember(home: Home, session: Elsewhere) -> None:
-    """Say in the home where a session keeps its files."""
+    """Write the path of a session's files to the home."""
     write_atomically(home.sessions / f"{session.id}.json", msgspec.json.encode(session) + b"\n")
 
 
 def elsewhere(home: Home) -> Iterator[Elsewhere]:
-    """:returns: the sessions of a home, also ended ones, with files outside of it; what is damaged is left out."""
+    """:returns: the home's sessions, running or ended, with files outside it. Damaged entries are left out."""
     for path in home.sessions.glob("*.json"):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Elsewhere)
@@ -51,8 +51,8 @@ def elsewhere(home: Home) -> Iterator[Elsewhere]:
 
 def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None = None) -> SessionPaths:
     """
-    :param name: a session's number, its id or a beginning of it, or ``last``.
-    :param suits: says of a kind whether its sessions are meant by ``last``; ``None``: all are.
+    :param name: a session's number, id, beginning of an id, or ``last``.
+    :param suits: returns whether ``last`` can be a session of a kind; ``None``: of any kind.
     :raises NotFound: there is no such session.
     """
     inside = [info for info in snapshots(home) if name != "last" or suits is None or suits(str(info.get("kind")))]
@@ -62,7 +62,9 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
     if name == "last" and found:
         return max(found.values(), key=lambda pair: pair[0])[1]
     chosen = [paths for number, paths in found.values() if str(number) == name]
-    chosen = chosen or [paths for key, (_, paths) in found.items() if key.startswith(name)]  # an id may begin so, too
+    chosen = chosen or [
+        paths for key, (_, paths) in found.items() if key.startswith(name)
+    ]  # it can also be the beginning of an id
     if len(chosen) != 1:
         what = name if name != "last" else "yet" if suits is None else "that could go on"
         raise NotFound(f"there is no session {what} in {home.sessions}")
@@ -70,7 +72,7 @@ def session_directory(home: Home, name: str, suits: Callable[[str], bool] | None
 
 
 def snapshots(home: Home) -> Iterator[dict[str, Any]]:
-    """:returns: what ``session.json`` says of each session in the home, also of ended ones: id and number at least."""
+    """:returns: the contents of each ``session.json`` in the home, also of ended sessions: at least id and number."""
     for path in home.sessions.glob("*/session.json"):
         try:
             info = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])

@@ -1,8 +1,8 @@
 """
-What happens in a session, as values that travel: to a front end in this process, or as JSON over the control API.
+Events of a session, for front ends in this process or, as JSON, over the control API.
 
-Each event has a sequence number and a time. A bounded log keeps the newest; whoever reads too slowly is told how many
-were missed, and nobody is ever waited for.
+Each event has a sequence number and a time. A log keeps the newest events and never waits for a reader; a reader that
+is too slow gets a :class:`Missed` event with the number of lost events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ironcurtain.escalation.model import CallsCounted, Change, Closed, Revoked
 from ironcurtain.session import events
 
 KEPT = 2000
-"""How many events a session keeps for readers (minutes of a busy agent)."""
+"""Number of events that a session keeps for readers (some minutes of a busy agent)."""
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True, omit_defaults=True):
@@ -32,14 +32,14 @@ class StateChanged(Event, frozen=True, tag="state"):
 
 
 class TurnStarted(Event, frozen=True, tag="turn_start"):
-    """A message is being worked on."""
+    """The session began to work on a message."""
 
     turn: int
     message: str
 
 
 class TurnFinished(Event, frozen=True, tag="turn_finish"):
-    """The message has its answer, or failed: then ``error`` says why, and ``code`` in one word."""
+    """The turn ended. If it failed, ``error`` says why, and ``code`` is the error's code."""
 
     turn: int
     answer: str = ""
@@ -48,7 +48,7 @@ class TurnFinished(Event, frozen=True, tag="turn_finish"):
 
 
 class AgentText(Event, frozen=True, tag="agent_text"):
-    """A piece of what the agent says, as it comes."""
+    """A piece of the agent's text, as it arrives."""
 
     text: str
 
@@ -60,13 +60,13 @@ class CodeStarted(Event, frozen=True, tag="code_start"):
 
 
 class CodeFinished(Event, frozen=True, tag="code_finish"):
-    """The code ended; ``error`` is empty if it ran through."""
+    """The code ended; ``error`` is empty if it succeeded."""
 
     error: str = ""
 
 
 class ToolCallRaised(Event, frozen=True, tag="tool_call"):
-    """A tool call was raised. The arguments are redacted and shortened, and for the rest as they came."""
+    """The agent called a tool. The arguments are redacted and shortened, otherwise unchanged."""
 
     call_id: str
     server: str
@@ -78,7 +78,7 @@ class ToolDecision(Event, frozen=True, tag="tool_decision"):
     """
     The policy judged a call (``allow``, ``deny``, ``escalate``), or a person did (``approved``, ``denied`` ...).
 
-    ``permission``: nobody was asked, since the approval of the escalation with this number was kept.
+    ``permission``: the number of the escalation whose kept approval allowed the call without asking.
     """
 
     call_id: str
@@ -90,7 +90,7 @@ class ToolDecision(Event, frozen=True, tag="tool_decision"):
 
 
 class ToolFinished(Event, frozen=True, tag="tool_result"):
-    """A call came to its end: ``success``, ``error``, ``denied`` or ``withdrawn``."""
+    """A call ended with ``success``, ``error``, ``denied`` or ``withdrawn``."""
 
     call_id: str
     status: str
@@ -99,7 +99,7 @@ class ToolFinished(Event, frozen=True, tag="tool_result"):
 
 
 class StepFinished(Event, frozen=True, tag="step_finish"):
-    """One model request of a turn is over; tokens as the provider counted them, cost in US dollars where known."""
+    """A model request of a turn ended. Tokens are the provider's count; cost is in US dollars, if known."""
 
     step: int
     input_tokens: int = 0
@@ -108,14 +108,14 @@ class StepFinished(Event, frozen=True, tag="step_finish"):
 
 
 class ModelRetry(Event, frozen=True, tag="model_retry"):
-    """The model could not answer, and is asked again after ``delay`` seconds."""
+    """A model request failed and is repeated after ``delay`` seconds."""
 
     delay: float
     reason: str
 
 
 class BudgetWarning(Event, frozen=True, tag="budget_warning"):
-    """A limit comes near."""
+    """A limit is nearly reached."""
 
     message: str
 
@@ -128,9 +128,9 @@ class BudgetExhausted(Event, frozen=True, tag="budget_exhausted"):
 
 class ServerDown(Event, frozen=True, tag="server_down"):
     """
-    An MCP server is not up: the agent goes without its tools.
+    An MCP server is down, so the agent lacks its tools.
 
-    :param reason: why it failed; empty where it is still on its way up.
+    :param reason: why it failed; empty while it is starting.
     """
 
     server: str
@@ -138,38 +138,38 @@ class ServerDown(Event, frozen=True, tag="server_down"):
 
 
 class Notice(Event, frozen=True, tag="notice"):
-    """What the person should know of the session: what is withheld, runs outside a sandbox, or was left behind."""
+    """A message to the user, such as: a tool is withheld, or a server runs outside a sandbox."""
 
     text: str
 
 
 class ProxyDown(Event, frozen=True, tag="proxy_down"):
-    """The ``MCP`` or ``MITM`` proxy is dead: nothing passes it any more, and the agent cannot go on."""
+    """The ``MCP`` or ``MITM`` proxy died. It passes nothing, so the agent cannot continue."""
 
     proxy: str
     reason: str
 
 
 class ContainerEnded(Event, frozen=True, tag="container_end"):
-    """The agent's container ended, although nobody stopped it. The next message makes a new one."""
+    """The agent's container ended unexpectedly. The next message starts a new one."""
 
     reason: str
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """Something that takes time goes on: cloning a repository, building an image."""
+    """Progress of a long operation, such as cloning a repository or building an image."""
 
     text: str
 
 
 class AgentDiagnostic(Event, frozen=True, tag="agent_diagnostic"):
-    """A line that an agent's program wrote on its error output."""
+    """A line that the agent's program wrote to standard error."""
 
     text: str
 
 
 class RequestRefused(Event, frozen=True, tag="request_refused"):
-    """The MITM proxy let a request of the agent not pass."""
+    """The MITM proxy refused a request of the agent."""
 
     host: str
     method: str
@@ -179,9 +179,9 @@ class RequestRefused(Event, frozen=True, tag="request_refused"):
 
 class FileToReview(Event, frozen=True, tag="file_to_review"):
     """
-    A new or changed file in the workspace that programs run or obey by themselves, found when the session ended.
+    A new or changed file in the workspace that programs run or obey on their own, found when the session ended.
 
-    ``building``: it only runs when somebody builds or tests.
+    ``building``: it runs only in a build or a test.
     """
 
     path: str
@@ -191,14 +191,14 @@ class FileToReview(Event, frozen=True, tag="file_to_review"):
 
 
 class LoopDetected(Event, frozen=True, tag="loop_detection"):
-    """The same call came too often and is refused for a while."""
+    """The agent repeated a call too often; the call is refused for a while."""
 
     server: str
     tool: str
 
 
 class ResultTruncated(Event, frozen=True, tag="result_truncation"):
-    """The agent got only part of a result: ``kept`` of about ``size`` bytes."""
+    """The agent got part of a result: ``kept`` of about ``size`` bytes."""
 
     size: int
     kept: int
@@ -208,9 +208,9 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     """
     A call waits for a person; ``arguments`` are those that will be forwarded.
 
-    ``scope``: the calls for which an approval can be kept; empty if it cannot. ``omitted``: how many bytes the
-    arguments have as JSON, where they are too long for an event and left out: the list of escalations has them.
-    ``calls``: how many equal calls wait for the decision.
+    ``scope``: the calls that a kept approval would cover; empty if it cannot be kept. ``omitted``: size in bytes of the
+    arguments as JSON if they are too long for an event; the list of escalations has them. ``calls``: the number of
+    equal calls that wait for the decision.
     """
 
     number: int
@@ -229,14 +229,14 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
 
 
 class EscalationCounted(Event, frozen=True, tag="escalation_counted"):
-    """Another number of equal calls waits for the decision on an escalation."""
+    """The number of equal calls that wait for an escalation's decision changed."""
 
     number: int
     calls: int
 
 
 class EscalationClosed(Event, frozen=True, tag="escalation_closed"):
-    """An escalation got its outcome. ``kept``: the calls that are permitted from now on, if the approval was kept."""
+    """An escalation was closed. ``kept``: the calls that a kept approval permits from now on."""
 
     number: int
     outcome: str
@@ -245,7 +245,7 @@ class EscalationClosed(Event, frozen=True, tag="escalation_closed"):
 
 
 class PermissionRevoked(Event, frozen=True, tag="permission_revoked"):
-    """A person took back what the approval of an escalation permitted; ``scope`` says what is asked about again."""
+    """A person revoked a kept approval; ``scope`` says which calls are asked about again."""
 
     number: int
     scope: str
@@ -253,7 +253,7 @@ class PermissionRevoked(Event, frozen=True, tag="permission_revoked"):
 
 
 class Missed(Event, frozen=True, tag="missed"):
-    """The reader was too slow: ``count`` events are gone."""
+    """The reader was too slow and lost ``count`` events."""
 
     count: int
 
@@ -307,7 +307,7 @@ class EventLog:
     The newest events of one session.
 
     :param now: seconds since the epoch.
-    :param kept: how many are kept.
+    :param kept: maximum number of events.
     """
 
     def __init__(self, now: Callable[[], float], kept: int = KEPT) -> None:
@@ -318,7 +318,7 @@ class EventLog:
         """Sequence number of the newest event."""
 
     def emit(self, event: SessionEvent) -> None:
-        """Add an event and wake whoever watches."""
+        """Add an event and call the watchers."""
         self.last += 1
         self._events.append(Stamped(self.last, self._now(), event))
         for wake in list(self._watchers):
@@ -327,7 +327,7 @@ class EventLog:
     def after(self, sequence: int) -> list[Stamped]:
         """
         :param sequence: number of the last event that the reader has.
-        :returns: all later ones; the first is a :class:`Missed` if some are gone.
+        :returns: all later events; the first is a :class:`Missed` if some were lost.
         """
         events = [stamped for stamped in self._events if stamped.sequence > sequence]
         first = events[0].sequence if events else self.last + 1
@@ -337,15 +337,15 @@ class EventLog:
 
     def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
         """
-        :param wake: is called after each event; it must not raise, and reads with :meth:`after` when it likes.
-        :returns: call it to be woken no more.
+        :param wake: called after each event. It must not raise; it reads with :meth:`after`.
+        :returns: a function that ends the watch.
         """
         self._watchers.append(wake)
         return lambda: self._watchers.remove(wake) if wake in self._watchers else None
 
 
 ARGUMENTS_LIMIT = 16 * 1024
-"""Most bytes of arguments in an event (more than a banner shows, and 2000 events stay small)."""
+"""Maximum size in bytes of arguments in an event (more than a banner shows; 2000 events stay small)."""
 
 _encoder = msgspec.json.Encoder()
 

@@ -1,4 +1,4 @@
-"""The conversation on disk: one turn a line, appended as it ends."""
+"""The conversation on disk: one turn per line, appended when it ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class History:
     """
     The turns of one session.
 
-    :param path: the file; made with the first turn, continued if it is there.
+    :param path: the file; created with the first turn, continued if it exists.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,14 +28,14 @@ class History:
 
     def append(self, turn: Turn) -> None:
         """
-        Add a turn here and on disk.
+        Add a turn in memory and on disk.
 
-        :raises OSError: it is here, but not, or not whole, on disk.
+        :raises OSError: the turn is in memory, but not completely on disk.
         """
         self.turns.append(turn)
         line = self._torn + _encoder.encode(turn) + b"\n"
         fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._torn = b"\n"  # until it is whole
+        self._torn = b"\n"  # until the line is complete
         try:
             if os.write(fd, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
@@ -45,7 +45,7 @@ class History:
 
 
 def read_turns(path: Path) -> list[Turn]:
-    """:returns: the turns in a file; what a crash left half-written is passed over."""
+    """:returns: the turns in a file, without lines that a crash left incomplete."""
     turns = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:

@@ -1,4 +1,4 @@
-"""The sessions of one process: made by kind from a table, counted, found by number or id, and ended together."""
+"""The sessions of one process: creates them from a table of kinds, limits their number, finds them, and ends them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ironcurtain.session.session import Session
 
 
 class TooMany(Unavailable):
-    """As many sessions run as the settings allow."""
+    """The maximum number of sessions is running."""
 
     code = "TOO_MANY_SESSIONS"
 
 
 class Slot:
     """
-    A place among the sessions that may run. The kernel frees it when its process dies.
+    One of the slots for running sessions. The kernel frees it when its process dies.
 
-    :param directory: of the locked files, one a session.
+    :param directory: the directory with the lock files, one per session.
     """
 
     def __init__(self, directory: Path, session_id: str) -> None:
@@ -40,8 +40,10 @@ class Slot:
 
     def take(self, most: int) -> None:
         """
-        :param most: how many may run at once; the setting ``limits.max_concurrent_sessions``.
-        :raises TooMany: so many run.
+        Take a slot.
+
+        :param most: maximum number of running sessions; the setting ``limits.max_concurrent_sessions``.
+        :raises TooMany: all slots are taken.
         """
         private_directory(self._directory)
         with locked(self._directory / "lock"):
@@ -53,7 +55,7 @@ class Slot:
             self._lock.acquire()
 
     def release(self) -> None:
-        """Give the place back; harmless if it is not taken."""
+        """Release the slot; can be called without one."""
         if self._lock.held:
             self._lock.path.unlink(missing_ok=True)
             self._lock.release()
@@ -71,7 +73,7 @@ class Slot:
 
 
 CLOSED_KEPT = 50
-"""How many closed sessions can still be looked at in this process."""
+"""Number of closed sessions that remain visible in this process."""
 
 
 class SessionManager:
@@ -79,9 +81,9 @@ class SessionManager:
     All sessions of this process.
 
     :param kinds: the table of kinds, by name.
-    :param check_workspace: gives the real path of a request's directory, if it may be a workspace, or raises
+    :param check_workspace: returns the real path of a request's directory if it can be a workspace, else raises
         :class:`~ironcurtain.errors.UsageError`.
-    :ivar services: of sessions that start from now on; those that run keep theirs.
+    :ivar services: for sessions that start from now on; running ones keep theirs.
     """
 
     log = Logger()
@@ -105,12 +107,13 @@ class SessionManager:
         remote: bool = False,
     ) -> Session:
         """
-        Make and start a session.
+        Create and start a session.
 
         :param attended: whether anybody could answer its escalations.
-        :param made: gets it before it starts, so that its events can be seen meanwhile.
-        :param remote: whether another process asks, to which our terminal and our standard streams do not belong.
-        :raises UsageError: there is no such kind, it is not to be had from elsewhere, or the workspace cannot be one.
+        :param made: called with the session before it starts, so that its events can be watched.
+        :param remote: whether another process requests it, which does not own this process's terminal and standard
+            streams.
+        :raises UsageError: the kind does not exist or cannot be started remotely, or the workspace is unusable.
         :raises SessionError: ``SESSION_INIT_FAILED``.
         """
         self._require_running()
@@ -141,7 +144,7 @@ class SessionManager:
         return session
 
     async def _start(self, session: Session, made: Callable[[Session], None]) -> None:
-        before = self._sessions.get(session.number)  # there is one only if it goes on
+        before = self._sessions.get(session.number)  # the file exists only if the session is resumed
         self._sessions[session.number] = session
         try:
             made(session)
@@ -194,18 +197,18 @@ class SessionManager:
         raise NotFound(f"there is no session {name} here: see 'ironcurtain sessions'")
 
     def all(self) -> list[Session]:
-        """:returns: the sessions of this process by number, newly closed ones among them."""
+        """:returns: the sessions of this process by number, including recently closed ones."""
         return list(self._sessions.values())
 
     async def close(self, session: Session, reason: str) -> None:
-        """End a session; it can still be looked at for a while."""
+        """End a session. It remains visible for a while."""
         await session.close(reason)
         closed = [other for other in self._sessions.values() if other.state == "closed"]
         for old in closed[:-CLOSED_KEPT]:
             del self._sessions[old.number]
 
     async def stop(self, reason: str) -> None:
-        """End all sessions side by side, and start no more."""
+        """End all sessions concurrently, and refuse new ones."""
         self._stopping = True
         await gatherResults([Deferred.fromCoroutine(self._stop_one(session, reason)) for session in self.all()])
 

@@ -1,4 +1,4 @@
-"""Sessions for MCP clients that are already there: ``ironcurtain mcp-proxy``."""
+"""Sessions of ``ironcurtain mcp-proxy``, which serve existing MCP clients instead of starting an agent."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ironcurtain.session.parts import Core
 
 class McpClients:
     """
-    Takes the place of an agent: MCP clients connect to a socket, or use standard input and output.
+    The agent part of such a session: it serves MCP clients.
 
-    The option ``socket`` names the socket; without it one client is served on standard input and output, and the
-    session ends with it.
+    The option ``socket`` is the path to which clients connect. Without it, one client is served on standard input and
+    output, and the session ends when that client disconnects.
     """
 
     terminal = None
@@ -25,25 +25,25 @@ class McpClients:
 
     @staticmethod
     def check_remote(request: SessionRequest) -> None:
-        """:raises UsageError: it has no absolute path of a socket."""
+        """:raises UsageError: the option ``socket`` is not an absolute path."""
         socket = request.options.get("socket")
         if not isinstance(socket, str) or not socket.startswith("/") or "\0" in socket:
             raise UsageError("mcp-proxy needs the option 'socket', an absolute path to which MCP clients connect")
 
     async def start(self) -> None:
-        """Serve clients."""
+        """Start serving clients."""
         if self._socket:
             await self._proxy.listen(Path(self._socket))
         else:
-            self._proxy.serve_stdio().addCallback(lambda _: self._end("the client has gone"))
+            self._proxy.serve_stdio().addCallback(lambda _: self._end("the client disconnected"))
 
     async def respond(self, message: str) -> Reply:
-        """:raises SessionError: always; no agent could answer."""
-        raise SessionError("MESSAGE_FAILED", "this session only serves tools: it takes no messages")
+        """:raises SessionError: always, since there is no agent that could answer."""
+        raise SessionError("MESSAGE_FAILED", "this session only serves tools and does not accept messages")
 
     async def stop(self) -> None:
-        """The proxy disconnects them when it stops."""
+        """Do nothing: the proxy disconnects the clients when it stops."""
 
     def usage(self) -> Usage:
-        """:returns: nothing is used here."""
+        """:returns: zero usage."""
         return Usage()

@@ -1,4 +1,4 @@
-"""What every kind of session has in common: its states, its description, and who thinks in it."""
+"""What all kinds of session have in common: states, requests, descriptions, turns and usage."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class State(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
     """
-    What somebody wants started.
+    A request to start a session.
 
-    :param kind: which kind of agent; a name from the manager's table; empty: the setting ``default_agent``.
+    :param kind: the kind of agent; a name in the manager's table; empty: the setting ``default_agent``.
     :param task: the first message or the label's text; may be empty.
     :param workspace: the directory that the agent works on; ``None``: a fresh one in the session's directory.
-    :param options: what only this kind understands.
+    :param options: options of this kind.
     :param directory: where the session keeps its files; ``None``: in the home.
-    :param resume: id of a session that ended, which goes on; kind and workspace are then its own, and so are the
-        options where none are given here.
-    :param terminal: columns and rows of the terminal in which the agent shows its own screen; ``None``: it has none,
-        and takes messages.
+    :param resume: id of an ended session to resume. Its kind and workspace are used, and its options unless others are
+        given.
+    :param terminal: columns and rows of the terminal in which the agent shows its own screen; ``None``: it has no
+        terminal and accepts messages.
     """
 
     kind: str
@@ -47,16 +47,16 @@ class SessionRequest:
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A session as others see it, and as ``session.json`` keeps it.
+    The description of a session, as shown to others and stored in ``session.json``.
 
     :param started_at: UTC in ISO 8601.
-    :param turns: messages so far; of a loop, iterations.
-    :param pending: escalations that wait for a person.
-    :param options: what was asked for; what is given when it goes on counts once it is ready.
+    :param turns: number of messages so far; of a loop, iterations.
+    :param pending: number of pending escalations.
+    :param options: the requested options; those of a resumed session are in force once it is ready.
     :param unsandboxed: names of its MCP servers that run outside any sandbox.
-    :param servers_down: for each of its MCP servers that failed and is not up again, why.
-    :param terminal: whether its agent shows a screen of its own, to be attached to, and takes no messages.
-    :param status: the exit status of the program in that terminal, once it has ended and as far as it is known.
+    :param servers_down: for each MCP server that failed and is not up again, the reason.
+    :param terminal: whether its agent has a screen to attach to, and accepts no messages.
+    :param status: the exit status of the program in that terminal, once known.
     """
 
     version: int = 1
@@ -79,10 +79,10 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What lets somebody attach to the terminal of a session from another process, once and soon.
+    Permits attaching to a session's terminal from another process, once and for a short time.
 
     :param session: the session's id.
-    :param socket: where its terminal is served.
+    :param socket: the socket that serves its terminal.
     """
 
     session: str
@@ -92,9 +92,9 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What a turn used; tokens as the provider counted them, cost in US dollars where it is known.
+    Usage of a turn. Tokens are the provider's count; cost is in US dollars, if known.
 
-    :param token_tracking_available: whether the tokens are known; if not, the other numbers mean nothing.
+    :param token_tracking_available: whether the tokens are known; if not, the other numbers are meaningless.
     """
 
     input_tokens: int = 0
@@ -121,7 +121,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an agent answered, and what it used."""
+    """An agent's answer, and its usage."""
 
     text: str
     usage: Usage

@@ -1,4 +1,4 @@
-"""What a session is built on, and how a kind of session builds on it."""
+"""The services and parts of a session, and the interface of a kind of session."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from ironcurtain.terminal.hub import Hub
 
 
 class SessionListener(Protocol):
-    """A socket that is listened on."""
+    """A listening socket."""
 
     async def stop(self) -> None:
-        """Let nobody in any more, and remove the file."""
+        """Stop listening, and remove the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     """
-    What all sessions of a process share, all of it handed in.
+    What all sessions of a process share.
 
-    :param now: seconds since the epoch.
-    :param next_closing: numbers escalations as they get their outcome.
-    :param in_thread: runs a blocking function elsewhere.
-    :param listen: listens on a UNIX socket that only we may use, for protocols that a factory makes.
+    :param now: returns seconds since the epoch.
+    :param next_closing: returns the next number for a closed escalation.
+    :param in_thread: runs a blocking function in a thread.
+    :param listen: listens on a UNIX socket for this user only, with the protocols of a factory.
     :param control_socket: where this process serves its control API; empty if it does not.
-    :param choose_account: as whom a session with a workspace runs, ``None`` being a fresh one; it raises
+    :param choose_account: returns the account of a session with a workspace, ``None`` being a fresh one; raises
         :class:`~ironcurtain.errors.ConfigurationError`.
     """
 
@@ -59,17 +59,17 @@ class Services:
     )
 
     def for_session(self) -> Services:
-        """:returns: the same with a redactor of a session's own, for the secrets that end with it."""
+        """:returns: a copy with a redactor of the session's own, for secrets that end with it."""
         return replace(self, redactor=Redactor(base=self.redactor))
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
     """
-    The parts of a session on which its tools and its agent are built.
+    The parts of a session that its tools and its agent use.
 
-    :param account: as whom MCP servers, interpreter and container run.
-    :param resumed: whether the session ended before, and goes on.
+    :param account: the account that MCP servers, interpreter and container run as.
+    :param resumed: whether the session was resumed.
     """
 
     id: str
@@ -83,66 +83,66 @@ class Core:
     escalations: EscalationQueue
     emit: Callable[[events.SessionEvent], None]
     log_line: Callable[[str, str], None]
-    """Writes to the session's log: what speaks, and a line of text."""
+    """Writes to the session's log: takes the source and a line of text."""
     end: Callable[[str], None]
-    """Begins to end the session, for a reason."""
+    """Begins to end the session; takes the reason."""
 
     @property
     def switched(self) -> Account | None:
-        """The account, if it is another than ours."""
+        """The account, if it is not that of this process."""
         return self.account.switched
 
 
 class SessionAgent(Protocol):
     """
-    Who thinks in a session.
+    The agent of a session.
 
-    Either it takes messages, one at a time, where a message is cancelled by cancelling its Deferred. Or it shows a
-    screen of its own in a terminal: then it has that terminal from the end of :meth:`start` on, calls
-    :attr:`Core.end` when its program ends, and is given no messages.
+    Either it accepts messages, one at a time; cancelling a message's Deferred cancels the message. Or it has a screen
+    of its own in a terminal: from the end of :meth:`start` on, :attr:`terminal` is set; it calls :attr:`Core.end` when
+    its program ends, and gets no messages.
     """
 
     @property
     def terminal(self) -> Hub | None:
-        """Its terminal; ``None``: it takes messages."""
+        """Its terminal; ``None``: it accepts messages."""
 
     async def start(self) -> None:
-        """Get ready; on failure leave nothing behind."""
+        """Get ready; on failure, undo everything."""
 
     async def respond(self, message: str) -> Reply:
         """
         Work on a message.
 
-        :raises SessionError: ``MESSAGE_FAILED``, with the reason; the conversation can go on.
+        :raises SessionError: ``MESSAGE_FAILED``, with the reason; the conversation can continue.
         """
 
     async def stop(self) -> None:
-        """Give everything back."""
+        """Release everything."""
 
     def usage(self) -> Usage:
-        """:returns: what the message that is being worked on, or was last, used so far."""
+        """:returns: the usage of the current or last message so far."""
 
 
 class SessionPart(Protocol):
-    """What starts and stops with a session."""
+    """A part that starts and stops with a session."""
 
     async def start(self) -> None:
-        """Start it; on failure leave nothing behind."""
+        """Start it; on failure, undo everything."""
 
     async def stop(self) -> None:
         """End it."""
 
 
 class Tools(SessionPart, Protocol):
-    """The tools of a session: the MCP proxy, and what else an agent needs."""
+    """The tools of a session: the MCP proxy, and other parts that an agent needs."""
 
     @property
     def unsandboxed(self) -> tuple[str, ...]:
-        """Names of the MCP servers that run outside any sandbox, as somebody said."""
+        """Names of the MCP servers that the configuration runs outside any sandbox."""
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why MCP servers are down, by their names."""
+        """Why MCP servers are down, by name."""
 
 
 class NoTools:
@@ -163,34 +163,34 @@ class NoTools:
 
 
 class Project(SessionPart, Protocol):
-    """What comes into the workspace before the agent starts, and what is looked at when it has ended."""
+    """Prepares the workspace before the agent starts, and checks it after the agent has ended."""
 
     async def settled(self) -> None:
-        """Wait until the workspace is known, so that the agent may change it."""
+        """Wait until the workspace is listed, so that the agent may change it."""
 
 
 T = TypeVar("T", bound=Tools)
 
 
 async def anything_goes(request: SessionRequest) -> None:
-    """The check of a kind that needs nothing besides ourselves."""
+    """The check of a kind without requirements."""
 
 
 def from_anywhere(request: SessionRequest) -> None:
-    """The check of a kind whose sessions need no terminal and no standard streams of ours."""
+    """The check of a kind whose sessions need neither this process's terminal nor its standard streams."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKind(Generic[T]):
     """
-    A kind of session: how its tools and its agent are made.
+    A kind of session: how to create its tools and its agent.
 
-    :param agent_name: stands in the label.
-    :param make_agent: gets the tools once they are up.
-    :param make_project: ``None``: the workspace is used as it is, and not looked at.
-    :param check: raises if sessions of this kind cannot be started here, before anything is made.
-    :param check_remote: raises :class:`~ironcurtain.errors.UsageError` if only a command that runs a session itself can
-        start it, and the operations cannot.
+    :param agent_name: used in the label.
+    :param make_agent: called with the tools once they are up.
+    :param make_project: ``None``: the workspace is used as it is, and not checked.
+    :param check: raises if sessions of this kind cannot be started here, before anything is created.
+    :param check_remote: raises :class:`~ironcurtain.errors.UsageError` if only a command that runs the session itself
+        can start it, not the operations.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
     :param no_terminal: why its agents cannot show a screen of their own in a terminal; empty: they can.
     """
@@ -202,4 +202,4 @@ class SessionKind(Generic[T]):
     check: Callable[[SessionRequest], Awaitable[None]] = anything_goes
     check_remote: Callable[[SessionRequest], None] = from_anywhere
     in_container: bool = False
-    no_terminal: str = "it has no screen of its own"
+    no_terminal: str = "it has no interactive interface"

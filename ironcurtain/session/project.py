@@ -1,9 +1,9 @@
 """
-What comes into a session's workspace before its agent starts, and what a person should look at when it has ended.
+Prepare a session's workspace before its agent starts, and report files to review after it has ended.
 
-A repository is cloned; then everything in the workspace is listed, in a thread, while the other parts start: but not
-an agent that works as soon as it has started. At the end the workspace is compared with that list, and files that
-programs run or obey by themselves are told.
+A repository is cloned. Then all files in the workspace are listed in a thread while other parts start, except an agent
+that works immediately. At the end, the workspace is compared with that list, and files that programs run or obey on
+their own are reported.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 
 LOOK_SECONDS = 8.0
-"""How long the look at the end may take; parts of a session have 10 s to stop."""
+"""Time limit in seconds of the final comparison; parts of a session have 10 s to stop."""
 
 
 FINDINGS_LIMIT = 200
-"""Most findings that are kept of one session; 'ironcurtain diff' names all."""
+"""Maximum number of findings kept per session; 'ironcurtain diff' shows all."""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What the last look found, as ``findings.json`` keeps it.
+    The findings of the last comparison, as stored in ``findings.json``.
 
-    :param complete: whether the look came to its end, and nothing was left out.
+    :param complete: whether the comparison finished and left nothing out.
     """
 
     version: int = 1
@@ -48,8 +48,8 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 def look_at(comparison: Comparison, late: Callable[[], bool]) -> Findings:
     """
-    :param late: whether the walk through the workspace was ended before its end.
-    :returns: what a person should look at.
+    :param late: whether the time limit ended the comparison.
+    :returns: the files that a person should review.
     """
     files = findings(comparison.changes(), comparison.before, comparison.after)
     complete = not late() and not comparison.unseen and len(files) <= FINDINGS_LIMIT
@@ -59,7 +59,7 @@ def look_at(comparison: Comparison, late: Callable[[], bool]) -> Findings:
 class ProjectPart:
     """
     :param reactor: for the clone.
-    :param environ: our environment, of which git gets a little.
+    :param environ: the environment of this process, of which git inherits a little.
     """
 
     log = Logger()
@@ -70,9 +70,9 @@ class ProjectPart:
         self._taking: Deferred[None] | None = None
 
     async def start(self) -> None:
-        """Clone, if that was asked for, and begin to list."""
+        """Clone the repository if there is one, and begin to list files."""
         core, address = self._core, self._core.request.options.get("repo")
-        core.paths.findings.unlink(missing_ok=True)  # of the run before, if this session goes on
+        core.paths.findings.unlink(missing_ok=True)  # of the previous run, if this session is resumed
         if address and not core.paths.manifest.exists():
             core.audit.append("clone", address=address)
             core.emit(events.Progress(text=f"cloning {address}"))
@@ -81,13 +81,13 @@ class ProjectPart:
             self._taking = core.services.in_thread(self._take)
 
     async def settled(self) -> None:
-        """Wait until everything is listed."""
+        """Wait until all files are listed."""
         if self._taking is not None:
             taking, self._taking = self._taking, None
             await taking
 
     async def stop(self) -> None:
-        """Look at what the agent left."""
+        """Compare the workspace with the list."""
         clock, begun = self._core.services.clock, self._core.services.clock.seconds()
         if self._taking is not None:
             self._stopped = True
@@ -99,7 +99,7 @@ class ProjectPart:
         try:
             await self._core.services.in_thread(lambda: found.append(self._look(lambda: clock.seconds() > self._until)))
         except (IronCurtainError, OSError, CancelledError) as e:
-            self._core.log_line("session", f"the workspace could not be looked at: {e}")
+            self._core.log_line("session", f"the workspace could not be checked: {e}")
             self._tell(Findings(complete=False, files=[]))
         else:
             self._tell(found[0])
@@ -124,8 +124,8 @@ class ProjectPart:
 
     def _tell(self, found: Findings) -> None:
         write_atomically(self._core.paths.findings, msgspec.json.encode(found) + b"\n")
-        told = [{"path": file.path, "what": file.what, "reason": file.reason} for file in found.files]
-        self._core.audit.append("review", complete=found.complete, files=told)
+        listed = [{"path": file.path, "what": file.what, "reason": file.reason} for file in found.files]
+        self._core.audit.append("review", complete=found.complete, files=listed)
         for file in found.files:
             self._core.emit(
                 events.FileToReview(path=file.path, what=file.what, reason=file.reason, building=file.building)

@@ -1,4 +1,4 @@
-"""A session on disk: its log for people, its audit log, and its entry in the registry of live sessions."""
+"""A session's records on disk: its log for people, its audit log, and its entry in the registry of live sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _log = Logger()
 
 async def open_audit(info: SessionInfo, paths: SessionPaths, services: Services) -> AuditLog:
     """
-    :returns: the log, in which the session stands now.
+    Open a session's audit log and record the session's start.
+
+    :returns: the log.
     :raises AuditUnavailable: it cannot be written.
     """
     audit = AuditLog(paths.audit, info.id, services.redactor, services.clock, services.now, services.in_thread)
@@ -37,18 +39,18 @@ async def open_audit(info: SessionInfo, paths: SessionPaths, services: Services)
 
 
 async def close_audit(audit: AuditLog, number: int, reason: str) -> None:
-    """Record why the session ended, as far as that can be written."""
+    """Record why the session ended, if possible."""
     try:
         audit.append("end", reason=reason)
     except IronCurtainError as e:
-        _log.error("session {number} ended unrecorded: {error}", number=number, error=e)
+        _log.error("the end of session {number} could not be recorded: {error}", number=number, error=e)
     await audit.close()
 
 
 def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> SessionEntry:
     """
-    :param control_socket: of this process; empty if it serves none.
-    :returns: the entry of a session of this process.
+    :param control_socket: control socket of this process; empty if it has none.
+    :returns: the registry entry of a session of this process.
     """
     owner = identify()
     return SessionEntry(
@@ -66,30 +68,31 @@ def entry(info: SessionInfo, paths: SessionPaths, control_socket: str) -> Sessio
 
 
 class Registration:
-    """A session's entry, as one of its parts: there from its start to its stop."""
+    """A session's registry entry, present from the session's start to its stop."""
 
     def __init__(self, home: Home, entry: SessionEntry) -> None:
         self._registry, self._entry = SessionRegistry(home.registry), entry
 
     async def start(self) -> None:
-        """Let every process find the session."""
+        """Add the entry."""
         self._registry.add(self._entry)
 
     async def stop(self) -> None:
-        """Let nobody find it any more."""
+        """Remove the entry."""
         self._registry.remove(self._entry.session_id)
 
 
 TEXT_LIMIT = 2000
-"""Most characters of one line's text."""
+"""Maximum length in characters of one line's text."""
 
 
 class SessionLog:
     """
-    Writes lines as they come. A line that cannot be written is dropped, and the first such is told to our own log.
+    Writes lines to a session's log. A line that cannot be written is dropped; the first failure is logged by this
+    process.
 
-    :param now: seconds since the epoch.
-    :param redactor: every line goes through it.
+    :param now: returns seconds since the epoch.
+    :param redactor: redacts every line.
     """
 
     log = Logger()
@@ -100,20 +103,22 @@ class SessionLog:
         self._failed = False
 
     def open(self) -> None:
-        """Make the file, or go on with the one that is there."""
+        """Create the file, or continue it."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._fd = os.open(self._path, flags, 0o600)
 
     def close(self) -> None:
-        """Write no more; later lines are dropped."""
+        """Close the file. Later lines are dropped."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def write(self, source: str, text: str) -> None:
         """
-        :param source: what speaks, in a word.
-        :param text: anything; it becomes one line that is safe to show.
+        Write one line.
+
+        :param source: the source in a word.
+        :param text: any text; it becomes one line that is safe to show.
         """
         if self._fd < 0:
             return

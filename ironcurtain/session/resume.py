@@ -1,4 +1,4 @@
-"""What a session that ended was, so that it can go on; and which projects may come into a new one."""
+"""Read the description of an ended session in order to resume it, and check a request for a repository."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ironcurtain.session.parts import SessionKind
 
 def closed_session(home: Home, session_id: str) -> SessionInfo:
     """
-    :returns: what a session was, from its directory.
-    :raises NotFound: there is none.
-    :raises Unavailable: it runs now.
+    :returns: the description of a session, from its directory.
+    :raises NotFound: there is no such session.
+    :raises Unavailable: it is running.
     :raises ConfigurationError: its description is damaged.
     """
     paths = home.session(session_id)
@@ -31,7 +31,7 @@ def closed_session(home: Home, session_id: str) -> SessionInfo:
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise ConfigurationError(str(paths.snapshot), f"is damaged: {e}") from None
     if info.id != session_id or info.version != SessionInfo.__struct_defaults__[0]:
-        raise ConfigurationError(str(paths.snapshot), "describes another session, or is of another version")
+        raise ConfigurationError(str(paths.snapshot), "describes another session, or has another version")
     if is_held(paths.lock):
         raise Unavailable(f"session {info.number} runs now: end it first with 'ironcurtain stop {info.number}'")
     return info
@@ -41,7 +41,7 @@ def take_lock(lock: FileLock, number: int) -> None:
     """
     Take the lock of a session that starts.
 
-    :raises Unavailable: it runs already.
+    :raises Unavailable: the session is running.
     """
     try:
         lock.acquire()
@@ -51,24 +51,24 @@ def take_lock(lock: FileLock, number: int) -> None:
 
 def continued(request: SessionRequest, earlier: SessionInfo, home: Home) -> SessionRequest:
     """
-    :returns: what is to be started so that the session goes on.
-    :raises UsageError: another agent or workspace is asked for than the session had.
+    :returns: the request that resumes the session.
+    :raises UsageError: the request names another agent or workspace than the session has.
     """
     if request.kind not in ("", earlier.kind):
-        raise UsageError(f"session {earlier.number} is one of {earlier.kind}: it cannot go on with {request.kind}")
+        raise UsageError(f"session {earlier.number} is one of {earlier.kind}: it cannot be resumed with {request.kind}")
     own = home.session(earlier.id).sandbox
     workspace = None if Path(earlier.workspace) == own else Path(earlier.workspace)
     if request.workspace is not None and request.workspace != workspace:
-        raise UsageError(f"session {earlier.number} works on {earlier.workspace}: it cannot go on elsewhere")
+        raise UsageError(f"session {earlier.number} works on {earlier.workspace}: it cannot be resumed elsewhere")
     return replace(request, kind=earlier.kind, workspace=workspace, options={**earlier.options, **request.options})
 
 
 def check_repository(request: SessionRequest, kind: SessionKind[Any]) -> None:
-    """:raises UsageError: the option ``repo`` is there and cannot be followed."""
+    """:raises UsageError: the option ``repo`` cannot be used with this request."""
     if (address := request.options.get("repo")) is None or request.resume:
         return
     if request.workspace is not None:
         raise UsageError("give either a workspace or a repository")
     if kind.make_project is None or not isinstance(address, str):
-        raise UsageError("this kind of session takes no repository")
+        raise UsageError("this kind of session does not support a repository")
     checked_address(address)

@@ -1,4 +1,4 @@
-"""One session: its parts in their order, its state, its turns."""
+"""One session: starts and stops its parts, and manages its state and turns."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ T = TypeVar("T", bound=Tools)
 
 class Session:
     """
-    A conversation with an agent, and everything that belongs to it.
+    A conversation with an agent, and all its parts.
 
     :param number: for people; never reused.
     :param attended: whether anybody could answer an escalation.
-    :param earlier: what it was, if it ended before and now goes on.
+    :param earlier: the description of the resumed session; ``None`` for a new one.
     """
 
     log = Logger()
@@ -77,12 +77,14 @@ class Session:
             limit=services.settings.escalation.max_waiting,
         )
         self._kind, self._services, self._resumed = kind, services, earlier is not None
-        self._options = earlier.options if earlier else request.options  # new ones hold once it has started with them
+        self._options = (
+            earlier.options if earlier else request.options
+        )  # new options are in force once the session has started with them
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
         self.ends_with_owner: bool | None = None
-        """Whether it ends when whoever started it is gone; once it is ``False``, it stays so."""
+        """Whether it ends when the client that started it disconnects. Once ``False``, it stays so."""
         self._agent: SessionAgent | None = None
         self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None
@@ -93,7 +95,7 @@ class Session:
 
     @property
     def info(self) -> SessionInfo:
-        """The session as others see it."""
+        """The session's description for others."""
         return SessionInfo(
             id=self.id,
             number=self.number,
@@ -114,19 +116,19 @@ class Session:
 
     @property
     def agent(self) -> SessionAgent | None:
-        """Who thinks in it, for front ends that know the kind; ``None``: not up yet."""
+        """The agent, for front ends that know its kind; ``None``: not started yet."""
         return self._agent
 
     @property
     def terminal(self) -> Hub | None:
-        """The terminal in which the agent shows its own screen; ``None``: it takes messages, or is not up yet."""
+        """The terminal with the agent's own screen; ``None``: the agent accepts messages, or has not started yet."""
         return self._agent.terminal if self._agent is not None else None
 
     async def start(self) -> None:
         """
         Start all parts.
 
-        :raises SessionError: ``SESSION_INIT_FAILED``, naming the part; nothing of the session is left running.
+        :raises SessionError: ``SESSION_INIT_FAILED``, naming the part; all parts are stopped again.
         """
         try:
             await self._start_parts()
@@ -146,9 +148,9 @@ class Session:
 
     def send(self, message: str) -> Deferred[Reply]:
         """
-        Give the agent a message.
+        Send the agent a message.
 
-        :returns: fires with its reply; cancelling it cancels the work, and the session is ready again.
+        :returns: fires with its reply. Cancelling it cancels the message, and the session becomes ready.
         :raises SessionError: ``SESSION_NOT_READY`` while it starts or works, and if it has a terminal;
             ``SESSION_CLOSED`` afterwards.
         """
@@ -160,7 +162,7 @@ class Session:
         if self.state is not State.READY or self._agent is None:
             raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
         self._enter(State.PROCESSING)
-        text = message.encode("utf-8", "replace").decode()  # halves of surrogate pairs can be written nowhere
+        text = message.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
         work = Deferred.fromCoroutine(self._turn(self._agent, text))
         self._message = None if work.called else work
         return work
@@ -172,9 +174,8 @@ class Session:
     @property
     def shared_terminal(self) -> SharedTerminal:
         """
-        The terminal, for those who want to attach.
-
-        :raises SessionError: ``SESSION_CLOSED``; ``SESSION_NOT_READY`` while it starts, and if it takes messages.
+        :returns: the terminal, for attaching.
+        :raises SessionError: ``SESSION_CLOSED``; ``SESSION_NOT_READY`` while it starts, and if it accepts messages.
         """
         if self.state is State.CLOSED:
             raise SessionError("SESSION_CLOSED", f"session {self.number} is closed")
@@ -185,7 +186,8 @@ class Session:
 
     def join(self, by: str) -> None:
         """
-        Let somebody take part in the conversation besides whoever started it, without whom it goes on from now on.
+        Let another client take part in the conversation. From now on the session does not end with the client that
+        started it.
 
         :raises SessionError: ``SESSION_CLOSED``; ``SESSION_NOT_READY`` while it starts, and if it has a terminal.
         :raises AuditUnavailable: it cannot be recorded.
@@ -199,21 +201,25 @@ class Session:
         self.ends_with_owner = False
 
     def cancel(self) -> bool:
-        """:returns: whether a message was being worked on, and is cancelled now."""
+        """
+        Cancel the current message.
+
+        :returns: whether there was one.
+        """
         if self._message is None:
             return False
         self._message.cancel()
         return True
 
     async def close(self, reason: str = "") -> None:
-        """End the session: cancel its message, withdraw its escalations, stop its parts. Closing twice is harmless."""
+        """End the session: cancel its message, withdraw its escalations, stop its parts. Can be called twice."""
         if not self._closing:
             self._closing = True
             Deferred.fromCoroutine(self._close(reason)).addErrback(self._unclean).addBoth(lambda _: self._down())
         await self.ended()
 
     def ended(self) -> Deferred[None]:
-        """:returns: fires when the session is closed and nothing of it runs any more."""
+        """:returns: fires when the session is closed and all its parts have stopped."""
         done: Deferred[None] = Deferred()
         if self._is_down:
             done.callback(None)
@@ -230,7 +236,7 @@ class Session:
         project = await self._start_project(core)
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
         self._tools = tools
-        if self.request.terminal is not None:  # its program may work as soon as it has started
+        if self.request.terminal is not None:  # its program may start to work immediately
             await self._settle(project)
         self._agent = await start("the agent", lambda: started(kind.make_agent(core, tools)), lambda part: part.stop())
         if (hub := self._agent.terminal) is not None:
@@ -292,7 +298,7 @@ class Session:
         return account
 
     async def _close_log(self, _: Account) -> None:
-        self._try_to_save()  # only now the status of a program in a terminal is known
+        self._try_to_save()  # the exit status of a program in a terminal is known only now
         self._log_file.close()
         self._lock.release()
 
@@ -328,9 +334,9 @@ class Session:
         finally:
             self._message = None
             self.escalations.withdraw_all()
-            asked, told, failed = map(redactor.text, (message, text, error))
+            question, answer, failure = map(redactor.text, (message, text, error))
             used = agent.usage()
-            turn = Turn(number=number, message=asked, answer=told, usage=used, timestamp=began, error=failed)
+            turn = Turn(number=number, message=question, answer=answer, usage=used, timestamp=began, error=failure)
             self._finish(turn, text, code)
 
     def _finish(self, turn: Turn, answer: str, code: str) -> None:

@@ -1,4 +1,4 @@
-"""A session's terminal, for viewers in this process and others; what each sees and types is recorded."""
+"""A session's terminal for viewers in this and other processes. Output and input are recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ironcurtain.terminal.wire import Hello
 
 
 def bell(event: events.SessionEvent) -> str:
-    """:returns: what a person has to be called for, in a few words; empty if nothing is."""
+    """:returns: a few words on why the bell rings for this event; empty if it does not."""
     match event:
         case events.EscalationRaised():
             return f"escalation {event.number}: {event.server}.{event.tool}"
@@ -35,7 +35,7 @@ def bell(event: events.SessionEvent) -> str:
 
 
 def marker(event: events.SessionEvent) -> str:
-    """:returns: a mark in the recording, for an event that rings nowhere; empty: none."""
+    """:returns: a mark in the recording for an event without a bell; empty: none."""
     match event:
         case events.ToolCallRaised():
             return f"call {event.call_id} {event.server}.{event.tool} {event.arguments}"
@@ -55,10 +55,10 @@ def marker(event: events.SessionEvent) -> str:
 
 
 TICKET_SECONDS = 10.0
-"""How long a token may be used (whoever asked for it attaches at once)."""
+"""Lifetime of a token in seconds (clients attach at once)."""
 
 MOST = 100
-"""Most tokens that wait to be used; one more, and the oldest is forgotten."""
+"""Maximum number of unused tokens; beyond it, the oldest is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Tickets:
     """
     The tokens of one session.
 
-    :param seconds: a clock that never goes back.
-    :param new_token: makes what nobody can guess.
+    :param seconds: a monotonic clock.
+    :param new_token: returns an unguessable string.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Tickets:
 
     def issue(self, by: str, mode: Mode) -> str:
         """
-        :param by: who may attach.
-        :param mode: as what.
+        :param by: the viewer.
+        :param mode: the mode to attach in.
         :returns: the token.
         """
         if len(self._issued) >= MOST:
@@ -96,21 +96,19 @@ class Tickets:
 
     def spend(self, token: str, mode: Mode) -> str:
         """
-        Use a token up.
+        Use up a token.
 
-        :returns: who attaches.
-        :raises NotAllowed: there is no such token (any more), or it is for another mode.
+        :returns: the viewer.
+        :raises NotAllowed: the token is unknown or expired, or is for another mode.
         """
         issued = self._issued.pop(token, None)
         if issued is None or issued.until < self._seconds() or issued.mode is not mode:
-            raise NotAllowed("the token to attach is used, too old, or for something else: ask for a new one")
+            raise NotAllowed("the token to attach is used, expired, or for another mode: request a new one")
         return issued.by
 
 
 class SharedTerminal:
-    """
-    :param hub: of the agent's program.
-    """
+    """:param hub: hub of the agent's program."""
 
     def __init__(self, core: Core, hub: Hub) -> None:
         self._core, self._hub = core, hub
@@ -119,33 +117,33 @@ class SharedTerminal:
         self._listener: SessionListener | None = None
 
     async def start(self) -> None:
-        """Let viewers of other processes in."""
+        """Accept viewers of other processes."""
         private_directory(self._run.directory)
         private_directory(self._run.host)
         factory = AttachFactory(self._check, self._core.services.clock)
         self._listener = await self._core.services.listen(self._run.stream_socket, factory)
 
     async def stop(self) -> None:
-        """Let nobody in any more; who is there stays until the program ends."""
+        """Accept no more viewers. Attached ones stay until the program ends."""
         if self._listener is not None:
             await self._listener.stop()
 
     def attach(self, by: str, mode: Mode) -> Hub:
         """
-        Let somebody attach.
+        Attach a viewer.
 
-        :param by: for the record.
+        :param by: its name, for the audit log.
         :raises AuditUnavailable: it cannot be recorded.
         """
         self._core.audit.append("attach", by=by, mode=mode)
         return self._hub
 
     def ticket(self, by: str, mode: Mode) -> Ticket:
-        """:returns: what lets somebody attach from another process."""
+        """:returns: a ticket for attaching from another process."""
         return Ticket(session=self._core.id, socket=str(self._run.stream_socket), token=self._tickets.issue(by, mode))
 
     def tell(self, event: events.SessionEvent) -> None:
-        """What happened in the session: it is marked in the recording, and may ring at the viewers."""
+        """Process an event of the session: mark it in the recording, and ring the viewers' bells if needed."""
         if self._hub.over is not None:
             return
         if text := bell(event):
@@ -161,10 +159,10 @@ class SharedTerminal:
 
 class RecordingFile:
     """
-    A file that is made for this, with mode 0600.
+    A new file with mode 0600.
 
-    :raises FileExistsError: it is there already.
-    :raises OSError: it cannot be made.
+    :raises FileExistsError: it exists.
+    :raises OSError: it cannot be created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -172,12 +170,12 @@ class RecordingFile:
         self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """:raises OSError: it cannot be written, or only in part."""
+        """:raises OSError: the data cannot be written completely."""
         if self._file.write(data) != len(data):
             raise OSError("the disk is full")
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the file."""
         self._file.close()
 
 
@@ -192,14 +190,14 @@ def open_recording(
     echoes: Callable[[], bool] = lambda: False,
 ) -> Recording | None:
     """
-    Begin the recording of a session's terminal. One that is there, from before the session was resumed, is kept under
-    another name: ``recording.1.cast`` is the first, ``recording.cast`` always the last.
+    Begin the recording of a session's terminal. An earlier one, from before a resume, is renamed: ``recording.1.cast``
+    is the first, ``recording.cast`` always the last.
 
     :param size: columns and rows of the terminal.
     :param title: for players.
-    :param echoes: whether the terminal shows now what is typed.
-    :returns: ``None`` if none is wanted.
-    :raises OSError: the file cannot be made.
+    :param echoes: returns whether the terminal echoes input now.
+    :returns: ``None`` if recording is disabled.
+    :raises OSError: the file cannot be created.
     """
     chosen = services.settings.terminal
     if not chosen.record:

@@ -1,4 +1,4 @@
-"""The tools of a session: its policy, its MCP servers, and the MCP proxy between them and the agent."""
+"""Assemble the tools of a session: its policy, its MCP servers, and its MCP proxy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironcurtain.home.settings import Settings
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.gate import GateLimits
-from ironcurtain.mcp_proxy.launch import Ground, is_for_root, is_own, told_to_root
+from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
@@ -35,15 +35,15 @@ from ironcurtain.session.parts import Core
 from ironcurtain.session.workspace import git_identity
 
 ARGUMENTS_SHOWN = 200
-"""Most characters of a call's arguments in an event."""
+"""Maximum length in characters of a call's arguments in an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFiles:
     """
-    The files that say which tools a session has and what they may do.
+    The files with a session's servers and policy.
 
-    :param named: whether somebody asked for just this file, so that it must exist; else a default stands in for it.
+    :param named: whether the user named the file, so that it must exist; else there is a default.
     """
 
     servers: Path
@@ -53,7 +53,7 @@ class ToolFiles:
 
     @classmethod
     def chosen(cls, home: Home, options: Mapping[str, Any]) -> ToolFiles:
-        """:returns: those that the options ``servers`` and ``policy`` name, else the home's."""
+        """:returns: the files that the options ``servers`` and ``policy`` name, else the home's."""
         servers, policy = options.get("servers"), options.get("policy")
         return cls(
             Path(servers) if servers else home.mcp_servers,
@@ -63,11 +63,11 @@ class ToolFiles:
         )
 
     def load_policy(self) -> Policy:
-        """:raises ConfigurationError: the file is wrong, or was named and is missing."""
+        """:raises ConfigurationError: the file is wrong, or a named file is missing."""
         return load_policy(self.policy) if self.policy_named or self.policy.exists() else default_policy()
 
     def load_servers(self, workspace: str, user_home: str) -> tuple[ServerConfig, ...]:
-        """:raises ConfigurationError: the file is wrong, or was named and is missing."""
+        """:raises ConfigurationError: the file is wrong, or a named file is missing."""
         text = read_configuration(self.servers)
         if text is None:
             if self.servers_named:
@@ -77,8 +77,8 @@ class ToolFiles:
 
 
 def default_servers() -> str:
-    """:returns: what ``mcp-servers.json`` holds unless the user says otherwise: our own file server."""
-    # -I: Python must not look for modules in the workspace, where the server starts and the agent writes.
+    """:returns: the default content of ``mcp-servers.json``: IronCurtain's file server."""
+    # -I: Python must not import modules from the workspace, where the server starts and the agent writes.
     arguments = ["-I", "-m", "ironcurtain.servers.files", "$WORKSPACE", "$HOME"]
     return msgspec.json.format(
         msgspec.json.encode({"mcpServers": {"filesystem": {"command": sys.executable, "args": arguments}}}), indent=2
@@ -89,13 +89,13 @@ def protected_paths(
     home: Home, user_home: str, files: ToolFiles, settings: Settings, workspace: Path | None = None
 ) -> tuple[str, ...]:
     """
-    :param workspace: of the session, for paths that the policy names within it.
+    :param workspace: workspace of the session, for the policy's paths below it.
     :returns: the absolute paths that no agent of this home may touch.
     :raises ConfigurationError: the policy is wrong.
     """
     keys = (os.path.expanduser(provider.key.file) for provider in settings.providers.values() if provider.key.file)
     chosen = always_protected(user_home, str(home.path), str(home.run), str(files.servers), str(files.policy), *keys)
-    # HOME may be another directory than the account's, where ssh and others keep their keys all the same.
+    # HOME can differ from the account's home directory, where ssh and others keep their keys anyway.
     account = account_home(os.geteuid())
     stores = always_protected(account, str(home.path)) if os.access(account, os.X_OK) else ()
     names = {"~": user_home, **({"/workspace": str(workspace)} if workspace is not None else {})}
@@ -104,7 +104,7 @@ def protected_paths(
 
 
 def _expanded(path: str, names: Mapping[str, str]) -> str:
-    """:returns: a path of the policy with what stands for the home or the workspace put in."""
+    """:returns: a path of the policy with placeholders for home and workspace expanded."""
     first, slash, rest = (
         ("/workspace", path[10:11], path[11:]) if path.startswith("/workspace") else path.partition("/")
     )
@@ -113,7 +113,7 @@ def _expanded(path: str, names: Mapping[str, str]) -> str:
 
 def session_protected(core: Core, environ: Mapping[str, str]) -> tuple[str, ...]:
     """
-    :param environ: our environment.
+    :param environ: the environment of this process.
     :returns: the absolute paths that the agent of one session may not touch.
     :raises ConfigurationError: the policy is wrong.
     """
@@ -132,8 +132,8 @@ def server_bounds(
 ) -> dict[str, ServerBounds]:
     """
     :param workspace: real path of the session's workspace.
-    :param account: as whom servers run, if not as we.
-    :returns: for each server that runs on this machine, what it has and as whom it uses that.
+    :param account: the account that servers run as, if not that of this process.
+    :returns: for each server on this machine, what its sandbox has, and its account.
     """
     return {server.name: _bounds(server, workspace, account) for server in servers if isinstance(server, CommandServer)}
 
@@ -149,7 +149,7 @@ def _bounds(server: CommandServer, workspace: str, account: Account | None) -> S
 
 def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy:
     """
-    Put together the MCP proxy of a session; nothing runs yet.
+    Assemble the MCP proxy of a session, without starting it.
 
     :raises ConfigurationError: the policy or the list of servers is wrong.
     """
@@ -169,14 +169,14 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     )
 
     def tell(sentence: str) -> None:
-        core.emit(events.Notice(text=sentence))  # which is logged too
+        core.emit(events.Notice(text=sentence))  # which is logged, too
 
     core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
     pins = PinFiles(services.home.tool_definitions, services.now)
     for server in servers:
-        pins.of(server.name).read()  # one that is damaged is told of now, and not by a server that never comes up
+        pins.of(server.name).read()  # report a damaged file now, not when its server fails to start
     if os.geteuid() == 0:
-        said = told_to_root(core.switched, paths.host)
+        said = account_notice(core.switched, paths.host)
         if core.account.named:
             core.log_line("session", said)
         else:
@@ -220,7 +220,7 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
 
 
 def brief(arguments: Mapping[str, Any]) -> str:
-    """:returns: a call's arguments in a few words: names and values, texts without quotes."""
+    """:returns: a call's arguments in short: names and values, texts without quotes."""
     values = ((name, v if isinstance(v, str) else msgspec.json.encode(v).decode()) for name, v in arguments.items())
     return " ".join(f"{name}={value}" for name, value in values)
 

@@ -1,4 +1,4 @@
-"""Events in words, for the session's log and for people; what others chose is in them as it came."""
+"""Events as text, for the session's log and for people. Strings that others chose are not escaped."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def servers_down(found: Iterable[SessionInfo]) -> Iterator[str]:
 
 
 def how_to_resume(info: SessionInfo) -> str:
-    """:returns: a sentence about how a session goes on whose process died; empty if it cannot."""
+    """:returns: a sentence on how to resume a session whose process died; empty if it cannot be resumed."""
     command = {"loop": "loop", "mcp-proxy": ""}.get(info.kind, "start")
-    return f"To go on with session {info.number}: ironcurtain {command} --resume {info.number}" if command else ""
+    return f"To resume session {info.number}: ironcurtain {command} --resume {info.number}" if command else ""
 
 
 def describe(event: events.SessionEvent) -> str:
-    """:returns: an event in words; empty for those that the log leaves out."""
+    """:returns: an event as text; empty for events that are not logged."""
     match event:
         case events.StateChanged():
             return f"{event.state} {event.reason}".rstrip()
@@ -61,7 +61,7 @@ def describe(event: events.SessionEvent) -> str:
         case events.BudgetWarning() | events.BudgetExhausted():
             return event.message
         case events.ServerDown():
-            return f"the MCP server {event.server} {event.reason or 'is not up yet'}: its tools cannot be called"
+            return f"the MCP server {event.server} {event.reason or 'is starting'}: its tools cannot be called"
         case events.ProxyDown():
             return f"the {event.proxy} proxy is dead: {event.reason}"
         case events.ContainerEnded():
@@ -71,7 +71,7 @@ def describe(event: events.SessionEvent) -> str:
         case events.RequestRefused():
             return f"request refused: {request_line(event)}: {event.reason}"
         case events.FileToReview():
-            return f"look at {event.path} ({event.what}): {event.reason}"
+            return f"review {event.path} ({event.what}): {event.reason}"
         case events.ResultTruncated():
             return f"a result was cut: the agent got {event.kept} of {event.size} bytes"
         case events.LoopDetected():
@@ -83,11 +83,11 @@ def describe(event: events.SessionEvent) -> str:
 
 
 def request_line(event: events.RequestRefused) -> str:
-    """:returns: what was asked for, on one line; a tunnel is asked for by its host and port alone."""
+    """:returns: the refused request on one line; of a tunnel, only host and port."""
     target = event.path if event.method == "CONNECT" and event.path else event.host + event.path
     return f"{event.method} {target}".strip()
 
 
 def unasked(event: events.ToolDecision) -> str:
-    """:returns: words to follow who approved a call, if nobody was asked about it."""
+    """:returns: words to add to the name of the approver if the approval was a kept one."""
     return f", as kept with escalation {event.permission}" if event.permission else ""

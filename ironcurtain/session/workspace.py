@@ -1,4 +1,4 @@
-"""Which directories may be given to an agent as its workspace, and whose name the commits there get."""
+"""Check directories for use as a workspace, and find the author's name for commits there."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from ironcurtain.home.layout import account_home
 from ironcurtain.process.accounts import Account
 
 NAMED_LIMIT = 10
-"""Most protected paths of a workspace that a refusal names."""
+"""Maximum number of protected paths named in a refusal."""
 
 
 def usable_workspace(
     path: Path, user_home: Path, ironcurtain_home: Path, protected: Sequence[str], mask: bool = False
 ) -> Path:
     """
-    Check a directory that somebody wants an agent to work on.
+    Check a directory for use as a workspace.
 
     :param protected: absolute paths that no agent may touch.
-    :param mask: whether those in the workspace will be covered, for containers and sandboxes.
+    :param mask: whether protected paths in the workspace will be hidden from containers and sandboxes.
     :returns: its real path.
-    :raises UsageError: it is no directory, or the agent would get more than a project: the whole machine, the user's
-        home, our own home, or something protected.
+    :raises UsageError: it is not a directory, or gives access to more than a project: the whole machine, the user's
+        home, IronCurtain's home, or a protected path.
     """
     try:
         real = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as e:
         raise UsageError(f"the workspace {path} cannot be used: {e}") from None
     if not real.is_dir():
-        raise UsageError(f"the workspace {path} is no directory")
-    # For root, $HOME may be somebody else's, and the agent works as whoever owns the workspace.
+        raise UsageError(f"the workspace {path} is not a directory")
+    # For root, $HOME may belong to another user; the agent runs as the owner of the workspace.
     homes = [user_home, *(Path(account_home(uid)) for uid in _accounts(real))]
     if real == Path("/") or any(home.resolve().is_relative_to(real) for home in homes):
-        raise UsageError(f"the workspace {real} holds a whole home: choose a project's directory")
+        raise UsageError(f"the workspace {real} contains a whole home directory: choose a project's directory")
     own = ironcurtain_home.resolve()
     if real.is_relative_to(own) or own.is_relative_to(real):
-        raise UsageError(f"the workspace {real} and IronCurtain's own files in {own} must lie apart")
+        raise UsageError(f"the workspace {real} and IronCurtain's home {own} must not contain each other")
     for forbidden in map(Path, protected):
         if real.is_relative_to(forbidden):
-            raise UsageError(f"the workspace {real} lies in {forbidden}, which is protected: choose another one")
+            raise UsageError(f"the workspace {real} is in {forbidden}, which is protected: choose another one")
     if (inside := protected_inside(real, protected)) and not mask:
         names = ", ".join(inside[:NAMED_LIMIT]) + (" and more" if len(inside) > NAMED_LIMIT else "")
         raise UsageError(
-            f"the workspace {real} contains what is protected: {names}. Choose another directory, or cover them: --mask"
+            f"the workspace {real} contains protected paths: {names}: choose another directory, or add --mask"
         )
     return real
 
 
 def protected_inside(workspace: Path, protected: Sequence[str]) -> tuple[str, ...]:
-    """:returns: the real paths of what is protected, is there, and lies below a workspace."""
+    """:returns: the real paths of existing protected files and directories in a workspace."""
     real = sorted({os.path.realpath(path) for path in protected})
     return tuple(path for path in real if Path(path).is_relative_to(workspace) and os.path.lexists(path))
 
@@ -64,13 +64,13 @@ def _accounts(workspace: Path) -> tuple[int, ...]:
 
 
 GIT_SECONDS = 5.0
-"""How long git may take to read its settings (it takes 2 ms)."""
+"""Time limit in seconds for git to read its settings (it takes 2 ms)."""
 
 
 def git_identity(environ: Mapping[str, str], account: Account | None) -> bytes:
     """
-    :param account: whose settings are read, if not ours; we are root then.
-    :returns: content for a ``.gitconfig``; empty if the person has told git no name.
+    :param account: the account whose settings to read, if not that of this process, which is root then.
+    :returns: content for a ``.gitconfig``; empty if git has no user name.
     """
     if (git := shutil.which("git", path=environ.get("PATH", os.defpath))) is None:
         return b""
@@ -94,6 +94,6 @@ def git_identity(environ: Mapping[str, str], account: Account | None) -> bytes:
 
 
 def _quoted(value: bytes) -> bytes:
-    """:returns: a value as git's settings have it (git-config(1), "Values")."""
+    """:returns: a value, quoted for git's settings (git-config(1), "Values")."""
     escaped = value.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n").replace(b"\t", b"\\t")
     return b'"' + escaped + b'"'

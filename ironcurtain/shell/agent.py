@@ -44,7 +44,7 @@ FIRST_PROMPT_SECONDS = 30.0
 """How long a shell without a person at it has for its first prompt."""
 
 HELD_LIMIT = 256 * 1024
-"""Most bytes of what jobs in the background write while the agent has the terminal; of more, the last ones are shown."""
+"""Most bytes that jobs in the background write while the agent has the terminal; of more, the last are shown."""
 
 KILL_LINE = b"\x15"
 """Ctrl-U: what was typed ahead goes to the shell's kill ring."""

@@ -1,1 +1,1 @@
-"""The SSH service: the console, terminals of sessions, and a few commands, for the holders of listed keys."""
+"""The SSH service: the console, terminals of sessions, and a few commands, for holders of listed keys."""

@@ -1,4 +1,4 @@
-"""Whether SSH can be listened for at an address, and what a person can do where it cannot."""
+"""Check the addresses that SSH listens on, and explain what to do if that fails."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from collections.abc import Sequence
 from ironcurtain.errors import IronCurtainError, Unavailable, UsageError
 
 SYSTEMD = "systemd:"
-"""What an address begins with that stands for a socket of systemd's, as Twisted's endpoints name them."""
+"""Prefix of an address that names a socket of systemd, as in Twisted's endpoints."""
 
 _SYSTEMD = re.compile(r"systemd:domain=INET6?:(?:index=\d{1,4}|name=[A-Za-z0-9_.-]{1,255})")
 
 ELSEWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""What the system says of an address that this machine does not have."""
+"""Error numbers of addresses that this machine does not have."""
 
 
 def check_address(address: str) -> None:
-    """:raises UsageError: it is neither an IP address nor a socket of systemd's."""
+    """:raises UsageError: it is neither an IP address nor a socket of systemd."""
     if not address.startswith(SYSTEMD):
         family(address)
     elif not _SYSTEMD.fullmatch(address):
         raise UsageError(
-            f"{address!r} names no socket of systemd's: write systemd:domain=INET:index=0 (INET6 for IPv6, name=NAME "
+            f"{address!r} is not a socket of systemd: write systemd:domain=INET:index=0 (INET6 for IPv6, name=NAME "
             "in place of index for one with a FileDescriptorName)"
         )
 
 
 def family(address: str) -> socket.AddressFamily:
     """
-    :returns: the kind of an address.
-    :raises UsageError: it is no IP address.
+    :returns: the family of an address.
+    :raises UsageError: it is not an IP address.
     """
     try:
         version = ipaddress.ip_address(address).version
     except ValueError:
         raise UsageError(
-            f"{address!r} is no address to listen on: give an IP address of this machine, such as 127.0.0.1, or "
+            f"{address!r} is not an address to listen on: give an IP address of this machine, such as 127.0.0.1, or "
             "0.0.0.0 for all of them"
         ) from None
     return socket.AF_INET if version == 4 else socket.AF_INET6
@@ -48,10 +48,10 @@ def family(address: str) -> socket.AddressFamily:
 
 def check(addresses: Sequence[str], port: int) -> None:
     """
-    Try what the service does a moment later, while there is somebody who reads what we say.
+    Try to listen as the service will, while errors can still be printed.
 
-    :raises UsageError: one of the addresses is none.
-    :raises Unavailable: this machine has none of them, or one cannot be listened on for another reason.
+    :raises UsageError: one of the addresses is invalid.
+    :raises Unavailable: this machine has none of them, or listening fails for another reason.
     """
     here = 0
     for address in addresses:
@@ -74,12 +74,12 @@ def check(addresses: Sequence[str], port: int) -> None:
 
 
 def not_passed(address: str) -> IronCurtainError:
-    """:returns: what to say where systemd did not pass a socket."""
+    """:returns: the message if systemd did not pass a socket."""
     return Unavailable(f"SSH cannot be listened for: systemd passed this process no socket for {address}")
 
 
 def nowhere(addresses: Sequence[str]) -> IronCurtainError:
-    """:returns: what to say where there is no address to listen on."""
+    """:returns: the message if there is no address to listen on."""
     what = f"this machine has none of the addresses {', '.join(addresses)}" if addresses else "no address is named"
     return Unavailable(
         f"SSH cannot be listened for: {what}. Change [ssh] listen in config.toml, or set port = 0 for no SSH"
@@ -87,7 +87,7 @@ def nowhere(addresses: Sequence[str]) -> IronCurtainError:
 
 
 def refusal(address: str, port: int, number: int) -> IronCurtainError:
-    """:returns: what to say where the system refuses to listen, for a reason that it has a number for."""
+    """:returns: the message if the system refuses to listen, from its error number."""
     why = {
         errno.EADDRINUSE: "it is in use, by another daemon or another program",
         errno.EACCES: "only root may use ports below 1024",

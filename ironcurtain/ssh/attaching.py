@@ -1,4 +1,4 @@
-"""The terminal of a session on an SSH channel, whichever process of the home owns it."""
+"""Attach an SSH channel to a session's terminal, in any process of the home."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ironcurtain.terminal.viewing import Viewing
 from ironcurtain.terminal.wire import Hello
 
 GONE = 69
-"""Exit status where nobody knows how the program ended (sysexits.h, EX_UNAVAILABLE)."""
+"""Exit status if the program's is unknown (sysexits.h, EX_UNAVAILABLE)."""
 
 
 class Attaching:
     """
-    Joins channels and terminals.
+    Connects channels and terminals.
 
-    :param own: gives the terminal of a session of this process, or raises :class:`~ironcurtain.errors.NotFound`.
-    :param ticket: lets us attach to that of another process.
+    :param own: returns the terminal of a session of this process, or raises :class:`~ironcurtain.errors.NotFound`.
+    :param ticket: requests a ticket for that of another process.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Attaching:
 
     async def attach(self, who: Principal, session: str, mode: Mode, channel: SessionChannel) -> ChannelProgram:
         """
-        Show the terminal of a session. Both reserved keys leave it: over SSH none of them ends the session.
+        Show the terminal of a session. Both reserved keys detach: over SSH neither ends the session.
 
         :raises NotFound: no process has such a session, or its program has ended.
         :raises NotAllowed: the key lacks the role.
@@ -58,18 +58,18 @@ class Attaching:
 
 
 class _Leaving:
-    """The end of one attachment: what the person is told, and the status that the client ends with."""
+    """The end of one attachment: the message for the person, and the client's exit status."""
 
     def __init__(self, session: str, channel: SessionChannel) -> None:
         self._session, self._channel = session, channel
         self._left = False
 
     def leave(self, viewing: Viewing) -> None:
-        """The person wants to leave."""
+        """The person detaches."""
         self._left = True
-        viewing.leave("detached; it goes on")
+        viewing.leave("detached; it continues")
 
     def ended(self, reason: str, status: int | None) -> None:
-        """It is over."""
+        """The program ended."""
         self._channel.write(f"\r\nironcurtain: session {self._session}: {reason}\r\n".encode())
         self._channel.close(0 if self._left else GONE if status is None else status)

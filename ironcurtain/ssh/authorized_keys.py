@@ -1,8 +1,8 @@
 """
-Who may come in: one line a key, in the form of ``authorized_keys`` (sshd(8)).
+The keys that may log in: one per line, in the format of ``authorized_keys`` (sshd(8)).
 
-A line is ``roles="view,approve" ssh-ed25519 AAAA... name``. The roles stand in the options field, and are its only
-option: a line with another one would mean less, or more, than its writer thinks, so it lets nobody in.
+A line is ``roles="view,approve" ssh-ed25519 AAAA... name``. The roles are the only supported option: a line with
+another option would mean less, or more, than its writer intended, so it is ignored.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ SIGNATURES = {
     "sk-ecdsa-sha2-nistp256@openssh.com": ("sk-ecdsa-sha2-nistp256@openssh.com",),
     "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256"),
 }
-"""The types of keys that may be listed, each with its signatures: for RSA none with SHA-1 (RFC 8332)."""
+"""The supported key types, with their signature algorithms: for RSA none with SHA-1 (RFC 8332)."""
 
 RSA_BITS = 2048
-"""Fewest bits of an RSA key (NIST SP 800-131A)."""
+"""Minimum size in bits of an RSA key (NIST SP 800-131A)."""
 
 LINE_LIMIT = 16384
-"""Most characters of a line; an RSA key of 16384 bits has some 2800."""
+"""Maximum length in characters of a line; an RSA key of 16384 bits has some 2800."""
 
 _CERTIFICATE = "-cert-v01@openssh.com"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
@@ -45,17 +45,17 @@ _ROLES = re.compile(r'roles="([a-z, ]*)"')
 
 
 class WrongKey(UsageError):
-    """A line is not the public key of somebody who may come in."""
+    """A line is not the public key of somebody who may log in."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizedKey:
     """
-    A key that may come in.
+    A key that may log in.
 
-    :param name: of its holder, as the audit shows it.
+    :param name: name of its holder, for the audit log.
     :param type: one of :data:`SIGNATURES`.
-    :param blob: the key as it goes over the wire (RFC 4253, section 6.6).
+    :param blob: the key as it is sent (RFC 4253, section 6.6).
     """
 
     name: str
@@ -65,12 +65,12 @@ class AuthorizedKey:
 
     @property
     def fingerprint(self) -> str:
-        """As ``ssh-keygen -l`` shows it."""
+        """The fingerprint, as ``ssh-keygen -l`` shows it."""
         return fingerprint(self.blob)
 
     @property
     def principal(self) -> Principal:
-        """Who acts with this key."""
+        """The principal of this key."""
         return Principal(self.name, self.roles)
 
     @property
@@ -82,7 +82,7 @@ class AuthorizedKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyProblem:
-    """A line that lets nobody in, and why."""
+    """An invalid line, with the reason."""
 
     line: int
     what: str
@@ -90,7 +90,7 @@ class KeyProblem:
 
 @dataclass(frozen=True, slots=True)
 class KeyList:
-    """What a file says."""
+    """The contents of a file."""
 
     keys: tuple[AuthorizedKey, ...] = ()
     problems: tuple[KeyProblem, ...] = ()
@@ -101,15 +101,15 @@ class KeyList:
 
 
 def fingerprint(blob: bytes) -> str:
-    """:returns: the digest of a public key as OpenSSH writes it."""
+    """:returns: the fingerprint of a public key in OpenSSH's format."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 def parse(text: str) -> KeyList:
     """
-    Read a whole file. A line that is wrong lets nobody in, and keeps nobody else out.
+    Parse a complete file. An invalid line permits no login, and does not affect other lines.
 
-    A key or a name that stands on two lines counts on neither: it would not be clear who acts, or with which roles.
+    A key or a name on two lines is invalid on both: principal and roles would be ambiguous.
     """
     found: list[tuple[int, AuthorizedKey]] = []
     problems: list[KeyProblem] = []
@@ -123,16 +123,18 @@ def parse(text: str) -> KeyList:
     twice = _twice(key.blob for _, key in found) | _twice(key.name for _, key in found)
     for number, key in found:
         if key.blob in twice or key.name in twice:
-            problems.append(KeyProblem(number, f"the key or the name {key.name} stands on another line too: keep one"))
+            problems.append(
+                KeyProblem(number, f"the key or the name {key.name} occurs on another line, too: remove one")
+            )
     keys = tuple(key for _, key in found if key.blob not in twice and key.name not in twice)
     return KeyList(keys, tuple(sorted(problems, key=lambda problem: problem.line)))
 
 
 def parse_line(line: str) -> AuthorizedKey:
     """
-    Read one line.
+    Parse one line.
 
-    :raises WrongKey: it is not exactly roles, type, key and name.
+    :raises WrongKey: it does not consist of roles, type, key and name.
     """
     if len(line) > LINE_LIMIT:
         raise WrongKey(f"is longer than {LINE_LIMIT} characters")
@@ -147,10 +149,10 @@ def parse_line(line: str) -> AuthorizedKey:
 
 def public_key(text: str, roles: frozenset[Role], name: str = "") -> AuthorizedKey:
     """
-    Read a public key, as a ``.pub`` file holds it.
+    Parse a public key, as in a ``.pub`` file.
 
-    :param name: in place of the comment in it.
-    :raises WrongKey: it is none of ours.
+    :param name: replaces the comment in it.
+    :raises WrongKey: it is not a supported key.
     """
     words = text.split()
     if words and words[0].endswith(_CERTIFICATE):
@@ -165,7 +167,7 @@ def public_key(text: str, roles: frozenset[Role], name: str = "") -> AuthorizedK
 
 def read_roles(text: str) -> frozenset[Role]:
     """
-    :param text: names of roles with commas between them.
+    :param text: names of roles, separated by commas.
     :raises WrongKey: there is none, or one that does not exist.
     """
     names = [name.strip() for name in text.split(",")]
@@ -179,7 +181,7 @@ def _roles(options: str) -> frozenset[Role]:
     if match is None:
         others = [name for name in _option_names(options) if name != "roles"]
         raise WrongKey(
-            f"the option {others[0][:40]!r} is not supported, so nobody comes in with this line: only roles is"
+            f"the option {others[0][:40]!r} is not supported, so this line permits no login: the only option is roles"
             if others
             else 'needs its roles once, as in roles="view,approve"'
         )

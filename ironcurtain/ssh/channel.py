@@ -1,4 +1,4 @@
-"""A session channel: a terminal or a pair of pipes at the person's end, a program of ours at this one."""
+"""A session channel: a terminal or pipes at the person's end, a program at this one."""
 
 from __future__ import annotations
 
@@ -21,59 +21,61 @@ from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.sequences import RESTORE
 
 WINDOW = 65536
-"""What the peer may send before the program has taken it; also the most that waits for a program that begins."""
+"""
+Window size: bytes that the peer may send before the program has taken them; also the queue for a program that starts.
+"""
 
 PIECE = 32768
-"""Most bytes of one packet; what every client takes (RFC 4253, section 6.1)."""
+"""Maximum bytes of one packet; supported by every client (RFC 4253, section 6.1)."""
 
 PIECES = 4
-"""Most packets that are sent together (then the TCP buffer is looked at again)."""
+"""Maximum number of packets sent together, before checking the TCP buffer again."""
 
 QUEUE_LIMIT = 4 * 1024 * 1024
-"""Most bytes that wait for the peer. A good program stops when the channel is blocked, long before."""
+"""Maximum bytes queued for the peer. A well-behaved program stops long before, when the channel is blocked."""
 
 SOFTWARE_FAILED = 70
-"""Exit status of a program that failed by itself (sysexits.h, EX_SOFTWARE)."""
+"""Exit status of a program that failed internally (sysexits.h, EX_SOFTWARE)."""
 
 HUNG_UP = 69
-"""Exit status where the service ends the channel (sysexits.h, EX_UNAVAILABLE)."""
+"""Exit status if the service ends the channel (sysexits.h, EX_UNAVAILABLE)."""
 
 _TERMINAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 class ChannelProgram(Protocol):
-    """What runs on a channel. It writes to the channel and closes it when it is done."""
+    """The program on a channel. It writes to the channel and closes it when it is done."""
 
     def received(self, data: bytes) -> None:
-        """What the person typed."""
+        """Input arrived."""
 
     def resized(self, columns: int, rows: int) -> None:
-        """The person's terminal has another size."""
+        """The person's terminal has a new size."""
 
     def drained(self) -> None:
-        """The channel may take more. Comes more often than needed."""
+        """The channel accepts more output. Called more often than necessary."""
 
     def lost(self) -> None:
-        """The person has gone; nothing can be written any more."""
+        """The person disconnected; nothing can be written."""
 
 
 class Programs(Protocol):
-    """Knows what to run."""
+    """Starts programs."""
 
     def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> Awaitable[ChannelProgram]:
         """
-        Begin a program.
+        Start a program.
 
-        :param command: as the client sent it; ``None``: none.
-        :raises IronCurtainError: the person is told, and the channel ends with its exit status.
+        :param command: the client's command; ``None``: none.
+        :raises IronCurtainError: the message is printed, and the channel ends with its exit status.
         """
 
 
 class SessionChannel(SSHChannel):
     """
-    One channel (RFC 4254, section 6), with a size and a program of its own.
+    One channel (RFC 4254, section 6), with its own size and program.
 
-    :ivar held: whether the program takes no input now; the peer's window is then not opened again.
+    :ivar held: whether the program accepts no input now; then the peer's window is not enlarged.
     """
 
     log = Logger()
@@ -94,22 +96,22 @@ class SessionChannel(SSHChannel):
         self._over = False
 
     def begin(self, programs: Programs, who: Principal) -> None:
-        """Say what may run here, and for whom."""
+        """Set what may run here, and for whom."""
         self._programs, self._who = programs, who
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """``TERM``, and ``COLORTERM`` where the client sent it."""
+        """``TERM``, and ``COLORTERM`` if the client sent it."""
         return self._environ
 
     @property
     def has_terminal(self) -> bool:
-        """Whether the person's end is a terminal."""
+        """Whether the person has a terminal."""
         return self._size is not None
 
     @property
     def blocked(self) -> bool:
-        """Whether what is written now has to wait."""
+        """Whether output is queued."""
         return bool(self._queue) or self._over or self._room() <= 0
 
     def size(self) -> tuple[int, int]:
@@ -117,28 +119,28 @@ class SessionChannel(SSHChannel):
         return self._size or sane_size(0, 0)
 
     def write(self, data: bytes) -> None:
-        """Send; harmless once the channel is closed."""
+        """Write output; ignored once the channel is closed."""
         self._put(False, data)
 
     def error(self, data: bytes) -> None:
-        """Send to the person's standard error."""
+        """Write to the person's standard error."""
         self._put(True, data)
 
     def hold(self, full: bool) -> None:
-        """:param full: whether the program takes no more input for now."""
+        """:param full: whether the program accepts no more input for now."""
         self.held = full
         due = self.localWindowSize - self.localWindowLeft
         if not full and due and not self.localClosed:
             self.conn.adjustWindow(self, due)
 
     def close(self, status: int | None) -> None:
-        """Send what waits, then the exit status, then the end. A status that is not known counts as a failure."""
+        """Send queued output, then the exit status, then close. An unknown status counts as a failure."""
         if self._status is None:
             self._status = 1 if status is None else status & 0xFF
             self.pump()
 
     def hang_up(self, why: str) -> None:
-        """End the program, put the person's terminal in order, and say why."""
+        """End the program, restore the person's terminal, and print the reason."""
         if self._over or self._status is not None:
             return
         self._lose()
@@ -151,7 +153,7 @@ class SessionChannel(SSHChannel):
         self.close(HUNG_UP)
 
     def pump(self) -> None:
-        """Send what can be sent now; then the program may go on."""
+        """Send what can be sent now; then the program may continue."""
         self._send()
         if self._queue or self._over:
             return
@@ -161,12 +163,14 @@ class SessionChannel(SSHChannel):
             self._guarded(self._program.drained)
 
     def addWindowBytes(self, data: int) -> None:
-        """The peer takes more. The program is told in any case: it may have seen the full window before we did."""
+        """
+        The peer enlarged the window. The program is notified in any case, since it may have seen the full window first.
+        """
         self.remoteWindowLeft += data
         self.pump()
 
     def requestReceived(self, requestType: bytes, data: bytes) -> Any:
-        """:returns: whether a request is granted; one that cannot be read is not."""
+        """:returns: whether a request is granted; a malformed one is not."""
         try:
             return super().requestReceived(requestType, data)
         except (struct.error, ValueError, IndexError) as e:
@@ -174,7 +178,7 @@ class SessionChannel(SSHChannel):
             return 0
 
     def request_pty_req(self, data: bytes) -> int:
-        """The person's end is a terminal."""
+        """The client requests a terminal."""
         if self._starting is not None or self._program is not None:
             return 0
         term, (rows, columns, _, _), _ = parseRequest_pty_req(data)
@@ -184,7 +188,7 @@ class SessionChannel(SSHChannel):
         return 1
 
     def request_env(self, data: bytes) -> int:
-        """Of the client's environment only the terminal's colours are of use."""
+        """Of the client's environment, only the terminal's colour variables are used."""
         name, value = getNS(data, 2)[:2]
         if name != b"COLORTERM" or value not in (b"truecolor", b"24bit"):
             return 0
@@ -192,7 +196,7 @@ class SessionChannel(SSHChannel):
         return 1
 
     def request_window_change(self, data: bytes) -> int:
-        """The person's terminal has another size."""
+        """The person's terminal has a new size."""
         rows, columns, _, _ = parseRequest_window_change(data)
         if self._size is None:
             return 0
@@ -206,21 +210,21 @@ class SessionChannel(SSHChannel):
         return self._start(None)
 
     def request_exec(self, data: bytes) -> int:
-        """A command. A wrong one is accepted too, since only then can the person be told what is wrong."""
+        """A command. An invalid one is accepted, too, since only then can its error be printed."""
         return self._start(getNS(data)[0])
 
     def dataReceived(self, data: bytes) -> None:
-        """What the person typed."""
+        """Input arrived."""
         if self._program is not None:
             self._guarded(self._program.received, data)
         elif not self._over and self._status is None:
             self._early.append(data)  # the window bounds it
 
     def extReceived(self, dataType: int, data: bytes) -> None:
-        """A client has no standard error to send."""
+        """Ignored: clients have no standard error to send."""
 
     def eofReceived(self) -> None:
-        """The person's input ends, which ends nothing: ``ssh -n`` and ``ssh < file`` still want to see the output."""
+        """The person's input ended. This ends nothing, since ``ssh -n`` and ``ssh < file`` still show output."""
 
     def closeReceived(self) -> None:
         """The person's end is closed."""
@@ -230,13 +234,13 @@ class SessionChannel(SSHChannel):
         self.loseConnection()
 
     def closed(self) -> None:
-        """The channel is gone on both sides."""
+        """The channel is closed on both sides."""
         self._over = True
         self._lose()
         self._clear()
 
     def openFailed(self, reason: Any) -> None:
-        """Only channels that we open can fail to; we open none."""
+        """Never called: the server opens no channels."""
 
     def _start(self, command: bytes | None) -> int:
         if self._starting is not None or self._program is not None or self._status is not None:
@@ -275,7 +279,7 @@ class SessionChannel(SSHChannel):
         self.close(status)
 
     def _guarded(self, call: Any, *arguments: Any) -> None:
-        """What fails in a program ends its channel, not the connection."""
+        """A failure in a program ends its channel, not the connection."""
         try:
             call(*arguments)
         except Exception:
@@ -297,7 +301,7 @@ class SessionChannel(SSHChannel):
             self.hang_up("this connection is too slow")
 
     def _room(self) -> int:
-        """:returns: how many bytes one packet may have now."""
+        """:returns: the maximum size of the next packet."""
         return 0 if self.conn.transport.blocked else min(self.remoteWindowLeft, self.remoteMaxPacket, PIECE)
 
     def _send(self) -> None:

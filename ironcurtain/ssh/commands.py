@@ -1,4 +1,4 @@
-"""What may be asked for after ``ssh HOST``."""
+"""The commands of ``ssh HOST COMMAND``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ironcurtain.errors import UsageError
 
 LENGTH_LIMIT = 4096
-"""Most bytes of a command."""
+"""Maximum length in bytes of a command."""
 
 DIGITS = 18
-"""Most digits of a number: more than any counter reaches."""
+"""Maximum number of digits of a number: more than any counter reaches."""
 
 _TARGETS = {
     "console": "",
@@ -28,7 +28,7 @@ _TARGETS = {
     "logs": "S",
     "audit": "S",
 }
-"""Each command, and what it is about: a session, an escalation's number, or nothing."""
+"""Each command with its argument: a session, an escalation's number, or nothing."""
 
 _FLAGS = {
     "console": (),
@@ -38,10 +38,10 @@ _FLAGS = {
     "approve": ("--json", "--digest", "--keep"),
     "deny": ("--json", "--session"),
 }
-"""The options of each command, where they are more or less than ``--json``."""
+"""The options of each command, if they differ from ``--json``."""
 
 _VALUES = {"--digest": "a digest, as escalations show N ends with it", "--session": "the number of a session"}
-"""The options that have a value, and what that is."""
+"""The options with a value, and its description."""
 
 _KNOWN = (
     "console, attach S, observe S, sessions, stop S, escalations, escalations show N, approve N, deny N, "
@@ -56,11 +56,11 @@ class Command:
 
     :param name: ``show`` for ``escalations show``.
     :param session: number or id, or ``last`` for the newest; with ``deny all`` empty for all sessions.
-    :param number: of an escalation, also where it names the permission that its approval became.
+    :param number: number of an escalation, also of a kept approval.
     :param json: print for programs.
-    :param everything: also what is decided; with ``deny``, all that waits.
-    :param digest: of the arguments that were shown, if one was given.
-    :param keep: whether the approval stands for all calls of its scope.
+    :param everything: include decided ones; with ``deny``, all pending ones.
+    :param digest: digest of the arguments shown, if given.
+    :param keep: whether the approval covers all calls of its scope.
     """
 
     name: str
@@ -74,9 +74,9 @@ class Command:
 
 def parse(text: bytes) -> Command:
     """
-    Read a command as the client sent it.
+    Parse a client's command.
 
-    :raises UsageError: there is no such command, or its words do not fit.
+    :raises UsageError: there is no such command, or its arguments are wrong.
     """
     words = _words(text)
     if words[:2] == ["escalations", "show"]:
@@ -119,7 +119,7 @@ def _words(text: bytes) -> list[str]:
 
 
 def _sort(name: str, words: list[str]) -> tuple[list[str], dict[str, str]]:
-    """:returns: the words that are no options, and the options with their values."""
+    """:returns: the words that are not options, and the options with their values."""
     targets: list[str] = []
     options: dict[str, str] = {}
     left = iter(words)

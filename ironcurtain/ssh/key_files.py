@@ -1,4 +1,4 @@
-"""The two files of the SSH service in the home: the keys that may come in, and the key of the service itself."""
+"""The two files of the SSH service in the home: the permitted keys, and the host key."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList, fingerprint, parse
 
 SIZE_LIMIT = 1024 * 1024
-"""Most bytes of either file (thousands of keys)."""
+"""Maximum size in bytes of either file (thousands of keys)."""
 
 HEADING = (
-    "# Who may come in over SSH, one key a line:\n"
+    "# Keys that may log in over SSH, one per line:\n"
     '# roles="view,approve,attach,admin" TYPE KEY NAME; see: ironcurtain ssh --help\n'
 )
 
 Mark = tuple[int, ...]
-"""What tells one state of a file from another."""
+"""Identifies a version of a file."""
 
 
 class KeyFile:
     """
-    The keys that may come in.
+    The permitted keys.
 
-    :param directory: private; made where needed.
+    :param directory: private; created if missing.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -51,15 +51,15 @@ class KeyFile:
 
     @classmethod
     def of(cls, home: Home) -> KeyFile:
-        """:returns: the one of a home."""
+        """:returns: the file of a home."""
         return cls(directory(home))
 
     def read(self) -> KeyList:
         """
-        The keys as they are now; the file is read again if it may have changed.
+        The current keys; the file is read again if it may have changed.
 
-        :returns: an empty list where there is no file.
-        :raises ConfigurationError: others could have written the file, or it cannot be read. Nobody may come in then.
+        :returns: an empty list if there is no file.
+        :raises ConfigurationError: others could have written the file, or it cannot be read. Then nobody may log in.
         """
         _check_directory(self.path.parent)
         mark = _mark(self.path)
@@ -70,9 +70,9 @@ class KeyFile:
 
     def add(self, key: AuthorizedKey) -> None:
         """
-        List a key; one that is listed under this name gets the roles that it has here.
+        Add a key; a key that is listed under this name gets the given roles.
 
-        :raises UsageError: the key has another name there, or another key has this name.
+        :raises UsageError: the key is listed with another name, or another key has this name.
         :raises ConfigurationError: as :meth:`read`.
         """
 
@@ -87,14 +87,14 @@ class KeyFile:
                 lines.append(key.line)
             changed = "".join(f"{line}\n" for line in lines)
             if parse(changed).find(key.blob) != key:
-                raise UsageError(f"{self.path} has a wrong line with the same key or name: mend it first")
+                raise UsageError(f"{self.path} has a wrong line with the same key or name: correct it first")
             return changed
 
         self._change(with_it)
 
     def remove(self, name: str) -> None:
         """
-        List a key no more: it stops to be let in, and whoever is in with it is cut off.
+        Remove a key, and close its connections.
 
         :raises NotFound: no key has this name.
         :raises ConfigurationError: as :meth:`read`.
@@ -123,10 +123,10 @@ def _is_of(line: str, name: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class HostKey:
     """
-    The key by which clients know the service.
+    The host key.
 
     :param pem: the private key in OpenSSH's format.
-    :param blob: the public key as it goes over the wire.
+    :param blob: the public key as it is sent.
     """
 
     pem: bytes
@@ -135,7 +135,7 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """As ``ssh`` shows it when it connects for the first time."""
+        """The fingerprint, as ``ssh`` shows it at the first connection."""
         return fingerprint(self.blob)
 
     def __repr__(self) -> str:
@@ -143,13 +143,13 @@ class HostKey:
 
 
 def directory(home: Home) -> Path:
-    """:returns: where the files of the SSH service lie."""
+    """:returns: the directory of the SSH service's files."""
     return home.path / "ssh"
 
 
 def host_key(home: Home) -> HostKey:
     """
-    The host key, made where there is none. It is never replaced: clients would take us for somebody else.
+    The host key, created if missing. It is never replaced, since clients would refuse another key.
 
     :raises ConfigurationError: it is damaged, or others can read it.
     """
@@ -161,9 +161,9 @@ def host_key(home: Home) -> HostKey:
     try:
         key = load_ssh_private_key(pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ConfigurationError(str(path), "is no private key without a passphrase") from None
+        raise ConfigurationError(str(path), "is not a private key without a passphrase") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigurationError(str(path), "must be an ed25519 key: move it away, and a new one is made")
+        raise ConfigurationError(str(path), "must be an ed25519 key: move it away, and a new one is created")
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     return HostKey(pem, base64.b64decode(public.split()[1]), public)
 

@@ -1,4 +1,4 @@
-"""What runs on a channel: the console, a session's terminal, or a command that prints something."""
+"""The programs of a channel: the console, a session's terminal, or a command that prints something."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _NEEDED = {
     "deny": Role.APPROVE,
     "revoke": Role.APPROVE,
 }
-"""The role that a command needs, where it is not ``view``."""
+"""The role that a command needs, if not ``view``."""
 
 
 class OutputProgram:
     """
-    Prints lines as fast as the person takes them.
+    Prints lines as fast as the person reads them.
 
-    :param lines: without their ends; they are made when there is room for them.
-    :param status: what the command ends with.
+    :param lines: without their ends; generated lazily.
+    :param status: the exit status.
     """
 
     log = Logger()
@@ -64,13 +64,13 @@ class OutputProgram:
         self._end = "\r\n" if channel.has_terminal else "\n"
 
     def received(self, data: bytes) -> None:
-        """Nothing is asked."""
+        """Ignored: it takes no input."""
 
     def resized(self, columns: int, rows: int) -> None:
-        """Lines are as wide as they are."""
+        """Ignored: lines have a fixed width."""
 
     def drained(self) -> None:
-        """Print on."""
+        """Continue printing."""
         while not self._channel.blocked:
             line = next(self._lines, None)
             if line is None:
@@ -79,7 +79,7 @@ class OutputProgram:
             self._channel.write(f"{line}{self._end}".encode("utf-8", "backslashreplace"))
 
     def lost(self) -> None:
-        """Nobody reads on."""
+        """The person disconnected: stop."""
         self._lines = iter(())
 
 
@@ -87,12 +87,12 @@ class OwnPrograms:
     """
     The programs of the service.
 
-    :param console: begins the console on a channel with a terminal.
-    :param attach: joins a session's terminal.
-    :param source: gives what there is to see and decide, for a principal.
+    :param console: starts the console on a channel with a terminal.
+    :param attach: attaches to a session's terminal.
+    :param source: returns the lists and decisions for a principal.
     :param files: finds the files of a session, running or not, by number, id or ``last``; raises
         :class:`~ironcurtain.errors.NotFound`.
-    :param now: seconds since the epoch.
+    :param now: returns seconds since the epoch.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class OwnPrograms:
 
     async def open(self, who: Principal, command: bytes | None, channel: SessionChannel) -> ChannelProgram:
         """
-        Begin a program.
+        Start a program.
 
         :raises UsageError: there is no such command, or it needs a terminal and has none.
         :raises NotAllowed: the key lacks the role.
@@ -173,7 +173,7 @@ class OwnPrograms:
         if asked.name == "escalations":
             views = await source.escalations(asked.everything)
             listed = listing(views, self._now())
-            lines = [json_text(views)] if asked.json else listed.lines or ["Nothing waits for a decision."]
+            lines = [json_text(views)] if asked.json else listed.lines or ["No call waits for a decision."]
             return _shown(source, lines, listed.whole)
         views = [view for view in await source.escalations(closed=True) if view.number == asked.number]
         if not views:
@@ -185,7 +185,7 @@ class OwnPrograms:
 
 
 def _shown(source: OversightApi, lines: Sequence[str], views: Sequence[EscalationView]) -> Iterator[str]:
-    """:returns: the lines; when all are written, the escalations were shown whole."""
+    """:returns: the lines; when all are written, the escalations count as shown."""
     yield from lines
     for view in views:
         telling = Deferred.fromCoroutine(source.shown(view.number, view.digest, view.calls))
@@ -224,9 +224,9 @@ def session_lines(found: Sequence[SessionInfo], now: float) -> Sequence[str]:
 
 
 def kept_lines(found: Sequence[PermissionView], now: float) -> Iterator[str]:
-    """:returns: what nobody is asked about."""
+    """:returns: the lines of the kept approvals."""
     if not found:
-        yield "No approvals were kept."
+        yield "No kept approvals."
     for view in found:
         yield from permission_lines(view, now)
 

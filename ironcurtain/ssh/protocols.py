@@ -1,6 +1,6 @@
 """
-What runs on the transport layer: the login with listed public keys, then session channels and nothing else, with a
-check that the peer is there.
+The protocols above the transport layer: login with listed public keys, session channels, and a check that the peer is
+alive.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ironcurtain.ssh.authorized_keys import SIGNATURES, AuthorizedKey
 from ironcurtain.ssh.channel import SessionChannel
 
 ATTEMPTS = 6
-"""Failed keys before the connection is dropped; OpenSSH's default for ``MaxAuthTries``."""
+"""Number of failed keys after which the connection is dropped; OpenSSH's default for ``MaxAuthTries``."""
 
 TOUCHED = 1
-"""The bit in a security key's flags that says that somebody touched it (U2F raw message formats, 1.2)."""
+"""The bit in a security key's flags that indicates a touch (U2F raw message formats, 1.2)."""
 
 
 class Login:
-    """Whose connection it is, for conch."""
+    """The login of a connection, for conch."""
 
     def __init__(self, key: AuthorizedKey) -> None:
         self.key = key
@@ -45,8 +45,8 @@ class AuthenticationService(SSHUserAuthServer):
     """
     The server's side of the login (RFC 4252).
 
-    The user name that the client gives means nothing: who acts, and with which roles, follows from the key alone. A key
-    that is not listed is refused before the client signs, so that nobody is asked for a touch or passphrase in vain.
+    The client's user name is ignored: the key alone determines principal and roles. An unlisted key is refused before
+    the client signs, so that nobody is asked for a touch or passphrase in vain.
     """
 
     log = Logger()
@@ -54,17 +54,17 @@ class AuthenticationService(SSHUserAuthServer):
     transport: Any
 
     def serviceStarted(self) -> None:
-        """Begin; the time for it runs in the transport since the connection was made."""
+        """Start; the transport enforces the time limit."""
         self.authenticatedWith: list[bytes] = []
         self.loginAttempts = 0
         self.user = self.nextService = b""
         self.supportedAuthentications = [b"publickey"]
 
     def serviceStopped(self) -> None:
-        """Its time is the transport's affair, so that there is no timer to cancel."""
+        """Do nothing: the transport cancels the timer."""
 
     def auth_publickey(self, packet: bytes) -> Deferred[Any]:
-        """Answer whether a key would do, or check its signature (RFC 4252, section 7)."""
+        """Answer whether a key is acceptable, or verify its signature (RFC 4252, section 7)."""
         signed = packet[:1] != b"\0"
         algorithm, blob, rest = getNS(packet[1:], 2)
         key = self._listed(blob)
@@ -119,13 +119,13 @@ class AuthenticationService(SSHUserAuthServer):
 
 
 CHANNELS = 10
-"""Most channels of one connection at a time; OpenSSH's default for ``MaxSessions``."""
+"""Maximum number of channels of one connection; OpenSSH's default for ``MaxSessions``."""
 
 SMALLEST_PACKET = 1024
-"""A client that takes smaller packets than this wants us to work, not to talk."""
+"""Minimum packet size; a client that wants smaller packets only causes load."""
 
 KEEPALIVE_SECONDS, KEEPALIVE_MISSES = 15.0, 3
-"""How often the peer is asked whether it is there, and how many questions it may leave unanswered."""
+"""Interval in seconds between keepalive requests, and how many may stay unanswered."""
 
 
 class ConnectionService(connection.SSHConnection):
@@ -149,13 +149,13 @@ class ConnectionService(connection.SSHConnection):
         super().serviceStopped()
 
     def writable(self) -> None:
-        """What the channels have can be sent again."""
+        """The channels can send again."""
         for channel in list(self.channels.values()):
             channel.pump()
 
     def hang_up(self, why: str) -> bool:
         """
-        End all channels, with a word to whoever sits there, and open none any more.
+        End all channels with a message to the person, and open no new ones.
 
         :returns: whether there were any.
         """
@@ -166,7 +166,7 @@ class ConnectionService(connection.SSHConnection):
         return bool(found)
 
     def ssh_CHANNEL_OPEN(self, packet: bytes) -> None:
-        """Open a session channel; conch would log a traceback for everything else."""
+        """Open a session channel; conch would log a traceback for other types."""
         kind, rest = getNS(packet)
         number, _, largest = struct.unpack(">3L", rest[:12])
         if kind != b"session":
@@ -179,13 +179,13 @@ class ConnectionService(connection.SSHConnection):
             super().ssh_CHANNEL_OPEN(packet)
 
     def getChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> SessionChannel:
-        """:returns: a channel of its own, with its own size and program."""
+        """:returns: a new channel, with its own size and program."""
         channel = SessionChannel(remoteWindow=windowSize, remoteMaxPacket=maxPacket, conn=self)
         channel.begin(self.transport.factory.programs, self.transport.key.principal)
         return channel
 
     def send_pieces(self, channel: SessionChannel, to_error: bool, pieces: Sequence[bytes | memoryview]) -> None:
-        """Send what a program writes, each piece in a packet of its own."""
+        """Send a program's output, each piece in its own packet."""
         if channel.localClosed:
             return
         for piece in pieces:
@@ -195,12 +195,12 @@ class ConnectionService(connection.SSHConnection):
                 self.sendData(channel, bytes(piece))
 
     def adjustWindow(self, channel: SessionChannel, bytesToAdd: int) -> None:
-        """Let the peer send more, unless the channel's program does not read now."""
-        if not channel.held:  # it asks for all that is due when it goes on
+        """Enlarge the peer's window, unless the channel's program does not read now."""
+        if not channel.held:  # it enlarges the window when it continues
             super().adjustWindow(channel, bytesToAdd)
 
     def gotGlobalRequest(self, requestType: bytes, data: bytes) -> int:
-        """:returns: no, always; for the client's keepalive any answer will do."""
+        """:returns: no, always; any answer satisfies the client's keepalive."""
         return 0
 
     def _refuse(self, number: int, reason: int, why: bytes) -> None:
@@ -211,7 +211,7 @@ class ConnectionService(connection.SSHConnection):
 
     def _ask(self) -> None:
         if self._misses >= KEEPALIVE_MISSES:
-            self.log.info("{peer} does not answer any more", peer=self.transport.peer)
+            self.log.info("{peer} no longer answers", peer=self.transport.peer)
             self.transport.leave(b"no answer")
             return
         self._misses += 1
@@ -219,5 +219,5 @@ class ConnectionService(connection.SSHConnection):
         answer.addBoth(self._answered)
 
     def _answered(self, _: object) -> None:
-        """A client that does not know the question says so, which is an answer."""
+        """An error answer also shows that the client is alive."""
         self._misses = 0

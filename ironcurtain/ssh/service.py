@@ -1,4 +1,4 @@
-"""The SSH service: listens, bounds connections, cuts off keys that are not listed any more, and ends in good order."""
+"""The SSH service: listens, limits connections, disconnects removed keys, and stops in order."""
 
 from __future__ import annotations
 
@@ -24,22 +24,25 @@ from ironcurtain.ssh.protocols import AuthenticationService, ConnectionService
 from ironcurtain.ssh.transport import SshTransport
 
 CONNECTIONS = 200
-"""Most connections of people who are logged in."""
+"""Maximum number of logged-in connections."""
 
 UNKNOWN = 50
-"""Most connections that are not logged in yet. One more, and the oldest is dropped: so nobody can keep others out."""
+"""Maximum number of connections before login. Beyond it, the oldest is dropped, so that nobody can lock others out."""
 
 LOOK_SECONDS = 0.3
-"""How often the key file is looked at while somebody is logged in, so that a removed key is cut off within a second."""
+"""
+Seconds between checks of the key file while somebody is logged in, so that a removed key is disconnected within a
+second.
+"""
 
 
 class SshFactory(SSHFactory):
     """
-    Makes a transport for each TCP connection, and keeps count.
+    Creates a transport for each TCP connection, and counts them.
 
-    :param keys: who may come in.
-    :param programs: what runs on channels.
-    :ivar live: those whose peer is logged in.
+    :param keys: the permitted keys.
+    :param programs: the programs for channels.
+    :ivar live: connections that are logged in.
     """
 
     log = Logger()
@@ -59,7 +62,7 @@ class SshFactory(SSHFactory):
         self._looking.clock = clock
 
     def buildProtocol(self, addr: Any) -> Any:
-        """:returns: a transport; conch's own way says each time that it has no moduli, which we do not offer."""
+        """:returns: a transport; conch's own method logs each time that there are no moduli, which are not used."""
         made: Any = Factory.buildProtocol(self, addr)
         made.supportedPublicKeys = [b"ssh-ed25519"]
         return made
@@ -72,13 +75,13 @@ class SshFactory(SSHFactory):
         )
 
     def opened(self, connection: SshTransport) -> None:
-        """A TCP connection is there."""
+        """A TCP connection was accepted."""
         self.unknown[connection] = None
         if len(self.unknown) > UNKNOWN:
             next(iter(self.unknown)).leave(b"too many connections")
 
     def logged_in(self, connection: SshTransport) -> None:
-        """Its peer is known."""
+        """A connection logged in."""
         key = connection.key
         assert key is not None
         self.unknown.pop(connection, None)
@@ -92,7 +95,7 @@ class SshFactory(SSHFactory):
             self._looking.start(LOOK_SECONDS, now=False)
 
     def lost(self, connection: SshTransport) -> None:
-        """It is gone."""
+        """A connection is lost."""
         self.unknown.pop(connection, None)
         if connection.key is not None:
             self.log.info("{name} is gone ({peer})", name=connection.key.name, peer=connection.peer)
@@ -102,12 +105,12 @@ class SshFactory(SSHFactory):
             self._looking.stop()
 
     def writable(self, connection: SshTransport) -> None:
-        """What its channels have can be sent again."""
+        """The channels of a connection can send again."""
         if isinstance(connection.service, ConnectionService):
             connection.service.writable()
 
     def look(self) -> None:
-        """Cut off everybody whose key is not listed any more, or has other roles now."""
+        """Disconnect every key that is no longer listed, or has other roles now."""
         try:
             listed = self.keys.read()
         except ConfigurationError as e:
@@ -120,15 +123,15 @@ class SshFactory(SSHFactory):
             now = listed.find(connection.key.blob)
             if now == connection.key:
                 continue
-            why = "this key is not listed any more"
+            why = "this key is no longer listed"
             if now is not None:
                 renamed = now.roles == connection.key.roles
                 why = "this key has another name now" if renamed else "the roles of this key have changed"
-            self.log.warn("{name} is cut off: {why}", name=connection.key.name, why=why)
+            self.log.warn("{name} is disconnected: {why}", name=connection.key.name, why=why)
             self.cut(why, [connection])
 
     def cut(self, why: str, connections: list[SshTransport]) -> None:
-        """End connections, with a word to whoever sits there."""
+        """End connections, with a message to the person."""
         for connection in connections:
             self.live.discard(connection)
             self.leaving.add(connection)
@@ -138,7 +141,7 @@ class SshFactory(SSHFactory):
                 connection.leave(why.encode())
 
     def _report(self, state: object, *lines: str) -> None:
-        """Say what is wrong with the file, once for each state of it."""
+        """Log an error of the file, once for each version of it."""
         if state != self._reported:
             self._reported = state
             for line in lines:
@@ -149,9 +152,9 @@ class SshService:
     """
     The console and the commands over SSH.
 
-    :param addresses: to listen on: IP addresses, of which one that this machine does not have is left out, as ``::1``
+    :param addresses: IP addresses to listen on, of which one that this machine does not have is skipped, as ``::1``
         often is; and :data:`~ironcurtain.ssh.addresses.SYSTEMD` sockets.
-    :param port: of IP addresses; 0 for any that is free.
+    :param port: port of IP addresses; 0 for any free one.
     """
 
     log = Logger()
@@ -164,13 +167,13 @@ class SshService:
 
     @property
     def ports(self) -> list[int]:
-        """The port of each address that is listened on."""
+        """The port of each address."""
         hosts: list[Any] = [listening.getHost() for listening in self._listening]
         return [host.port for host in hosts]
 
     async def start(self) -> None:
         """
-        Let people in.
+        Start listening.
 
         :raises ConfigurationError: the host key is damaged, or others can read it.
         :raises Unavailable: the port is in use, none of the addresses is this machine's, or systemd passed no socket.
@@ -192,7 +195,7 @@ class SshService:
         )
 
     async def stop(self) -> None:
-        """Let nobody in any more, and end all connections, each with a word."""
+        """Stop listening, and end all connections, each with a message."""
         listening, self._listening = self._listening, []
         for port in listening:
             await maybeDeferred(port.stopListening)

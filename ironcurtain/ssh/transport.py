@@ -1,7 +1,7 @@
 """
-One TCP connection: what may be negotiated, how long a login may take, new keys from time to time, and flow control.
+One TCP connection: permitted algorithms, the time limit of the login, rekeying, and flow control.
 
-conch leaves these to its user. Where a number or order comes from an RFC or from OpenSSH, it is said.
+conch leaves these to its user. Numbers and orders from an RFC or from OpenSSH are marked as such.
 """
 
 from __future__ import annotations
@@ -27,37 +27,42 @@ KEY_EXCHANGES = (
     b"ecdh-sha2-nistp384",
     b"ecdh-sha2-nistp521",
 )
-"""Of what conch has, without finite fields and SHA-1; the first one also holds against quantum computers."""
+"""conch's key exchanges without finite fields and SHA-1; the first one also resists quantum computers."""
 
 CIPHERS = (b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
-"""Of conch's ciphers only these: CBC of SSH is broken."""
+"""Permitted ciphers of conch: SSH's CBC is broken."""
 
 MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
 """Without SHA-1 and MD5."""
 
 STRICT_SERVER, STRICT_CLIENT = b"kex-strict-s-v00@openssh.com", b"kex-strict-c-v00@openssh.com"
-"""With both, packet numbers begin anew with the keys, so that nothing can be cut out (OpenSSH's PROTOCOL, 1.10)."""
+"""
+With both, packet numbers restart with new keys, so that nothing can be removed unnoticed (OpenSSH's PROTOCOL, 1.10).
+"""
 
 OFFER_SECONDS = 1.0
-"""How long the peer's algorithms are waited for before ours are named. All clients that we know begin by themselves."""
+"""Seconds to wait for the peer's algorithms before sending the server's. All known clients send theirs first."""
 
 LOGIN_SECONDS = 30.0
-"""How long a login may take, from the TCP connection on (a passphrase and a touch fit in)."""
+"""Time limit in seconds of the login, from the TCP connection on (enough for a passphrase and a touch)."""
 
 REKEY_SECONDS, REKEY_BYTES = 3600.0, 1024**3
-"""After how long, or how much in both directions, new keys are negotiated (RFC 4253, section 9)."""
+"""Seconds, or bytes in both directions, after which new keys are negotiated (RFC 4253, section 9)."""
 
 EXCHANGE_SECONDS = 30.0
-"""How long the peer may take for that; output waits meanwhile."""
+"""Time limit in seconds for the peer's part of that; output waits meanwhile."""
 
 UNKNOWN_LIMIT = 65536
-"""Most bytes that somebody who is not logged in can have us keep (RFC 4253, section 6.1, demands 35000)."""
+"""Maximum bytes buffered for a peer that is not logged in (RFC 4253, section 6.1, requires 35000)."""
 
 ABORT_SECONDS = 0.3
-"""How long our last words may wait in our buffers before the connection is torn down."""
+"""Seconds for sending buffered output before the connection is aborted."""
 
 FAREWELL_SECONDS = 0.2
-"""How long a client has to show what its channels ended with. OpenSSH's drops it when the connection ends at once."""
+"""
+Seconds for a client to show the last output of its channels. OpenSSH's client drops it when the connection ends at
+once.
+"""
 
 NEGOTIATION = range(20, 50)
 """The messages of a key exchange (RFC 4250, section 4.1.2)."""
@@ -67,16 +72,16 @@ HARMLESS = range(1, 5)
 
 
 class KeyExchange(Enum):
-    """How far new keys are."""
+    """State of the key exchange."""
 
     NONE = auto()
-    """None are negotiated."""
+    """None is in progress."""
 
     OFFERED = auto()
-    """We have named our algorithms."""
+    """The server has sent its algorithms."""
 
     RUNNING = auto()
-    """Both sides have."""
+    """Both sides have sent theirs."""
 
 
 @implementer(IPushProducer)
@@ -84,7 +89,7 @@ class SshTransport(transport.SSHServerTransport):
     """
     The server's side of the transport layer (RFC 4253), with limits.
 
-    :ivar key: whose connection it is; ``None`` before the login.
+    :ivar key: key of the connection; ``None`` before the login.
     """
 
     log = Logger()
@@ -94,7 +99,7 @@ class SshTransport(transport.SSHServerTransport):
     key: AuthorizedKey | None = None
 
     def connectionMade(self) -> None:
-        """Begin, with the time for the login running."""
+        """Start, with the time limit of the login."""
         self.gone: Deferred[None] = Deferred()
         self._clock: IReactorTime = self.factory.clock
         self._timers: dict[str, IDelayedCall] = {}
@@ -112,7 +117,7 @@ class SshTransport(transport.SSHServerTransport):
         super().connectionMade()
 
     def connectionLost(self, reason: Failure | None = None) -> None:
-        """Forget all about it."""
+        """Cancel all timers."""
         self._leaving = True
         for name in list(self._timers):
             self._cancel(name)
@@ -122,7 +127,7 @@ class SshTransport(transport.SSHServerTransport):
 
     @property
     def blocked(self) -> bool:
-        """Whether what is sent now would wait in a buffer of ours."""
+        """Whether output would be buffered."""
         return self._paused or self._leaving or self._exchange is not KeyExchange.NONE
 
     @property
@@ -132,23 +137,23 @@ class SshTransport(transport.SSHServerTransport):
         return f"{address.host}:{address.port}"
 
     def authenticated(self, key: AuthorizedKey) -> None:
-        """The peer has shown that it holds a listed key."""
+        """The peer has proved that it holds a listed key."""
         self.key = key
         self._cancel("login")
         self._later("rekey", REKEY_SECONDS, self._rekey)
         self.factory.logged_in(self)
 
     def leave_soon(self, why: bytes) -> None:
-        """End the connection when the client has shown what its channels ended with, or shortly after."""
+        """End the connection when the client has shown the last output of its channels, or shortly after."""
         self._later("farewell", FAREWELL_SECONDS, lambda: self.leave(why))
 
     def leave(self, why: bytes) -> None:
-        """Say why, and end the connection, also if the peer does not read."""
+        """Send the reason, and end the connection, even if the peer does not read."""
         if not self._leaving:
             self.sendDisconnect(transport.DISCONNECT_BY_APPLICATION, why)
 
     def sendDisconnect(self, reason: int, desc: bytes) -> None:
-        """End the connection. What the peer still says is not heard."""
+        """End the connection. Further packets of the peer are ignored."""
         if not self._leaving:
             self._part()
             super().sendDisconnect(reason, desc)
@@ -158,7 +163,7 @@ class SshTransport(transport.SSHServerTransport):
         self._part()
 
     def dataReceived(self, data: bytes) -> None:
-        """Take bytes; what cannot be understood ends the connection."""
+        """Process bytes; invalid ones end the connection."""
         if self._leaving:
             return
         try:
@@ -170,7 +175,7 @@ class SshTransport(transport.SSHServerTransport):
                 super().dataReceived(data)
             self._count(len(data))
         except Exception as e:
-            # conch raises whatever comes of a malformed packet: struct.error, KeyError, ValueError ...
+            # conch raises various exceptions for malformed packets: struct.error, KeyError, ValueError ...
             self.log.warn("dropped {peer}: {error}", peer=self.peer, error=f"{type(e).__name__}: {e}"[:200])
             self._part()
             self.transport.abortConnection()
@@ -178,13 +183,13 @@ class SshTransport(transport.SSHServerTransport):
             self.leave(b"too much before the login")
 
     def getPacket(self) -> Any:
-        """:returns: the next packet; none once we leave, though there may be some."""
+        """:returns: the next packet; none while disconnecting."""
         if self._leaving:
             return None
         return super().getPacket()
 
     def dispatchMessage(self, messageNum: int, payload: bytes) -> None:
-        """Take a packet, if it may come at this time."""
+        """Process a packet, if it is permitted now."""
         allowed = messageNum in NEGOTIATION or (messageNum in HARMLESS and (self._has_keys or not self._strict))
         if not (allowed or (self._has_keys and self._exchange is not KeyExchange.RUNNING)):
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"not during a key exchange")
@@ -192,7 +197,7 @@ class SshTransport(transport.SSHServerTransport):
         super().dispatchMessage(messageNum, payload)
 
     def ssh_KEXINIT(self, packet: bytes) -> None:
-        """The peer wants keys."""
+        """The peer starts a key exchange."""
         if self._exchange is KeyExchange.RUNNING:
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"a key exchange is going on")
             return
@@ -210,7 +215,7 @@ class SshTransport(transport.SSHServerTransport):
             self.sendDisconnect(transport.DISCONNECT_KEY_EXCHANGE_FAILED, b"that is no key exchange")
 
     def sendKexInit(self) -> None:
-        """Name our algorithms; at first when the peer has named its own, or does not."""
+        """Send the server's algorithms; at first when the peer has sent its own, or does not."""
         if not self._has_keys and self._exchange is KeyExchange.NONE and "offer" not in self._timers:
             self._later("offer", OFFER_SECONDS, self.sendKexInit)
             return
@@ -235,30 +240,32 @@ class SshTransport(transport.SSHServerTransport):
         self._wake()
 
     def ssh_SERVICE_REQUEST(self, packet: bytes) -> None:
-        """The login is asked for once; what comes after it begins by itself."""
+        """The login is requested once; the next service starts automatically."""
         if self.service is not None:
             self.sendDisconnect(transport.DISCONNECT_PROTOCOL_ERROR, b"a service is running")
             return
         super().ssh_SERVICE_REQUEST(packet)
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:
-        """Send a packet, or keep it until a key exchange is over."""
+        """Send a packet, or queue it until a key exchange is complete."""
         super().sendPacket(messageType, payload)
         if messageType == transport.MSG_NEWKEYS and self._strict:
             self.outgoingPacketSequence = 0
         self._count(len(payload))
 
     def sendExtInfo(self, extensions: Any) -> None:
-        """Name all signatures that we take; conch names those of the host key, which keeps RSA keys out (RFC 8308)."""
+        """
+        Send all supported signature algorithms; conch sends those of the host key, which excludes RSA keys (RFC 8308).
+        """
         accepted = ",".join(name for names in SIGNATURES.values() for name in names)
         super().sendExtInfo([(b"server-sig-algs", accepted.encode())])
 
     def pauseProducing(self) -> None:
-        """The TCP buffer is full: a client may promise any window and read nothing."""
+        """The TCP buffer is full, since a client can offer any window and not read."""
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """There is room again."""
+        """The TCP buffer is empty."""
         self._paused = False
         self._wake()
 
@@ -282,7 +289,7 @@ class SshTransport(transport.SSHServerTransport):
             self.factory.writable(self)
 
     def _part(self) -> None:
-        # A producer that is registered keeps the connection open after loseConnection, and so does a full buffer.
+        # A registered producer keeps the connection open after loseConnection, and so does a full buffer.
         if not self._leaving:
             self._leaving = True
             self.transport.unregisterProducer()

@@ -1,1 +1,1 @@
-"""Terminals: the program's screen, kept and shown to any number of viewers; keys, recordings, local terminals."""
+"""Terminals: a program's screen for any number of viewers, keys, recordings, local terminals."""

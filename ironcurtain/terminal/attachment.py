@@ -1,4 +1,4 @@
-"""One viewer of a terminal: what is drawn for it now, what waits, and what comes from it."""
+"""One viewer of a terminal: its output queue and its input."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ironcurtain.terminal.model import Mode, ProgramExit, Viewer
 from ironcurtain.terminal.sequences import ABORT, RESTORE
 
 QUEUE_LIMIT = 4 * 1024 * 1024
-"""Most bytes that wait for a viewer that does not read; then they are dropped, and it is drawn afresh."""
+"""Maximum bytes queued for a viewer that does not read. Beyond, the queue is dropped and the screen redrawn."""
 
 
 class OutputQueue:
-    """Output in its order, until there is too much of it."""
+    """A bounded queue of output."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._chunks: deque[bytes] = deque()
         self.size = 0
-        """How many bytes wait."""
+        """Number of queued bytes."""
         self.lost = False
-        """Whether all that waited was dropped, and all that came since: the viewer has to be drawn afresh."""
+        """Whether the queue overflowed and drops output, so that the screen has to be redrawn."""
 
     def __bool__(self) -> bool:
         return bool(self._chunks)
 
     def add(self, data: bytes) -> None:
-        """Let more wait."""
+        """Append output."""
         if self.lost:
             return
         self._chunks.append(data)
@@ -39,43 +39,43 @@ class OutputQueue:
             self.lose()
 
     def take(self) -> bytes:
-        """:returns: what has waited longest."""
+        """:returns: the oldest output."""
         data = self._chunks.popleft()
         self.size -= len(data)
         return data
 
     def lose(self) -> None:
-        """Drop all that waits, and what comes until :meth:`clear`."""
+        """Drop the queue, and all output until :meth:`clear`."""
         self.clear()
         self.lost = True
 
     def clear(self) -> None:
-        """Forget all that waits; what comes is kept again."""
+        """Empty the queue and accept output again."""
         self._chunks.clear()
         self.size = 0
         self.lost = False
 
 
-_DRIVE: Final = Mode.DRIVE  # Python 3.11 takes long to look up a member
+_DRIVE: Final = Mode.DRIVE  # looking up an enum member is slow in Python 3.11
 
 
 class AttachmentHub(Protocol):
-    """What an attachment needs of its hub."""
+    """The hub, as an attachment uses it."""
 
     def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
-        """:param draw: gets, at once or later, what draws from scratch all that there is now."""
+        """:param draw: called, now or later, with output that draws the complete current state."""
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
-        """A person typed."""
+        """Take a viewer's input."""
 
     def sized(self, attachment: Attachment) -> None:
         """Its terminal has another size."""
 
     def changed(self) -> None:
-        """It is full, or no longer."""
+        """Take note that an attachment became full, or is no longer full."""
 
     def left(self, attachment: Attachment) -> None:
-        """It is gone."""
+        """Take note that an attachment was detached."""
 
 
 class Attachment:
@@ -83,7 +83,7 @@ class Attachment:
     Made by :meth:`~ironcurtain.terminal.hub.Hub.attach`.
 
     :ivar size: columns and rows of its terminal.
-    :ivar full: whether it takes no more for now.
+    :ivar full: whether it cannot take more output now.
     """
 
     log = Logger()
@@ -106,16 +106,16 @@ class Attachment:
 
     @property
     def waiting(self) -> int:
-        """How many bytes wait for it."""
+        """Number of queued bytes."""
         return self._queue.size
 
     def typed(self, data: bytes) -> None:
-        """:param data: for the program; of an observer it goes nowhere."""
+        """:param data: input for the program; ignored if the viewer is an observer."""
         if not self.gone and self._over is None and self.mode is _DRIVE and data:
             self._source.typed(self, data)
 
     def resized(self, columns: int, rows: int) -> None:
-        """Its terminal has another size; for an observer the program draws nothing anew, so we do."""
+        """Take the terminal's new size. The program does not redraw for an observer, so the hub does."""
         self.size = columns, rows
         if self.gone:
             return
@@ -125,42 +125,42 @@ class Attachment:
             self._go_on()
 
     def drained(self) -> None:
-        """It can take more: what waits is drawn, or everything afresh if too much waited."""
+        """Resume output: write the queue, or redraw the screen if the queue overflowed."""
         self.full = False
         self._go_on()
         self._source.changed()
 
     def detach(self) -> None:
-        """Be gone; nothing more is drawn, and the terminal is left as it is. Harmless the second time."""
+        """Detach. Nothing more is drawn, and the terminal is left as it is. Can be called twice."""
         if not self.gone:
             self.gone = True
             self._queue.clear()
             self._source.left(self)
 
     def begin(self) -> None:
-        """For the hub: show what there is."""
+        """For the hub: draw the current state."""
         self._redraw(True)
 
     def output(self, data: bytes) -> None:
-        """For the hub: more came."""
+        """For the hub: take new output."""
         if self.full or self._waits:
             self._queue.add(data)
         else:
             self._draw(data)
 
     def notice(self, data: bytes) -> None:
-        """For the hub: bytes that must be seen, even if what waits is dropped."""
+        """For the hub: write bytes that must not be dropped with the queue."""
         if self.full or self._waits:
             self._owed = data
         self.output(data)
 
     def hold(self, full: bool) -> None:
-        """For the hub: whether the program reads nothing."""
+        """For the hub: pause input while the program does not read (``full``)."""
         if self.mode is Mode.DRIVE:
             self._viewer.hold(full)
 
     def end(self, ended: ProgramExit) -> None:
-        """For the hub: no more will come."""
+        """For the hub: the program's output has ended."""
         self._over = ended
         self._go_on()
 
@@ -174,7 +174,7 @@ class Attachment:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Draw what waits, as far as it is taken."""
+        """Write the queue until the viewer is full."""
         if self.full or self._waits or self.gone:
             return
         if self._queue.lost:

@@ -1,4 +1,4 @@
-"""libghostty-vt, a terminal emulator without a screen, through pyghostty: the few calls that a screen model needs."""
+"""The calls of libghostty-vt, a terminal emulator without a display, that a screen model needs. Uses pyghostty."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from ironcurtain.terminal.sequences import ABORT
 
 HISTORY_BYTES = 2_000_000
 """
-Most memory for lines that have scrolled off: some 700 of 200 columns, 1800 of 80.
+Maximum memory in bytes for scrollback: some 700 lines of 200 columns, or 1800 of 80.
 
-The library could count lines too, but beyond a number of them it gives memory back and takes it again with every few
-lines, which makes all output cost three to four times as much; beyond this it uses the oldest memory anew.
+The library can also limit the number of lines, but then it frees and allocates memory every few lines, which makes
+output three to four times slower. At this limit it reuses the oldest memory.
 """
 
 HISTORY_LINES = 2**63 - 1
-"""Most lines: more than there are ever."""
+"""A number of lines that scrollback never reaches."""
 
 CONTINUATION_BYTES = 1024 * 1024
-"""Most bytes that are kept of a sequence that has not ended: pictures are the longest."""
+"""Maximum bytes kept of an incomplete sequence (pictures are the longest)."""
 
 _SETTINGS: tuple[tuple[int, str, int], ...] = (
     (lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_BYTES, "size_t*", HISTORY_BYTES),
     (lib.GHOSTTY_TERMINAL_OPT_SCROLLBACK_MAX_LINES, "size_t*", HISTORY_LINES),
     (lib.GHOSTTY_TERMINAL_OPT_CONTINUATION_MAX_BYTES, "size_t*", CONTINUATION_BYTES),
-    # Pictures are neither kept nor fetched: a program could name any of our files as one.
+    # Pictures are disabled: a program could name any file of this process as one.
     (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_STORAGE_LIMIT, "uint64_t*", 0),
     (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_MEDIUM_FILE, "bool*", 0),
     (lib.GHOSTTY_TERMINAL_OPT_KITTY_IMAGE_MEDIUM_SHARED_MEM, "bool*", 0),
@@ -48,7 +48,7 @@ _SETTINGS: tuple[tuple[int, str, int], ...] = (
 )
 
 _STYLE, _POINT, _PLACE = (ffi.new(name) for name in ("GhosttyStyle*", "GhosttyPointS*", "GhosttyGridRef*"))
-"""Used again and again, for one cell at a time."""
+"""Reused for each cell."""
 
 _STYLE.size, _PLACE.size = ffi.sizeof("GhosttyStyle"), ffi.sizeof("GhosttyGridRef")
 _POINT_TAGS = {name: getattr(lib, f"GHOSTTY_POINT_TAG_{name}") for name in ("ACTIVE", "HISTORY", "SCREEN")}
@@ -61,20 +61,20 @@ _SCREEN_PARTS = ("cursor", "style", "hyperlink", "protection", "kitty_keyboard",
 
 
 class DrawnPart(Enum):
-    """What of a terminal is drawn."""
+    """Parts of a terminal to draw."""
 
     HISTORY = "history"
-    """The lines that have scrolled off; there must be some."""
+    """The scrollback, which must not be empty."""
 
     CURSOR = "cursor"
-    """Where it is, and how it writes; and one cell, since the library draws no less."""
+    """The cursor's position and style, with one cell, since the library draws at least one."""
 
 
 class Emulator:
     """
-    A terminal. ``pyghostty.Terminal`` is one as well, but hides what copying and drawing need of it.
+    A terminal emulator. ``pyghostty.Terminal`` is one as well, but hides what copying and drawing need of it.
 
-    Its answers to a program's questions go nowhere.
+    It does not answer a program's queries.
 
     :raises GhosttyError: from any method, if the library fails: no memory, or a size of zero.
     """
@@ -133,8 +133,8 @@ class Emulator:
 
     def copy(self) -> Emulator:
         """
-        :returns: another one with the same contents, state and history, but between two sequences.
-        :raises GhosttyError: the output is in the middle of a sequence that is too long to be kept.
+        :returns: a copy with the same contents, state and scrollback, but not in the middle of a sequence.
+        :raises GhosttyError: the output ends in a sequence that is too long to be kept.
         """
         data = _fill(lambda *target: lib.ghostty_snapshot_encode_buf(self._handle, *target))
         source = ffi.from_buffer("uint8_t[]", data)
@@ -152,11 +152,11 @@ class Emulator:
     def draw(self, part: DrawnPart, modes: bool = True) -> bytes:
         """
         :param modes: with margins, tab stops and keyboard modes.
-        :returns: what draws that part, on the screen that is shown now.
+        :returns: the output that draws that part on the active screen.
         """
         options = init_sized("GhosttyFormatterTerminalOptions")
         options.emit = lib.GHOSTTY_FORMATTER_FORMAT_VT
-        options.unwrap = part is DrawnPart.HISTORY  # of a line that is inserted into a wrapped one it would lose a row
+        options.unwrap = part is DrawnPart.HISTORY  # it would lose a row of a line that is inserted into a wrapped one
         extra = options.extra
         extra.scrolling_region = extra.tabstops = extra.keyboard = modes
         for name in _SCREEN_PARTS:
@@ -174,11 +174,11 @@ class Emulator:
             drawn = _fill(lambda *target: lib.ghostty_formatter_format_buf(formatter[0], *target))
         finally:
             lib.ghostty_formatter_free(formatter[0])
-        return drawn if part is DrawnPart.HISTORY else b"\x1b[H" + drawn  # where that one cell is
+        return drawn if part is DrawnPart.HISTORY else b"\x1b[H" + drawn  # the position of that one cell
 
     @property
     def history_rows(self) -> int:
-        """How many lines are kept that have scrolled off."""
+        """Number of lines in the scrollback."""
         return int(self.get("scrollback_rows", "size_t"))
 
     def contents(self) -> str:
@@ -188,9 +188,8 @@ class Emulator:
 
     def history_and_screen(self) -> tuple[str, str]:
         """
-        :returns: the text that has scrolled off, and the text that is shown, without blanks at line ends. Rows over
-            which the terminal wrapped a line are joined, so that the first text may end, and the second begin, within a
-            line.
+        :returns: the text of the scrollback and that of the screen, without trailing blanks. The rows of a wrapped line
+            are joined, so the first text may end within a line that the second continues.
         """
         screen = self._plain("ACTIVE")
         if not self.history_rows:
@@ -213,7 +212,7 @@ class Emulator:
         return text.decode()
 
     def unfinished(self) -> bytes:
-        """:returns: the beginning of the sequence that the output is in the middle of, if it is not too long."""
+        """:returns: the incomplete sequence at the end of the output, if it is not too long."""
         if self.between:
             return b""
         try:
@@ -223,12 +222,12 @@ class Emulator:
 
     @property
     def between(self) -> bool:
-        """Whether the output is between two sequences."""
+        """Whether the output does not end in an incomplete sequence."""
         return bool(self.get("vt_ground", "bool"))
 
     @property
     def alternate(self) -> bool:
-        """Whether the alternate screen is shown."""
+        """Whether the alternate screen is active."""
         return bool(self.get("active_screen", "GhosttyTerminalScreen") == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE)
 
     @property
@@ -238,13 +237,13 @@ class Emulator:
         return bytes(ffi.buffer(found.ptr, found.len)) if found.len else b""
 
     def cursor_shape(self) -> int:
-        """:returns: its number in DECSCUSR; 0: as the terminal has it by itself."""
+        """:returns: its number in DECSCUSR; 0: the terminal's default."""
         with self._rendered() as state:
             shape = value_of(lib.ghostty_render_state_get, state, "CURSOR_VISUAL_STYLE", "int*")
         return _SHAPES.get((shape, self.mode(12)), 0)
 
     def rows(self) -> Iterator[Row]:
-        """:returns: the lines of the screen that is shown, from its top."""
+        """:returns: the lines of the active screen, from the top."""
         with self._rendered() as state:
             yield from read_rows(state)
 
@@ -254,21 +253,21 @@ class Emulator:
         return bytes(ffi.buffer(_STYLE))
 
     def letters(self, column: int, row: int) -> str:
-        """:returns: the character of a cell that has combining ones, with them."""
+        """:returns: a cell's character with its combining characters."""
         place = self.place(column, row)
         codes = _fill(lambda *target: lib.ghostty_grid_ref_graphemes(place, *target), "uint32_t[]")
         return codes.decode("utf-32-le" if byteorder == "little" else "utf-32-be")
 
     def link(self, column: int, row: int) -> bytes:
-        """:returns: where the link of a cell that has one leads."""
+        """:returns: the target of a cell's hyperlink."""
         place = self.place(column, row)
         return _fill(lambda *target: lib.ghostty_grid_ref_hyperlink_uri(place, *target))
 
     def place(self, column: int, row: int, within: str = "ACTIVE") -> Any:
         """
-        :param within: the library's: ``ACTIVE``: the screen; ``HISTORY``: what has scrolled off; ``SCREEN``: both.
-        :returns: the library's pointer to a cell: good until the next call, as is what it points at until the terminal
-            changes.
+        :param within: the library's name: ``ACTIVE`` for the screen, ``HISTORY`` for scrollback, ``SCREEN`` for both.
+        :returns: the library's pointer to a cell, valid until the next call; its target is valid until the
+            terminal changes.
         """
         _POINT.tag = _POINT_TAGS[within]
         _POINT.value.x, _POINT.value.y = column, row
@@ -293,7 +292,7 @@ _SHAPES = {(_BLOCK, True): 1, (_UNDERLINE, True): 3, (_UNDERLINE, False): 4, (_B
 
 
 def _fill(call: Callable[..., int], kind: str = "uint8_t[]") -> bytes:
-    """:param call: gets a buffer, its size, and where to say how much of it was used, or would be."""
+    """:param call: called with a buffer, its size, and a place for the number of bytes used or needed."""
     used = ffi.new("size_t*")
     call(ffi.NULL, 0, used)
     buffer = ffi.new(kind, max(used[0], 1))

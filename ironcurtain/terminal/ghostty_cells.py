@@ -1,4 +1,4 @@
-"""What stands on a screen of libghostty-vt, cell by cell."""
+"""The cells of a screen of libghostty-vt."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from pyghostty.core import check, ffi, lib  # type: ignore[import-untyped, unuse
 
 
 def style_record(data: bytes) -> Any:
-    """:returns: what :meth:`~ironcurtain.terminal.ghostty.Emulator.style_at` gave, with the library's names."""
+    """:returns: a record of :meth:`~ironcurtain.terminal.ghostty.Emulator.style_at`, as the library's structure."""
     return ffi.from_buffer("GhosttyStyle*", data)
 
 
 class Width(Enum):
-    """How a cell shares a character with its neighbour."""
+    """Whether a cell's character spans two cells."""
 
     NARROW = lib.GHOSTTY_CELL_WIDE_NARROW
     WIDE = lib.GHOSTTY_CELL_WIDE_WIDE
     TAIL = lib.GHOSTTY_CELL_WIDE_SPACER_TAIL
-    """The second half of a wide one."""
+    """The second half of a wide character."""
 
     HEAD = lib.GHOSTTY_CELL_WIDE_SPACER_HEAD
-    """Left free at a line's end by a wide one that did not fit."""
+    """An empty cell at a line's end, where a wide character did not fit."""
 
 
 class CellStyle(NamedTuple):
     """
-    What neighbours may have in common.
+    The properties of a cell that neighbours can share.
 
-    :param background: of a cell that is nothing but that: parameters of SGR.
-    :param style: number; the same one means the same in one line.
-    :param simple: whether it is one letter that all terminals give one place.
+    :param background: SGR parameters of a cell that has only a background colour.
+    :param style: the number of the style, unique within a line.
+    :param simple: whether it is one character with a width of one cell in all terminals.
     """
 
     background: bytes
@@ -45,11 +45,12 @@ class CellStyle(NamedTuple):
 
 class Cell(NamedTuple):
     """
-    One place on the screen.
+    One cell of the screen.
 
-    :param letter: empty: nothing is written there.
-    :param shown: the letter, or a space.
-    :param combined: whether more belong to the letter, see :meth:`~ironcurtain.terminal.ghostty.Emulator.letters`.
+    :param letter: its character; empty if nothing was written there.
+    :param shown: the character, or a space.
+    :param combined: whether it has combining characters; see
+        :meth:`~ironcurtain.terminal.ghostty.Emulator.letters`.
     """
 
     letter: str
@@ -60,16 +61,16 @@ class Cell(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether it looks like one that was never written to."""
+        """Whether it looks like a cell that was never written."""
         look = self.look
         return not (self.letter or look.background or look.style) and self.width is Width.NARROW
 
 
 class Row(NamedTuple):
     """
-    One line.
+    One row.
 
-    :param wraps: whether the next one goes on with it.
+    :param wraps: whether the next row continues the same line.
     """
 
     cells: list[Cell]
@@ -77,7 +78,7 @@ class Row(NamedTuple):
 
 
 def read_rows(state: Any) -> Iterator[Row]:
-    """:returns: the lines of a screen as it was rendered, from its top."""
+    """:returns: the rows of a rendered screen, from the top."""
     iterator = ffi.new("GhosttyRenderStateRowIterator*")
     check(lib.ghostty_render_state_row_iterator_new(ffi.NULL, iterator), "row iterator")
     try:
@@ -123,7 +124,7 @@ _CELL_FIELDS = [
     ffi.new(kind) for kind in ("GhosttyCellContentTag*", "uint32_t*", "GhosttyCellWide*", "uint16_t*", "bool*", "bool*")
 ]
 _CELL_TARGETS = ffi.new("void*[]", _CELL_FIELDS)
-"""What is read of each cell, all at once, and where to."""
+"""The fields of a cell that one call reads, and where it stores them."""
 
 
 def value_of(function: Any, source: Any, key: str, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""A screen model that is exact: a terminal emulator is fed what the viewers are, and says how to draw what it has."""
+"""The exact screen model: a terminal emulator that processes the same output as viewers, and generates redraws."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ATTRIBUTES = {
 }
 
 _UNDERLINES = (b"", b"4", b"21", b"4:3", b"4:4", b"4:5")
-"""None, single, double, curly, dotted, dashed."""
+"""SGR parameters: none, single, double, curly, dotted, dashed."""
 
 
 def draw_cells(terminal: Emulator) -> bytes:
-    """:returns: what draws the screen that is shown now on an empty one, and writes plainly then."""
+    """:returns: the output that draws the active screen on an empty one, and resets the style."""
     parts, above = [PLAIN], None
     for number, row in enumerate(terminal.rows()):
         if drawn := _Line(terminal, number, row).draw():
@@ -41,7 +41,7 @@ def draw_cells(terminal: Emulator) -> bytes:
 
 
 def _goes_on(above: Row, row: Row) -> bool:
-    """Whether the terminal comes to this line by itself when the one above has been drawn."""
+    """Whether the cursor moves to this line on its own after drawing the line above."""
     first, last = row.cells[0], above.cells[-1]
     filled = bool(last.letter) or last.width is Width.TAIL
     return above.wraps and bool(first.letter) and (filled or (last.width, first.width) == (Width.HEAD, Width.WIDE))
@@ -55,7 +55,7 @@ class _Line:
         self._styles: dict[int, bytes] = {0: b""}
 
     def draw(self) -> bytes:
-        """:returns: nothing, if the line is empty."""
+        """:returns: the output; empty for an empty line."""
         column, parts = 0, []
         for _, run in groupby(self._cells[: self._end()], attrgetter("look")):
             cells = list(run)
@@ -64,7 +64,7 @@ class _Line:
         return b"".join(parts)
 
     def _end(self) -> int:
-        """:returns: where only empty places follow."""
+        """:returns: the column from which on all cells are empty."""
         end = len(self._cells)
         while end and self._cells[end - 1].empty:
             end -= 1
@@ -74,7 +74,7 @@ class _Line:
         look = cells[0].look
         if look.background:
             return b"\x1b[0;%bm\x1b[%dX\x1b[%dC\x1b[0m" % (look.background, len(cells), len(cells))
-        if all(cell.empty for cell in cells):  # blanks would be text
+        if all(cell.empty for cell in cells):  # blanks would become text
             return b"\x1b[%dC" % len(cells)
         style = self._style(column, look.style)
         before, after = (b"\x1b[0;%bm" % style, b"\x1b[0m") if style else (b"", b"")
@@ -102,7 +102,7 @@ class _Line:
         after = column + (2 if cell.width is Width.WIDE else 1)
         if letter.isascii() or after >= len(self._cells):
             return letter.encode()
-        return letter.encode() + b"\x1b[%dG" % (after + 1)  # terminals do not agree on how wide letters are
+        return letter.encode() + b"\x1b[%dG" % (after + 1)  # terminals differ in the widths of characters
 
     def _style(self, column: int, style: int) -> bytes:
         if style not in self._styles:
@@ -112,7 +112,7 @@ class _Line:
 
 @lru_cache(4096)
 def _parameters(record: bytes) -> bytes:
-    """:returns: those of SGR."""
+    """:returns: the SGR parameters."""
     style = style_record(record)
     parts = [number for name, number in _ATTRIBUTES.items() if getattr(style, name)]
     if style.underline:
@@ -127,19 +127,19 @@ def _parameters(record: bytes) -> bytes:
 
 
 TITLE_LIMIT = 200
-"""Most bytes of a window's title that are set anew."""
+"""Maximum length in bytes of a restored window title."""
 
 _OFF_BY_DEFAULT = (1, 5, 9, 45, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1039, 1045, 2004, 2031, 2048, 5522)
 _ON_BY_DEFAULT = (7, 25, 1007, 1035, 1036)
-"""Private modes (xterm's ctlseqs) that stay as they are until a program changes them."""
+"""Private modes (xterm's ctlseqs) that persist until a program changes them."""
 
 _LAST = (2026,)
-"""Held-back output: the terminal shows nothing until it is switched off."""
+"""Synchronized output: the terminal shows nothing until it is disabled."""
 
 
 class GhosttyScreen:
     """
-    What one sees who was there all the time, for those who come late.
+    Generates redraws for viewers that attach late, identical to what earlier viewers see.
 
     :raises pyghostty.GhosttyError: from any method, if the library fails.
     """
@@ -150,24 +150,24 @@ class GhosttyScreen:
 
     @property
     def between(self) -> bool:
-        """Whether the output is between two sequences."""
+        """Whether the output does not end in an incomplete sequence."""
         return not self._rest and self._emulator.between
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere."""
+        """Process output, split anywhere."""
         data = self._rest + data
-        self._rest = partial_character(data)  # a copy of the emulator could not be brought out of its middle
+        self._rest = partial_character(data)  # a copy of the emulator cannot be taken in the middle of a sequence
         self._emulator.feed(data[: len(data) - len(self._rest)])
 
     def resize(self, columns: int, rows: int) -> None:
-        """Have another size; lines are wrapped afresh, as terminals do."""
+        """Set the size; lines are rewrapped, as terminals do."""
         self._emulator.resize(*sane_size(columns, rows))
 
     def redraw(self, columns: int, rows: int, history: bool = False) -> bytes:
         """
-        Everything from scratch: both screens, modes, cursor, and the beginning of a sequence that is under way.
+        A complete redraw: both screens, modes, cursor, and an incomplete sequence.
 
-        A viewer with a smaller screen sees the lines wrapped to it until the size is its own.
+        A viewer with a smaller screen sees the lines wrapped to it until it has the same size.
         """
         size, own = sane_size(columns, rows), self._emulator.size
         smaller = size[0] < own[0] or size[1] < own[1]
@@ -176,7 +176,7 @@ class GhosttyScreen:
         except GhosttyError:
             drawn = draw_cells(self._emulator) + self._emulator.draw(
                 DrawnPart.CURSOR
-            )  # a picture is under way, so that there can be no copies
+            )  # a picture is incomplete, so the emulator cannot be copied
         return RESTORE + CLEAR + drawn + self._emulator.unfinished() + self._rest
 
     def _smaller(self, size: tuple[int, int]) -> bytes:
@@ -185,7 +185,7 @@ class GhosttyScreen:
             return _drawn(shown, False)
 
     def text(self) -> str:
-        """:returns: lines that scrolled off, the screen, and the alternate screen where that is shown."""
+        """:returns: scrollback, screen, and the alternate screen if it is active."""
         shown = self._emulator.contents()
         if not self._emulator.alternate:
             return shown
@@ -218,8 +218,8 @@ def _drawn(shown: Emulator, history: bool) -> bytes:
 
 def _primary(below: Emulator, history: bool, switch: int) -> bytes:
     """
-    :param below: its alternate screen is left here.
-    :returns: what draws the primary screen.
+    :param below: the emulator; it is switched from the alternate screen.
+    :returns: the output that draws the primary screen.
     """
     _to_primary(below)
     saved = b"" if switch == 1049 else _saved_cursor_of(below)  # 1049 itself saves it
@@ -233,7 +233,7 @@ def _title(shown: Emulator) -> bytes:
 
 
 def _history(shown: Emulator, wanted: bool) -> bytes:
-    """:returns: what draws the lines that have scrolled off, and scrolls them off again."""
+    """:returns: the output that draws the scrollback and scrolls it off."""
     if not wanted or not shown.history_rows:
         return b""
     return shown.draw(DrawnPart.HISTORY, modes=False) + PLAIN + b"\r\n" * shown.size[1] + CLEAR
@@ -241,15 +241,15 @@ def _history(shown: Emulator, wanted: bool) -> bytes:
 
 def _saved_cursor(other: Emulator) -> bytes:
     """
-    :param other: its cursor is moved; with 1049, that of the screen below is not.
-    :returns: what puts the saved cursor where it is saved, and leaves the screen empty.
+    :param other: an emulator whose cursor is moved; with 1049, not that of the primary screen.
+    :returns: the output that restores the saved cursor, and leaves the screen empty.
     """
     other.feed(b"\x1b8")
     return other.draw(DrawnPart.CURSOR, modes=False) + b"\x1b7" + CLEAR
 
 
 def _saved_cursor_of(shown: Emulator) -> bytes:
-    """:returns: the same, with nothing moved."""
+    """:returns: the same, without moving the cursor."""
     with closing(shown.copy()) as other:
         return _saved_cursor(other)
 
@@ -269,7 +269,7 @@ def _shape(shown: Emulator) -> bytes:
 
 
 def _relative_cursor(shown: Emulator) -> bytes:
-    """:returns: what puts the cursor where it is when lines count from the upper margin."""
+    """:returns: the output that moves the cursor to its place in origin mode."""
     column, row = shown.cursor
     with closing(shown.copy()) as at_home:
         at_home.feed(b"\x1b[H")

@@ -1,4 +1,4 @@
-"""One program's terminal, shown to any number of viewers; the program never knows how many there are."""
+"""One program's terminal for any number of viewers; the program does not notice them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from ironcurtain.terminal.recording import Recording
 from ironcurtain.text.display import shorten
 
 RESIZE_SECONDS = 0.05
-"""How long the next change of size waits after one; of those that come meanwhile, the last one counts."""
+"""Minimum seconds between two changes of size; of several requests, the last one counts."""
 
 FLUSH_SECONDS = 0.1
-"""How long what was recorded waits to be written (it is lost if we are killed)."""
+"""Maximum delay in seconds before recorded data is written (it is lost if the process is killed)."""
 
 NOTICE_LIMIT = 100
-"""Most characters of a notification."""
+"""Maximum length in characters of a notification."""
 
 MARK_LIMIT = 300
-"""Most characters of a mark in a recording."""
+"""Maximum length in characters of a mark in a recording."""
 
 
 class Hub:
     """
-    Gives a program's output to its viewers and their keys to the program.
+    Sends a program's output to its viewers, and their input to the program.
 
-    A viewer that does not read has its output kept, up to a limit; then that is dropped, and the viewer is drawn afresh
-    from the screen model when it reads again. The program is paused only if no viewer at all takes more, and only for
-    those who may drive it: who merely looks on cannot stop it.
+    Output for a viewer that does not read is queued up to a limit. Then it is dropped, and the viewer gets a redraw
+    from the screen model when it reads again. The program is paused only while no controlling viewer takes more output;
+    observers cannot pause it.
 
     :param stream: calls :meth:`received`, :meth:`input_full` and :meth:`ended`.
     :param clock: the reactor, or a ``Clock``.
-    :param screen: of the size that the program's terminal has; it is closed when the program ends.
+    :param screen: a screen model of the program's terminal size; closed when the program ends.
     :param size: that size.
-    :param recording: gets all that is shown.
-    :param queue_limit: most bytes that are kept for one viewer.
-    :ivar active: when there was output, or a person's input, the last time; in seconds of the clock.
+    :param recording: records all output.
+    :param queue_limit: maximum bytes queued for one viewer.
+    :ivar active: time of the last output or a person's input, in seconds of the clock.
     """
 
     log = Logger()
@@ -77,18 +77,18 @@ class Hub:
 
     @property
     def viewers(self) -> int:
-        """How many there are."""
+        """Number of viewers."""
         return len(self._attachments)
 
     @property
     def over(self) -> ProgramExit | None:
-        """How the program ended, once it has."""
+        """How the program ended; ``None`` while it runs."""
         return self._over
 
     def received(self, data: bytes) -> None:
-        """:param data: the program's output, as it came."""
+        """:param data: new output of the program."""
         self.active = self._clock.seconds()
-        for attachment in self._attachments:  # first: a person waits for it
+        for attachment in self._attachments:  # first, since a person waits for it
             attachment.output(data)
         self._screen.feed(data)
         self._say(lambda recording: recording.output(self.active, data))
@@ -96,7 +96,7 @@ class Hub:
             self._give_notice()
 
     def ended(self, ended: ProgramExit) -> None:
-        """The program ended, or cannot be reached any more: viewers' terminals are restored. Harmless if it has."""
+        """The program ended, or cannot be reached: end all attachments. Can be called twice."""
         if self._over is not None:
             return
         self._over = ended
@@ -114,16 +114,17 @@ class Hub:
         self._screen.close()
 
     def input_full(self, full: bool) -> None:
-        """:param full: whether the program does not read, so that no more should be typed."""
+        """:param full: whether the program does not read its input, so that viewers must stop typing."""
         self._input_full = full
         for attachment in self._attachments:
             attachment.hold(full)
 
     def attach(self, viewer: Viewer, mode: Mode, columns: int, rows: int) -> Attachment:
         """
-        Show the terminal to one more; the screen as it is now is drawn, soon, then what follows.
+        Attach a viewer: draw the current screen, then further output.
 
-        :param columns: of the viewer's terminal, as are ``rows``; if it drives, the program's terminal takes this size.
+        :param columns: size of the viewer's terminal, with ``rows``; if it controls the program, the program's terminal
+            takes this size.
         :raises NotFound: the program has ended.
         """
         if self._over is not None:
@@ -142,9 +143,9 @@ class Hub:
 
     def bell(self, text: str = "") -> None:
         """
-        Ring at every viewer, and let their terminals notify.
+        Ring the bell of every viewer, with a notification.
 
-        :param text: what is shown by terminals that can (OSC 9); may come from anywhere.
+        :param text: text of the notification in terminals that support OSC 9; may be untrusted.
         """
         safe = shorten(text, NOTICE_LIMIT)
         self._notice = (b"\x1b]9;%b\x1b\\" % safe.encode() if safe else b"") + b"\x07"
@@ -152,27 +153,32 @@ class Hub:
         self._give_notice()
 
     def mark(self, label: str) -> None:
-        """:param label: stands in the recording at this moment; may come from anywhere."""
+        """:param label: text of a mark in the recording at this moment; may be untrusted."""
         self._say(lambda recording: recording.marker(self._clock.seconds(), shorten(label, MARK_LIMIT)))
 
     def text(self) -> Deferred[str]:
         """
         Read the terminal.
 
-        :returns: what it shows and has shown, as plain text; wrapped lines are joined. Without an exact model, and once
-            the program has ended: the last output without its sequences. Does not fail.
+        :returns: screen and scrollback as plain text; wrapped lines are joined. Without an exact model, and after the
+            program's end: the last output without its sequences. Does not fail.
         """
         found: Deferred[str] = Deferred()
         self._screen.text(found.callback)
         return found
 
     def redraw(self, size: tuple[int, int], history: bool, draw: Callable[[bytes], None]) -> None:
-        """For attachments: what draws from scratch all that there is now."""
+        """For attachments: pass a redraw of the current state to ``draw``."""
         self._screen.redraw(*size, history, draw)
 
     def typed(self, attachment: Attachment, data: bytes) -> None:
-        """For attachments: input for the program. Of several terminals, only the one in use answers its questions."""
-        echoed = self._recording is not None and self._recording.echoes()  # now: the program may change that
+        """
+        For attachments: input for the program. If several terminals are attached, only the one in use answers the
+        program's queries.
+        """
+        echoed = (
+            self._recording is not None and self._recording.echoes()
+        )  # take the mode now, since the input can change it
         pieces = self._readers[attachment].feed(data)
         now = self._clock.seconds()
         if by_a_person(pieces):
@@ -183,13 +189,13 @@ class Hub:
         self._say(lambda recording: recording.typed(now, pieces, echoed))
 
     def sized(self, attachment: Attachment) -> None:
-        """For attachments: a terminal has another size."""
+        """For attachments: a terminal has a new size."""
         attachment.size = sane_size(*attachment.size)
         if attachment.mode is Mode.DRIVE:
             self._want(attachment.size)
 
     def changed(self) -> None:
-        """For attachments: one is full, or no longer."""
+        """For attachments: one became full, or is no longer full."""
         drivers = any(attachment.mode is Mode.DRIVE for attachment in self._attachments)
         paused = drivers and all(attachment.full for attachment in self._attachments)
         if paused != self._paused and self._over is None:
@@ -197,7 +203,7 @@ class Hub:
             (self._stream.pause if paused else self._stream.resume)()
 
     def left(self, attachment: Attachment) -> None:
-        """For attachments: one is gone."""
+        """For attachments: one was detached."""
         if attachment in self._attachments:
             self._attachments = tuple(other for other in self._attachments if other is not attachment)
             del self._readers[attachment]
@@ -220,7 +226,7 @@ class Hub:
         self._say(lambda recording: recording.flush())
 
     def _give_notice(self) -> None:
-        """Put the notice in where it cuts no sequence in two."""
+        """Insert the notification where it does not split a sequence."""
         if self._notice and self._screen.between:
             notice, self._notice = self._notice, b""
             for attachment in self._attachments:

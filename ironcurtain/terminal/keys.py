@@ -1,6 +1,6 @@
 """
-What is read from a terminal: which keys are reserved, all others passing byte for byte; and what a person typed, as
-opposed to what the terminal sends by itself.
+Recognise reserved keys in a terminal's input, passing all other input unchanged, and separate typed input from the
+terminal's own reports.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 HOLD_SECONDS = 1.0
-"""How long the first half of a reserved pair is held back for its second half."""
+"""Seconds for which the first half of a reserved pair is held back."""
 
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
-"""A terminal in bracketed paste mode puts these round what is pasted (xterm's ctlseqs)."""
+"""Marks around pasted text in bracketed paste mode (xterm's ctlseqs)."""
 
 _KITTY = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)?(?::(\d{1,7}))?(?:;(\d{1,3})?(?::(\d))?)?(?:;[\d:]*)?u")
-"""A key in kitty's keyboard protocol: number, number on the usual layout, modifiers, kind of event."""
+"""A key in kitty's keyboard protocol: number, number on the usual layout, modifiers, event type."""
 
 _XTERM = re.compile(rb"\x1b\[27;(\d{1,3});(\d{1,7})~")
 """A key in xterm's modifyOtherKeys: modifiers, number."""
 
 _STROKE = re.compile(rb"\x1b\[[\d:;]+[u~]|[\x00-\x1a\x1c-\x1f]")
-"""A key with Ctrl, in each of these ways."""
+"""A key with Ctrl, in each of these encodings."""
 
 _CONTROL, _LOCKS, _RELEASED = 4, 64 | 128, b"3"
-"""Bits of the modifiers less one, and the kind of event of a key that is let go (kitty's keyboard protocol)."""
+"""Modifier bits, and the event type of a released key (kitty's keyboard protocol)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardedInput:
-    """Bytes for the program."""
+    """Input for the program."""
 
     data: bytes
 
@@ -39,10 +39,10 @@ class ForwardedInput:
 @dataclass(frozen=True, slots=True)
 class KeyPressed:
     """
-    A key of ours was pressed.
+    A reserved key was pressed.
 
     :param name: ``interrupt``, ``quit`` or ``detach``.
-    :param data: what the terminal sent for it.
+    :param data: the terminal's input for it.
     """
 
     name: str
@@ -52,9 +52,9 @@ class KeyPressed:
 @dataclass(frozen=True, slots=True)
 class ReservedKey:
     """
-    A reserved key, or two that are pressed one after the other.
+    A reserved key, or a pair of keys.
 
-    :param name: what :class:`KeyPressed` says.
+    :param name: name in :class:`KeyPressed`.
     :param strokes: such as ``ctrl-c`` or ``d``.
     """
 
@@ -69,9 +69,9 @@ DETACH = ReservedKey("detach", ("ctrl-]", "d"))
 
 def stroke(read: bytes) -> tuple[str, bool]:
     """
-    The key that a read is, in all ways in which terminals send it.
+    Decode a read as one key, in all encodings of terminals.
 
-    :returns: its name, empty if it is none that could be reserved; and whether it was let go, not pressed.
+    :returns: its name, empty if it cannot be reserved; and whether it was released, not pressed.
     """
     if len(read) == 1:
         return _plain(read[0]), False
@@ -95,13 +95,13 @@ def _modified(number: int, modifiers: int) -> str:
 
 class Keys:
     """
-    Looks for reserved keys in what is read from a terminal.
+    Finds reserved keys in a terminal's input.
 
-    A key counts only as a read that is nothing but that key (a terminal sends each press by itself), or nothing but
-    such keys or one pair (whoever reads late finds several), and outside a bracketed paste: a file that is pasted or
-    dropped onto the terminal holds all bytes there are.
+    A key counts only if a read consists of nothing but that key (a terminal sends each press separately), or of nothing
+    but such keys or one pair (several reads may have been merged), and only outside a bracketed paste: a pasted file
+    can contain any bytes.
 
-    :param reserved: each begins with Ctrl; a pair may not begin with what is a key by itself.
+    :param reserved: each begins with Ctrl; the first key of a pair must not be reserved itself.
     """
 
     def __init__(self, reserved: Sequence[ReservedKey]) -> None:
@@ -118,8 +118,8 @@ class Keys:
 
     def feed(self, read: bytes) -> list[ForwardedInput | KeyPressed]:
         """
-        :param read: what one read from the terminal gave.
-        :returns: what it means; the data of all :class:`ForwardedInput` is what was read, less the reserved keys.
+        :param read: the bytes of one read from the terminal.
+        :returns: its parts; the data of all :class:`ForwardedInput` is the input without reserved keys.
         """
         several = [] if self._pasting or len(read) < 2 else _STROKE.findall(read)
         if len(several) > 1 and self._all_reserved(read, several):
@@ -128,7 +128,7 @@ class Keys:
             return [*self.feed(read[:1]), *self.feed(read[1:])]
         pressed, released = ("", False) if self._track_paste(read) else stroke(read)
         if released and self._held:
-            self._held += read  # the first half is let go before the second is pressed
+            self._held += read  # the first half is released before the second is pressed
             return []
         first = self._held_stroke
         if name := self._names.get((first, pressed), ""):
@@ -146,7 +146,7 @@ class Keys:
         return [*passed, ForwardedInput(read)] if read else passed
 
     def release(self) -> list[ForwardedInput | KeyPressed]:
-        """:returns: what was held back, as the second half did not come."""
+        """:returns: the input that was held back, since the second half did not arrive."""
         held = self._held
         self._forget()
         return [ForwardedInput(held)] if held else []
@@ -170,23 +170,23 @@ class Keys:
 
 
 SEQUENCE_LIMIT = 256
-"""Most bytes that are kept of a sequence that has not ended (real ones have at most 60)."""
+"""Maximum number of bytes kept of an incomplete sequence (real ones have at most 60)."""
 
 
 class InputKind(Enum):
-    """Where bytes come from."""
+    """The source of input."""
 
     TYPED = "typed"
     """Text and keys."""
 
     PASTED = "pasted"
-    """Text of a bracketed paste, with its marks."""
+    """Text of a bracketed paste, including its marks."""
 
     MOUSE = "mouse"
-    """Movements, buttons and the wheel."""
+    """Mouse movements, buttons and the wheel."""
 
     REPORT = "report"
-    """The terminal's answers to a program's questions, its focus, its size."""
+    """The terminal's answers to a program's queries, and its reports of focus and size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +205,17 @@ _INPUT = re.compile(
     rb"|(?P<typed>\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1bO[\x40-\x7e]|\x1b[^\[O]|[^\x1b]+)",
     re.DOTALL,
 )
-"""What terminals send (xterm's ctlseqs; kitty's keyboard protocol), in the order in which it is tried."""
+"""What terminals send (xterm's ctlseqs; kitty's keyboard protocol), in the order of matching."""
 
 _STRING_END = re.compile(rb"\x1b\\|[\x07\x18]|(?=\x1b.|[\x00-\x1a\x1c-\x1f])", re.DOTALL)
-"""An answer has no control characters in it: whatever has is none (Alt and a key looks like the beginning of one)."""
+"""
+Answers contain no control characters. A sequence with one is not an answer (Alt with a key looks like the beginning of
+one).
+"""
 
 
 class TypedReader:
-    """Cuts what is read from a terminal into pieces; a sequence may be cut between reads."""
+    """Splits a terminal's input into pieces. A sequence may span several reads."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -220,8 +223,8 @@ class TypedReader:
 
     def feed(self, read: bytes) -> list[InputPiece]:
         """
-        :param read: what one read gave.
-        :returns: pieces; all of them together are all that was read, but for a sequence that has not ended yet.
+        :param read: the bytes of one read.
+        :returns: pieces; together they are the complete input, except an incomplete sequence at its end.
         """
         if b"\x1b" not in read and not (self._rest or self._in_string or self._in_paste):
             return [InputPiece(InputKind.TYPED, read)] if read else []
@@ -249,7 +252,7 @@ class TypedReader:
         return InputPiece(_KINDS[match.lastgroup or ""], match[0])
 
     def _string(self, data: bytes) -> tuple[InputPiece, bytes]:
-        """Operating system commands and the like: a terminal sends them only as answers."""
+        """Operating system commands and similar: terminals send them only as answers."""
         if end := _STRING_END.search(data):
             self._in_string = False
             return InputPiece(InputKind.REPORT, data[: end.end()]), data[end.end() :]
@@ -277,5 +280,5 @@ _KINDS = {
 
 
 def by_a_person(pieces: list[InputPiece]) -> bool:
-    """Whether somebody did something: a terminal's own reports are none of that."""
+    """Whether a person caused the input; the terminal's own reports do not count."""
     return any(piece.kind is not InputKind.REPORT for piece in pieces)

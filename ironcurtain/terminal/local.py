@@ -1,4 +1,4 @@
-"""The terminal at which this program was started: raw mode, undone on every way out, SIGKILL included."""
+"""The terminal of this process: raw mode, and its restoration on every exit, including SIGKILL."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from ironcurtain.terminal.model import sane_size
 from ironcurtain.terminal.sequences import RESTORE
 
 FLUSH_SECONDS = 1.0
-"""How long the last output may take before the terminal is restored all the same."""
+"""Time limit in seconds for flushing the last output before the terminal is restored."""
 
 WRITE_SIZE = 16 * 1024
-"""How many bytes are offered to it at once (the kernel takes fewer)."""
+"""Number of bytes per write (the kernel takes fewer)."""
 
 _DEADLY = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
-"""Signals that end a process that does nothing about them, and leave it time to run a handler."""
+"""Signals that end a process by default and can be handled."""
 
 
 class NoTerminal(UsageError):
-    """Standard input or output is no terminal."""
+    """Standard input or output is not a terminal."""
 
     code = "NO_TERMINAL"
 
@@ -46,19 +46,19 @@ class NoTerminal(UsageError):
 
 
 class TerminalUser(Protocol):
-    """Who uses the terminal."""
+    """Receives the terminal's events."""
 
     def received(self, read: bytes) -> None:
-        """Keys, as one read gave them."""
+        """Input, the bytes of one read."""
 
     def resized(self, columns: int, rows: int) -> None:
-        """It has another size."""
+        """The terminal has a new size."""
 
     def drained(self) -> None:
-        """It is not blocked any more."""
+        """The terminal accepts output again."""
 
     def lost(self) -> None:
-        """It is gone: its window was closed, or the connection to it broke."""
+        """The terminal is gone: its window was closed, or its connection broke."""
 
 
 def have_terminal() -> bool:
@@ -71,12 +71,12 @@ class LocalTerminal(FileDescriptor):
     """
     Standard input's terminal, as a channel.
 
-    It is opened a second time, so that our not waiting for it (``O_NONBLOCK``) holds for nobody else who has it.
+    It is opened a second time, so that non-blocking mode (``O_NONBLOCK``) does not affect other processes.
 
-    :param reactor: reads and writes it, and tells the time.
-    :param descriptor: of the terminal.
-    :raises NoTerminal: it is none.
-    :ivar closed: fires when it is as it was before, with the status that :meth:`close` was given.
+    :param reactor: for reading, writing and time.
+    :param descriptor: descriptor of the terminal.
+    :raises NoTerminal: it is not a terminal.
+    :ivar closed: fires when the terminal is restored, with the status passed to :meth:`close`.
     """
 
     reactor: Any
@@ -95,7 +95,7 @@ class LocalTerminal(FileDescriptor):
         self.closed: Deferred[int | None] = Deferred()
 
     def begin(self, user: TerminalUser) -> None:
-        """Switch to raw mode, once; keys go to ``user``."""
+        """Switch to raw mode. Call it once. Input goes to ``user``."""
         self._opened = _open_again(self._given)
         self._user = user
         self._raw = True
@@ -110,19 +110,19 @@ class LocalTerminal(FileDescriptor):
         self.startReading()
 
     def size(self) -> tuple[int, int]:
-        """:returns: columns and rows; the usual ones if it does not say."""
+        """:returns: columns and rows; the default size if unknown."""
         try:
             return sane_size(*os.get_terminal_size(self._given))
         except OSError:  # it is gone
             return sane_size(0, 0)
 
     def hold(self, full: bool) -> None:
-        """:param full: whether to read no more keys for now."""
+        """:param full: whether to pause reading keys."""
         if self.connected:
             (self.stopReading if full else self.startReading)()
 
     def close(self, status: int | None) -> None:
-        """Show what was written, then be as before. Harmless the second time."""
+        """Flush output, then restore the terminal. Can be called twice."""
         if not self.connected or self.disconnecting:
             return
         self._user, self._status = None, status
@@ -138,7 +138,7 @@ class LocalTerminal(FileDescriptor):
         self.closed.addBoth(in_time)
 
     def undo(self) -> None:
-        """Be as before, at once; what was written and is not shown yet is lost. Harmless the second time."""
+        """Restore the terminal at once; unflushed output is lost. Can be called twice."""
         if not self._raw:
             return
         self._raw = False
@@ -147,7 +147,7 @@ class LocalTerminal(FileDescriptor):
             signal.signal(number, handler)
         self._restore()
         with suppress(termios.error):
-            termios.tcflush(self._opened, termios.TCIFLUSH)  # answers to the program's last questions
+            termios.tcflush(self._opened, termios.TCIFLUSH)  # discard answers to the program's last queries
             termios.tcsetattr(self._opened, termios.TCSANOW, self._before)
 
     def _restore(self) -> None:
@@ -156,7 +156,7 @@ class LocalTerminal(FileDescriptor):
                 whole = os.write(self._opened, RESTORE) == len(RESTORE)
             except BlockingIOError:
                 whole = False
-            if not whole:  # it shows nothing more, as after Ctrl-S: give up what waits before this
+            if not whole:  # it does not accept output, as after Ctrl-S: discard queued output
                 termios.tcflush(self._opened, termios.TCOFLUSH)
                 os.write(self._opened, RESTORE)
 
@@ -169,19 +169,19 @@ class LocalTerminal(FileDescriptor):
         return fdesc.readFromFD(self._opened, _nobody if self._user is None else self._user.received)
 
     def writeSomeData(self, data: bytes) -> Any:
-        """For the transport's buffer: a terminal takes a few KiB at once, and soon a few more."""
+        """For the transport's buffer: a terminal takes a few KiB at once, and more soon after."""
         done = 0
         while done < len(data):
             written = fdesc.writeToFD(self._opened, data[done : done + WRITE_SIZE])
             if not isinstance(written, int):
-                return done or written  # an end is found again
+                return done or written  # an end is detected again
             if written == 0:
                 break
             done += written
         return done
 
     def connectionLost(self, reason: Failure) -> None:
-        """For the reactor: it is gone, or all is written after :meth:`close`."""
+        """For the reactor: it is gone, or all output is written after :meth:`close`."""
         if not self.connected:
             return
         super().connectionLost(reason)
@@ -193,11 +193,11 @@ class LocalTerminal(FileDescriptor):
         self.closed.callback(self._status)
 
     def pauseProducing(self) -> None:
-        """For the transport's buffer: much waits."""
+        """For the transport's buffer: much data is queued."""
         self.blocked = True
 
     def resumeProducing(self) -> None:
-        """For the transport's buffer: all has gone out."""
+        """For the transport's buffer: all data was written."""
         was, self.blocked = self.blocked, False
         if was and self._user is not None:
             self._user.drained()
@@ -213,21 +213,21 @@ class LocalTerminal(FileDescriptor):
         self._handlers[number] = signal.signal(number, handler)
 
     def _deadly(self, number: int, frame: object) -> None:
-        """Die of the signal, as without this handler, but first undo."""
+        """Restore the terminal, then let the signal end the process."""
         self.undo()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 
 def _nobody(read: bytes) -> None:
-    """It is closing."""
+    """Discards input while closing."""
 
 
 def _open_again(descriptor: int) -> int:
     flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(os.ttyname(descriptor), flags)
-    except OSError:  # it belongs to somebody else, as after su
+    except OSError:  # it belongs to another account, as after su
         return os.open("/dev/tty", flags)
 
 
@@ -238,14 +238,17 @@ test "$word" = done && exit
 stty "$1" <"$2"
 printf %s "$3" >"$2"
 """
-"""Its standard input comes from us, and ends with us: then the word is missing."""
+"""
+A shell script that waits for a word on standard input. If this process dies, the word is missing and the terminal is
+restored.
+"""
 
 _DONE = b"done\n"
 
 
 class Guard:
     """
-    Restores a terminal if we are killed before we can, by a small process that waits for us to end.
+    Restores the terminal if this process is killed, using a small process that waits for that.
 
     :param reactor: starts the process.
     """
@@ -257,9 +260,10 @@ class Guard:
 
     def begin(self, descriptor: int) -> None:
         """
-        From now on, the terminal will be restored to what it is now. Where that cannot be had, nothing is done.
+        From now on, the terminal will be restored to its current state. If the process cannot be started, nothing is
+        done.
 
-        :param descriptor: of the terminal, before it is changed.
+        :param descriptor: descriptor of the terminal, before it is changed.
         """
         setsid = shutil.which("setsid")
         try:
@@ -274,7 +278,7 @@ class Guard:
             self._process = self._reactor.spawnProcess(_Waiting(self._ended), setsid, words, environ, childFDs=streams)
 
     async def end(self) -> None:
-        """The terminal is restored already, or will not be changed any more."""
+        """The terminal was restored, or will not be changed again."""
         if self._process is not None:
             process, self._process = self._process, None
             process.write(_DONE)

@@ -1,4 +1,4 @@
-"""What the parts of a terminal session are to each other, and the values that pass between them."""
+"""The interfaces between the parts of a terminal session, and the values that they exchange."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from enum import StrEnum
 from typing import Protocol
 
 USUAL_COLUMNS, USUAL_ROWS = 80, 24
-"""The size of a terminal that says nothing about its size."""
+"""The default size of a terminal of unknown size."""
 
 MOST_COLUMNS, MOST_ROWS = 1000, 500
-"""The largest size that is believed (four times a large screen; a model of it takes some 10 MB)."""
+"""The maximum size (four times a large screen; a model of it takes some 10 MB)."""
 
 
 class Mode(StrEnum):
-    """What a viewer may do."""
+    """A viewer's rights."""
 
     DRIVE = "drive"
-    """Its keys reach the program, and its size is the program's while it is the last one in use."""
+    """Its input reaches the program, and the program's terminal has its size while it is the last one in use."""
 
     OBSERVE = "observe"
-    """It only sees."""
+    """It only sees output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ProgramExit:
     """
     How a program ended.
 
-    :param status: as a shell says it, 128 and the number for a signal; ``None``: not known.
+    :param status: as in a shell, 128 plus the number for a signal; ``None``: unknown.
     :param reason: for people; empty if there is nothing to say.
     """
 
@@ -38,94 +38,94 @@ class ProgramExit:
 
 
 class ProgramStream(Protocol):
-    """The program's end: a PTY of this machine, or the Engine's connection to a container's."""
+    """The program's end: a pseudo-terminal of this machine, or the Engine's connection to a container's terminal."""
 
     def write(self, data: bytes) -> None:
-        """What is typed."""
+        """Send input."""
 
     def pause(self) -> None:
-        """Give no more output for now."""
+        """Pause output."""
 
     def resume(self) -> None:
-        """Give output again."""
+        """Resume output."""
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has this size now. Comes at most every 50 ms, with the last one in the end."""
+        """Set the terminal's size. Called at most every 50 ms, finally with the last size."""
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """Discard further output."""
 
 
 class Viewer(Protocol):
-    """A person's end, as the hub sees it."""
+    """A viewer, as the hub uses it."""
 
     def draw(self, data: bytes) -> bool:
         """
-        Show more. Must not call the attachment's ``drained`` before it returns.
+        Show output. Must not call the attachment's ``drained`` before it returns.
 
-        :param data: taken in any case.
-        :returns: whether more can be taken now; if not, ``drained`` says when.
+        :param data: always taken.
+        :returns: whether more can be taken now; if not, ``drained`` is called later.
         """
 
     def hold(self, full: bool) -> None:
-        """:param full: whether to take no more from the keyboard for now, since the program does not read."""
+        """:param full: whether to pause reading keys, since the program does not read."""
 
     def ended(self, reason: str, status: int | None) -> None:
         """The program ended, and all of its output has been drawn."""
 
 
 class TerminalChannel(Protocol):
-    """A terminal that somebody sits at, over whatever connection."""
+    """A person's terminal, over any connection."""
 
     @property
     def blocked(self) -> bool:
-        """Whether what was written waits, so that nothing more should be written."""
+        """Whether output is queued, so that nothing more should be written."""
 
     def write(self, data: bytes) -> None:
-        """Show bytes; harmless once it is closed."""
+        """Show bytes; ignored once it is closed."""
 
     def size(self) -> tuple[int, int]:
-        """:returns: columns and rows, as the terminal says."""
+        """:returns: columns and rows of the terminal."""
 
     def hold(self, full: bool) -> None:
-        """:param full: whether to read no more keys for now."""
+        """:param full: whether to pause reading keys."""
 
     def close(self, status: int | None) -> None:
-        """:param status: what the command that the person gave ends with."""
+        """:param status: exit status of the person's command."""
 
 
 class ScreenModel(Protocol):
     """
-    Knows what a terminal that was there all the time would show.
+    Knows what a terminal shows that has received all output.
 
-    Answers come at once or later, each exactly once; they tell of all that was fed before the question, and of nothing
-    after it.
+    Answers are given at once or later, each exactly once. They reflect exactly the output that was fed before the
+    request.
     """
 
     @property
     def between(self) -> bool:
-        """Whether the output is between two sequences, so that bytes of ours may be put in."""
+        """Whether the output does not end in an incomplete sequence, so that other bytes may be inserted."""
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere."""
+        """Process output, split anywhere."""
 
     def resize(self, columns: int, rows: int) -> None:
-        """Have another size."""
+        """Set the size."""
 
     def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
         """
-        Find what brings any terminal to what it should show. The program's further output may follow at once.
+        Generate a redraw for any terminal. The program's further output may follow at once.
 
-        :param columns: of that terminal, as are ``rows``.
-        :param history: with lines that have scrolled off, where the size is the same.
-        :param draw: gets it.
+        :param columns: size of that terminal, with ``rows``.
+        :param history: whether to include scrollback, if the size is the same.
+        :param draw: called with the redraw.
         """
 
     def text(self, found: Callable[[str], None]) -> None:
-        """:param found: gets all that is known as plain text: lines that scrolled off, then the screen."""
+        """:param found: called with scrollback and screen as plain text."""
 
     def close(self) -> None:
-        """No more output comes. It may be asked all the same, but then knows less."""
+        """No more output follows. Later requests are answered less exactly."""
 
 
 def sane_size(columns: int, rows: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A command of this machine in a terminal of its own."""
+"""A command of this machine in a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TERM = {"TERM": "xterm-256color"}
 
 
 class NoPty(Unavailable):
-    """This machine has no terminal left, or gives none. Do without one."""
+    """This machine has no free pseudo-terminal, or does not permit one. Run without."""
 
     code = "NO_PTY"
 
@@ -39,24 +39,24 @@ class PtyReactor(IReactorProcess, IReactorTime):
 
 
 class PtyOwner(Protocol):
-    """Who hears from the terminal: usually a :class:`~ironcurtain.terminal.hub.Hub`."""
+    """Receives the terminal's events: usually a :class:`~ironcurtain.terminal.hub.Hub`."""
 
     def received(self, data: bytes) -> None:
-        """It wrote something."""
+        """The command wrote output."""
 
     def input_full(self, full: bool) -> None:
-        """Whether the command reads nothing, so that no more should be written."""
+        """The command stopped (``True``) or resumed reading its input."""
 
     def ended(self, ended: ProgramExit) -> None:
-        """It ended, and all that it wrote was received. Called once."""
+        """The command ended, and all its output was received. Called once."""
 
 
 class LocalPty:
     """
-    A terminal for one command. Set :attr:`owner` before the reactor turns.
+    A pseudo-terminal for one command. Set :attr:`owner` before the reactor turns.
 
-    :param clock: has the same time as the reactor; the reactor itself outside of tests.
-    :ivar done: fires when the owner was told of the end.
+    :param clock: has the same time as the reactor; the reactor itself except in tests.
+    :ivar done: fires after the owner was notified of the end.
     """
 
     log = Logger()
@@ -72,12 +72,12 @@ class LocalPty:
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, columns: int, rows: int) -> None:
         """
-        Start the command, as the leader of a session and a process group of its own.
+        Start the command as the leader of a new session and process group.
 
-        :param argv: a path, or a name that is looked up in the ``PATH`` of ``environ``.
-        :param environ: all of its environment; ``TERM`` is added if it is missing.
+        :param argv: a path, or a name that is searched for in the ``PATH`` of ``environ``.
+        :param environ: its complete environment; ``TERM`` is added if missing.
         :raises NotFound: there is no such command or directory.
-        :raises NoPty: there is no terminal for it, or no process.
+        :raises NoPty: there is no pseudo-terminal for it, or no process.
         """
         program = find_program(argv[0], environ, directory)
         try:
@@ -92,7 +92,7 @@ class LocalPty:
                 list(argv),
                 {**_TERM, **environ},
                 directory,
-                usePTY=(master, slave, ""),  # type: ignore[arg-type]  # Twisted takes a terminal that is open, too
+                usePTY=(master, slave, ""),  # type: ignore[arg-type]  # Twisted also accepts an open terminal
             )
         except OSError as e:
             os.close(master)
@@ -102,7 +102,7 @@ class LocalPty:
 
     @property
     def echoes(self) -> bool:
-        """Whether the terminal shows what is typed; a program that asks for a password switches that off."""
+        """Whether the terminal echoes input; a program that asks for a password disables that."""
         if (descriptor := self._descriptor) is None:
             return False
         try:
@@ -111,41 +111,41 @@ class LocalPty:
             return False
 
     def write(self, data: bytes) -> None:
-        """What is typed."""
+        """Send input."""
         if self._process is not None:
             self._process.write(data)
 
     def pause(self) -> None:
-        """Give no more output for now; once the command has ended, the rest comes all the same."""
+        """Pause output. Once the command has ended, the rest is delivered anyway."""
         if self._process is not None and not self._ending.exited:
             self._process.stopReading()
 
     def resume(self) -> None:
-        """Give output again."""
+        """Resume output."""
         if self._process is not None and self._process.connected:
             self._process.startReading()
 
     def resize(self, columns: int, rows: int) -> None:
-        """The terminal has this size now; the command gets SIGWINCH."""
+        """Set the terminal's size; the command gets SIGWINCH."""
         descriptor = self._descriptor
         if descriptor is not None and sane_size(columns, rows) != self._size:
             self._size = sane_size(columns, rows)
             _set_size(descriptor, columns, rows)
 
     def close(self) -> None:
-        """Nobody reads it any more: the command is ended as by :meth:`stop`."""
+        """Discard further output, and end the command as :meth:`stop` does."""
         self.stop()
 
     def stop(self, first: signal.Signals = signal.SIGTERM) -> None:
         """
-        End it; after :data:`~ironcurtain.process.termination.GRACE_SECONDS` by SIGKILL. Harmless once it is ending.
+        Send a signal, and SIGKILL after :data:`~ironcurtain.process.termination.GRACE_SECONDS`. Can be called again.
 
-        :param first: what it gets first; interactive shells ignore SIGTERM, and end on SIGHUP.
+        :param first: the first signal; interactive shells ignore SIGTERM, and end on SIGHUP.
         """
         self._ending.stop(first)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._ending.kill()
 
     def signal_foreground(self, number: signal.Signals) -> None:
@@ -165,14 +165,14 @@ class LocalPty:
         return self.pid in self._foreground()
 
     def started(self, process: PTYProcess) -> None:
-        """For the process: it runs."""
+        """For the process: it started."""
         pid: int = process.pid  # type: ignore[assignment]  # Twisted's class says None
         self._process, self.pid = process, pid
         self._ending.began(process)
         process.registerProducer(_Input(self), True)
 
     def exited(self) -> None:
-        """For the process: it ended, and the kernel has hung up on all others that have the terminal."""
+        """For the process: it exited, and the kernel has hung up on all other processes with the terminal."""
         self._ending.exit(self._drained)
         self.resume()
 
@@ -181,14 +181,14 @@ class LocalPty:
             self._process.connectionLost(Failure(ConnectionDone()))
 
     def over(self, reason: Failure) -> None:
-        """For the process: it ended, and the terminal has nothing more."""
+        """For the process: it exited, and the terminal has no more output."""
         self._ending.over()
         ended = how(reason)
         self.owner.ended(ended)
         self.done.callback(ended)
 
     def _foreground(self) -> set[int]:
-        """The group that has the terminal now: a shell gives each job a group."""
+        """The foreground process group: a shell gives each job a group."""
         if (descriptor := self._descriptor) is not None:
             with suppress(OSError):
                 return {os.tcgetpgrp(descriptor)} - {0}
@@ -196,7 +196,7 @@ class LocalPty:
 
     @property
     def _descriptor(self) -> int | None:
-        """Of the terminal, while it is open."""
+        """Descriptor of the terminal while it is open."""
         return self._process.fileno() if self._process is not None and self._process.connected else None
 
 
@@ -221,7 +221,7 @@ class _Command(ProcessProtocol):
 
 @implementer(IPushProducer)
 class _Input:
-    """Told by the transport how much of what was typed waits."""
+    """Notified by the transport when input is queued."""
 
     def __init__(self, pty: LocalPty) -> None:
         self._pty = pty
@@ -243,8 +243,8 @@ def _set_size(descriptor: int, columns: int, rows: int) -> None:
 
 def find_program(name: str, environ: Mapping[str, str], directory: str) -> str:
     """
-    :param name: a path, or what is looked up in the ``PATH`` of ``environ``.
-    :param directory: where a path begins, and where the program is to run.
+    :param name: a path, or a name that is searched for in the ``PATH`` of ``environ``.
+    :param directory: the working directory, to which a relative path refers.
     :raises NotFound: there is no such command or directory.
     """
     if not os.path.isdir(directory):
@@ -256,7 +256,7 @@ def find_program(name: str, environ: Mapping[str, str], directory: str) -> str:
 
 
 def how(reason: Failure) -> ProgramExit:
-    """:param reason: what Twisted says about a process that ended."""
+    """:param reason: Twisted's failure for a process that exited."""
     number, status = getattr(reason.value, "signal", None), getattr(reason.value, "exitCode", None)
     if number is not None:
         return ProgramExit(128 + number, f"ended by signal {signal.Signals(number).name}")

@@ -1,7 +1,7 @@
 """
-Recordings of terminals: written as asciicast v2 (docs.asciinema.org), without what must not be kept; read as v2 or v3.
+Recordings of terminals: written as asciicast v2 (docs.asciinema.org), without secrets; read as v2 or v3.
 
-A recording may end in the middle of a line, after a crash or while it is still written. What stands before that counts.
+A recording can end in the middle of a line, after a crash or while it is being written. The complete lines count.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from ironcurtain.terminal.keys import InputKind, InputPiece
 from ironcurtain.terminal.model import sane_size
 
 RECORDING_LIMIT = 64 * 1024 * 1024
-"""Most bytes of one recording; the rest of the session is left out, and a marker says so."""
+"""Maximum size in bytes of one recording; the rest of the session is left out, and a marker says so."""
 
 GATHER_SECONDS = 0.01
-"""Output that comes within so long is one event (nobody sees the difference when it is played)."""
+"""Output within so many seconds becomes one event (the difference is invisible when played)."""
 
 GATHER_SIZE = 64 * 1024
-"""How many bytes are gathered before they are written."""
+"""Number of bytes collected before a write."""
 
 MASK = "*"
-"""Stands for one read of keys that the terminal does not show, whatever their number."""
+"""Stands for one read of input that the terminal does not echo, whatever its length."""
 
 
 class Sink(Protocol):
-    """Where a recording goes."""
+    """Stores a recording."""
 
     def write(self, data: bytes) -> None:
         """
-        Keep whole lines.
+        Store complete lines.
 
-        :raises OSError: it cannot be kept.
+        :raises OSError: they cannot be stored.
         """
 
     def close(self) -> None:
-        """No more will come."""
+        """The recording ended."""
 
 
 def _never() -> bool:
@@ -51,16 +51,16 @@ def _never() -> bool:
 
 class Recording:
     """
-    The events of one recording. They are gathered for a while, so that nobody who types waits for them: call
-    :meth:`flush` soon where :attr:`waits` says so.
+    Writes the events of one recording. They are buffered, so that nobody who types waits for the disk: call
+    :meth:`flush` soon if :attr:`waits` is true.
 
-    :param sink: gets them; what it raises passes through every method.
-    :param start: when the recording begins, in seconds of the clock that gives all other times.
-    :param columns: of the terminal at that time, as are ``rows``.
-    :param timestamp: the same moment in seconds since 1970.
-    :param echoes: whether the terminal shows now what is typed. What it does not show, such as a password, is masked;
-        where nobody can tell, so is all.
-    :param limit: most bytes.
+    :param sink: stores them; its exceptions pass through every method.
+    :param start: start of the recording, in seconds of the clock of all other times.
+    :param columns: initial size of the terminal, with ``rows``.
+    :param timestamp: the same moment in seconds since the epoch.
+    :param echoes: returns whether the terminal echoes input now. Input without echo, such as a password, is masked; if
+        unknown, all is.
+    :param limit: maximum size in bytes.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Recording:
 
     @property
     def waits(self) -> bool:
-        """Whether something is not written yet."""
+        """Whether data is buffered."""
         return bool(self._output or self._events)
 
     def flush(self) -> None:
-        """Write all that was gathered."""
+        """Write buffered data."""
         self._close_output()
         events, self._events, self._gathered = self._events, [], 0
         if not (events and self._open):
@@ -104,7 +104,7 @@ class Recording:
                 self._close()
 
     def output(self, now: float, data: bytes) -> None:
-        """What the program wrote; a character may be cut in two."""
+        """Record output; a character may be split."""
         if not self._open:
             return
         if self._output and now - self._output_time > GATHER_SECONDS:
@@ -118,25 +118,25 @@ class Recording:
 
     def typed(self, now: float, pieces: list[InputPiece], echoed: bool) -> None:
         """
-        What a person typed; what the terminal sends by itself is left out.
+        Record what a person typed; the terminal's own reports are left out.
 
-        :param echoed: what :attr:`echoes` said before the program had it.
+        :param echoed: the value of :attr:`echoes` before the program got the input.
         """
         data = b"".join(piece.data for piece in pieces if piece.kind in (InputKind.TYPED, InputKind.PASTED))
         if data:
             self._event(now, "i", data.decode("utf-8", "replace") if echoed else MASK)
 
     def resized(self, now: float, columns: int, rows: int) -> None:
-        """The terminal has another size."""
+        """Record a new size of the terminal."""
         self._event(now, "r", f"{columns}x{rows}")
 
     def marker(self, now: float, label: str) -> None:
-        """Something happened that is worth finding again."""
+        """Record a marker."""
         self._event(now, "m", label)
         self.flush()
 
     def end(self) -> None:
-        """The program ended. Harmless the second time."""
+        """The program ended. Can be called twice."""
         try:
             self.flush()
         finally:
@@ -163,7 +163,7 @@ class Recording:
             line = self._line(now, kind, text) if text else b""
             self._left -= len(line)
             if self._left < 0:
-                yield self._line(now, "m", "the recording ends here: it is long enough")
+                yield self._line(now, "m", "the recording ends here: it has its maximum size")
                 return
             yield line
 
@@ -172,7 +172,7 @@ class Recording:
 
 
 LONGEST_SECONDS = 10 * 365 * 86400.0
-"""A time beyond this counts as damage (ten years)."""
+"""Times in seconds beyond this count as damage (ten years)."""
 
 _SIZE = re.compile(r"(\d{1,5})x(\d{1,5})")
 
@@ -180,18 +180,18 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_SECONDS)]
 
 
 class NoRecording(UsageError):
-    """A file is no recording of a terminal."""
+    """A file is not a recording of a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class CastEvent:
     """
-    Something that happened.
+    An event in a recording.
 
     :param time: in seconds from the start.
-    :param output: what the program wrote; empty if it is something else.
+    :param output: the program's output; empty for other events.
     :param marker: the label of a marker.
-    :param size: columns and rows that the terminal has from now on.
+    :param size: columns and rows of the terminal from now on.
     """
 
     time: float
@@ -205,11 +205,11 @@ class Cast:
     """
     A recording.
 
-    :param size: columns and rows at the start.
-    :param idle_limit: most seconds of a pause that whoever made it wants to be kept; ``None``: all.
-    :param events: by time; what was typed is not among them.
-    :param torn: whether the last line has no end.
-    :param damaged: how many other lines make no sense.
+    :param size: initial columns and rows.
+    :param idle_limit: maximum length of a pause in seconds, as the recording asks; ``None``: no limit.
+    :param events: by time; input is not included.
+    :param torn: whether the last line is incomplete.
+    :param damaged: number of other invalid lines.
     """
 
     size: tuple[int, int]
@@ -221,7 +221,7 @@ class Cast:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Its length in seconds."""
         return self.events[-1].time if self.events else 0.0
 
     @property
@@ -249,8 +249,8 @@ _Line = msgspec.json.Decoder(tuple[Seconds, str, Any])
 
 def read_cast(data: bytes) -> Cast:
     """
-    :param data: a whole file.
-    :raises NoRecording: it is none, or of a version that we do not know.
+    :param data: the complete file.
+    :raises NoRecording: it is not a recording, or has an unknown version.
     """
     first, _, rest = data.partition(b"\n")
     head = _head(first)
@@ -275,14 +275,14 @@ def _head(line: bytes) -> _Head:
     try:
         head = msgspec.json.decode(line, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise NoRecording("is no recording of a terminal (asciicast v2 or v3)") from None
+        raise NoRecording("is not a recording of a terminal (asciicast v2 or v3)") from None
     if head.version not in (2, 3):
         raise NoRecording(f"is asciicast v{head.version}: only v2 and v3 can be played")
     return head
 
 
 def _shown(now: float, kind: str, content: Any) -> Iterator[CastEvent]:
-    """:raises ValueError: the content is not that of this kind."""
+    """:raises ValueError: the content does not match the kind."""
     if kind not in ("o", "m", "r"):
         return
     if not isinstance(content, str):

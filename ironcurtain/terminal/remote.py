@@ -1,4 +1,4 @@
-"""A terminal of one process, shown in another process of this machine over a UNIX socket: both ends."""
+"""Both ends of the UNIX socket over which another process of this machine views a terminal."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from ironcurtain.terminal.wire import (
 )
 
 Check = Callable[[Hello], Hub]
-"""Gives the terminal that a viewer may see, once its token is found right and used up; raises what it refuses with."""
+"""Checks and uses up a viewer's token, and returns the terminal; raises an error to refuse the viewer."""
 
 
 @implementer(IPushProducer)
 class AttachServer(Protocol):
-    """One viewer in another process, as its owner sees it."""
+    """The owner's end of the connection of one viewer."""
 
     log = Logger()
     transport: StreamTransport
@@ -69,7 +69,7 @@ class AttachServer(Protocol):
             self.transport.abortConnection()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._be_patient()
+        self._cancel_timer()
         attachment, self._attachment = self._attachment, None
         if attachment is not None:
             attachment.detach()
@@ -102,7 +102,7 @@ class AttachServer(Protocol):
         """For the transport: the connection is lost."""
 
     def _asked(self, hello: Hello) -> None:
-        self._be_patient()
+        self._cancel_timer()
         try:
             hub = self._check(hello)
             if hub.over is None:
@@ -128,11 +128,11 @@ class AttachServer(Protocol):
         self._over = True
         self.transport.unregisterProducer()
         self.transport.resumeProducing()
-        # The viewer closes: if it wrote to a connection that is closed here, it would lose what it has not read yet.
+        # Let the viewer close: a viewer that writes to a closed connection loses the data that it has not read.
         self.transport.write(data)
         self._timer = self._clock.callLater(PATIENCE_SECONDS, self.transport.abortConnection)
 
-    def _be_patient(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
 
@@ -151,9 +151,9 @@ class AttachFactory(Factory):
 
 class AttachRefused(IronCurtainError):
     """
-    The owner of the terminal said no.
+    The owner of the terminal refused the viewer.
 
-    :param code: the stable word of its error.
+    :param code: the error's code.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -164,10 +164,10 @@ class AttachRefused(IronCurtainError):
 @implementer(IPushProducer)
 class RemoteAttachment(Protocol):
     """
-    One viewer of a terminal of another process; to the viewer it is what an
-    :class:`~ironcurtain.terminal.attachment.Attachment` is.
+    A viewer's attachment to a terminal of another process; same interface as
+    :class:`~ironcurtain.terminal.attachment.Attachment`.
 
-    :ivar welcomed: fires when frames may follow; fails with :class:`AttachRefused` or
+    :ivar welcomed: fires when the owner has accepted the viewer; fails with :class:`AttachRefused` or
         :class:`~ironcurtain.errors.Unavailable`.
     """
 
@@ -197,19 +197,19 @@ class RemoteAttachment(Protocol):
         self._lost("the connection to the session was lost")
 
     def typed(self, data: bytes) -> None:
-        """What the person typed."""
+        """Send input."""
         self.transport.write(data_frames(data))
 
     def resized(self, columns: int, rows: int) -> None:
-        """The viewer's terminal has another size."""
+        """Send the new size of the viewer's terminal."""
         self.transport.write(frame(Resize(columns, rows)))
 
     def drained(self) -> None:
-        """The viewer can take more."""
+        """Resume: the viewer can take more output."""
         self.transport.resumeProducing()
 
     def detach(self) -> None:
-        """Look no longer; the program goes on, and the viewer's terminal is left as it is. Harmless the second time."""
+        """Disconnect. The program continues, and the viewer's terminal is left as it is. Can be called twice."""
         if not self._over:
             self._over = True
             self.transport.unregisterProducer()
@@ -253,17 +253,18 @@ class RemoteAttachment(Protocol):
             self._end(ProgramExit(None, reason))
 
     def _end(self, ended: ProgramExit) -> None:
-        self.detach()  # the owner waits for that
+        self.detach()  # the owner waits for the close
         self._viewer.ended(ended.reason, ended.status)
 
 
 async def connect(reactor: Any, path: str, hello: Hello, viewer: Viewer) -> RemoteAttachment:
     """
-    Show a terminal of another process. Its output follows once the caller, having this result, waits for something.
+    View a terminal of another process. Output is delivered only after the caller, having this result, yields to the
+    reactor.
 
-    :param path: of the owner's socket.
-    :raises Unavailable: nobody answers there.
-    :raises AttachRefused: the owner said no.
+    :param path: path of the owner's socket.
+    :raises Unavailable: the owner does not answer.
+    :raises AttachRefused: the owner refused.
     """
     attachment = RemoteAttachment(hello, viewer)
     try:

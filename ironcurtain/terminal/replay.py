@@ -1,7 +1,7 @@
 """
-Play a recording at a terminal: what is drawn when, and what the keys do.
+Play a recording at a terminal: timing and keys.
 
-There are two times: that of the recording, which people see and name, and that of playing, in which long pauses are
+There are two times: that of the recording, which is shown to people, and that of playing, in which long pauses are
 shortened.
 """
 
@@ -21,7 +21,7 @@ from ironcurtain.terminal.sequences import Appearance
 from ironcurtain.text.display import shorten
 
 AGAIN_SECONDS = 1.0
-"""Within this time after a marker, the one before it is the one before that."""
+"""If the position is within so many seconds after a marker, "previous marker" means the one before that."""
 
 _TIME = re.compile(r"(?:(?:(\d{1,4}):)?(\d{1,4}):)?(\d{1,7}(?:\.\d*)?)")
 _RESET = "\x1bc"
@@ -29,8 +29,8 @@ _RESET = "\x1bc"
 
 class Replay:
     """
-    :param speed: how many seconds of playing pass in one second.
-    :param idle_limit: most seconds of a pause; ``None``: as the recording wants it.
+    :param speed: seconds of playing time per second.
+    :param idle_limit: maximum length of a pause in seconds; ``None``: as the recording asks.
     :ivar paused: whether time stands still.
     """
 
@@ -49,27 +49,27 @@ class Replay:
 
     @property
     def over(self) -> bool:
-        """Whether all has been played and nobody paused."""
+        """Whether the end was reached, and playing is not paused."""
         return self._next == len(self._due) and not self.paused
 
     @property
     def recorded(self) -> float:
-        """Where it is, in the time of the recording."""
+        """Position in the time of the recording."""
         before = bisect_right(self._due, self._position)
         start, shown = (self._times[before - 1], self._due[before - 1]) if before else (0.0, 0.0)
         return start + self._position - shown
 
     @property
     def wait(self) -> float | None:
-        """Seconds until something is to be drawn; ``None``: nothing will be by itself."""
+        """Seconds until the next event; ``None``: there is none."""
         if self.paused or self._next == len(self._due):
             return None
         return max(0.0, self._due[self._next] - self._position) / self._speed
 
     def begin(self, at: float = 0.0) -> str:
         """
-        :param at: in the time of the recording.
-        :returns: what draws the screen as it was then, in place of whatever the terminal shows.
+        :param at: position in the time of the recording.
+        :returns: output that draws the screen at that position on any terminal.
         """
         before = bisect_right(self._times, at)
         shown, start = (self._due[before - 1], self._times[before - 1]) if before else (0.0, 0.0)
@@ -79,9 +79,9 @@ class Replay:
 
     def advance(self, seconds: float) -> str:
         """
-        Time passes.
+        Let time pass.
 
-        :returns: what is to be drawn.
+        :returns: the output to draw.
         """
         if self.paused:
             return ""
@@ -91,29 +91,29 @@ class Replay:
         return self._draw(bisect_right(self._due, self._position))
 
     def pause(self) -> None:
-        """Stop, or go on."""
+        """Pause, or resume."""
         self.paused = not self.paused
 
     def skip(self, seconds: float) -> str:
         """
-        :param seconds: of playing; negative: back.
-        :returns: what is to be drawn.
+        :param seconds: of playing time; negative: back.
+        :returns: the output to draw.
         """
         return self._go(self._position + seconds)
 
     def step(self) -> str:
         """
-        Pause, and show the next thing that happened.
+        Pause, and show the next event.
 
-        :returns: what is to be drawn.
+        :returns: the output to draw.
         """
         self.paused = True
         return self._go(self._due[self._next]) if self._next < len(self._due) else ""
 
     def to_marker(self, following: bool) -> str:
         """
-        :param following: the next marker, not the one before; without one, nothing happens.
-        :returns: what is to be drawn.
+        :param following: go to the next marker, else to the previous one. Without one, nothing happens.
+        :returns: the output to draw.
         """
         if following:
             found = bisect_right(self._markers, self._position)
@@ -123,7 +123,7 @@ class Replay:
         return self._go(self._markers[found - 1] if found else 0.0)
 
     def again(self) -> str:
-        """:returns: what draws the screen as it is now, in place of whatever the terminal shows."""
+        """:returns: output that draws the current screen on any terminal."""
         return self._redraw(self._next)
 
     def _go(self, position: float) -> str:
@@ -133,7 +133,7 @@ class Replay:
         return drawn.replace("\a", "")
 
     def _redraw(self, shown: int) -> str:
-        """From the last event before which nothing counts any more."""
+        """Redraw from the last event that clears everything before it."""
         resets = bisect_left(self._resets, shown)
         self._next = self._resets[resets - 1] if resets else 0
         sizes = bisect_left(self._sizes, self._next)
@@ -141,7 +141,7 @@ class Replay:
         return (Appearance(*(size or self._cast.size)).begin() + self._draw(shown)).replace("\a", "")
 
     def _draw(self, shown: int) -> str:
-        """Each event is made harmless once, in order: then going back is quick."""
+        """Events are sanitised once, in order, so that going back is fast."""
         feed, resize = self._appearance.feed, self._appearance.resize
         for event in self._cast.events[len(self._drawn) : shown]:
             self._drawn.append(resize(*event.size) if event.size is not None else feed(event.output))
@@ -151,38 +151,40 @@ class Replay:
 
 def read_time(text: str) -> float:
     """
-    :param text: seconds, minutes and seconds, or hours too: ``90``, ``1:30``, ``1:02:03.5``.
-    :raises UsageError: it is none of them.
+    :param text: seconds, minutes and seconds, or with hours: ``90``, ``1:30``, ``1:02:03.5``.
+    :raises UsageError: it has another form.
     """
     if (match := _TIME.fullmatch(text)) is None:
-        raise UsageError(f"{text!r} is no time: write seconds (90), minutes (1:30) or hours (1:02:03)")
+        raise UsageError(f"{text!r} is not a time: write seconds (90), minutes (1:30) or hours (1:02:03)")
     return int(match[1] or 0) * 3600 + int(match[2] or 0) * 60 + float(match[3])
 
 
 def show_time(seconds: float) -> str:
-    """:returns: a time as :func:`read_time` takes it, in full seconds."""
+    """:returns: a time as :func:`read_time` takes it, in whole seconds."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 SKIP_SECONDS = 5.0
-"""How far an arrow key goes."""
+"""Seconds that an arrow key skips."""
 
 LONGEST_WAIT = 3600.0
-"""Most seconds of one timer; then the next one follows."""
+"""Maximum seconds of one timer; then the next one follows."""
 
 INTERRUPTED = 130
-"""The status of what Ctrl-C ended, as a shell says it."""
+"""Exit status after Ctrl-C, as in a shell."""
 
 _ARROWS = {b"\x1b[C": "right", b"\x1bOC": "right", b"\x1b[D": "left", b"\x1bOD": "left"}
 
 
 class ReplayViewer:
     """
+    Shows a replay.
+
     :param terminal: in raw mode; closed with a status in the end.
-    :param rows: the most that the recording ever needs: below them the terminal is ours, if there is a line left.
-    :param seconds: how long the recording is.
+    :param rows: the maximum rows of the recording: the line below is used for the status, if there is one.
+    :param seconds: length of the recording.
     """
 
     def __init__(
@@ -197,36 +199,36 @@ class ReplayViewer:
         self._over = False
 
     def ask(self, question: str, at: float) -> None:
-        """Show a line, and begin at a time when a key is pressed."""
+        """Show a question, and start at a position when a key is pressed."""
         self._asking = at
         self._terminal.write(question.encode())
 
     def begin(self, at: float) -> None:
         """
-        Play. What the terminal shows moves up first, so that it can be scrolled back to.
+        Play. The terminal's previous contents scroll up, so that they are kept.
 
-        :param at: in the time of the recording.
+        :param at: position in the time of the recording.
         """
         self._asking = None
         self._show("\r\n" * self._terminal.size()[1] + self._replay.begin(at))
         self._go_on()
 
     def received(self, read: bytes) -> None:
-        """Keys."""
+        """Process keys."""
         for piece in self._typed.feed(read):
             if piece.kind is InputKind.TYPED:
                 for key in _keys(piece.data):
                     self._pressed(key)
 
     def resized(self, columns: int, rows: int) -> None:
-        """The terminal has another size, and shows who knows what."""
+        """The terminal has a new size, and its contents are undefined."""
         if self._asking is None and not self._over:
             self._pass_time()
             self._show(self._replay.again())
             self._go_on()
 
     def drained(self) -> None:
-        """The terminal takes more: time goes on."""
+        """The terminal accepts output again: time goes on."""
         if self._asking is None and not self._over and self._timer is None:
             self._go_on()
 
@@ -268,18 +270,18 @@ class ReplayViewer:
         return shorten(f"{where}  space: go on  arrows: 5 s  . [ ]  q: end", self._terminal.size()[0] - 3)
 
     def _line(self, text: str) -> str:
-        """:returns: what puts a text below the recording, if there is a line."""
+        """:returns: output that shows a text below the recording, if there is a line."""
         rows = self._terminal.size()[1]
         return f"\x1b7\x1b[{rows};1H\x1b[0m{text}\x1b[K\x1b8" if rows > self._rows else ""
 
     def _pass_time(self) -> None:
-        """Draw what was due until now, if time did not stand still."""
+        """Draw the events until now, unless time stands still."""
         if self._timer is not None:
             self._stop()
             self._show(self._replay.advance(self._clock.seconds() - self._since))
 
     def _go_on(self) -> None:
-        """Wait for what is due next; while the terminal takes nothing, time stands still."""
+        """Wait for the next event; while the terminal is blocked, time stands still."""
         self._stop()
         if self._replay.over:
             self._close(0)
@@ -305,7 +307,7 @@ class ReplayViewer:
 
 
 def _keys(data: bytes) -> list[str]:
-    """:returns: the names of keys, several of which may have come at once."""
+    """:returns: the names of keys, of which one read can contain several."""
     if data in _ARROWS:
         return [_ARROWS[data]]
     if data.startswith(b"\x1b"):

@@ -1,6 +1,6 @@
 """
-Screen models of terminals: an exact one, whose terminal emulator runs in a process of its own; and for where that
-cannot be had, one that shows the last output again.
+Screen models of terminals: an exact one, whose terminal emulator runs in its own process; and a fallback that repeats
+the last output.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ironcurtain.terminal.screen_wire import OpenScreen, ReadScreen, RedrawScree
 from ironcurtain.terminal.sequences import CLEAR, RESTORE, SEQUENCE, SEQUENCE_LIMIT, plain, unfinished
 
 RING_LIMIT = 256 * 1024
-"""Most bytes of output that are kept (some twenty full screens of a busy program)."""
+"""Maximum number of bytes of output kept (some twenty full screens of a busy program)."""
 
 PIECE = 4096
-"""Fewer bytes than these are put together (each piece by itself costs some 60 bytes)."""
+"""Pieces smaller than this are joined (each piece costs some 60 bytes)."""
 
 _SAID_ONCE = re.compile(
     rb"[\x05\x07]|\x1bZ|\x1b\[[\x30-\x3f]*[cntx]|\x1b\[[?>][\d;]*[Su]|\x1b\[\?[\d;:]*m|\x1b\[>[\d;]*q"
@@ -29,8 +29,9 @@ _SAID_ONCE = re.compile(
     re.DOTALL,
 )
 """
-What must not be said to a terminal a second time: what it answers, since answers are typed into the program (xterm's
-ctlseqs: identity, status, size, modes, settings), what it keeps (colours, clipboard, pictures), rings or notifies.
+Sequences that must not be sent to a terminal again: queries, since their answers become input for the program (xterm's
+ctlseqs: identity, status, size, modes, settings), persistent settings (colours, clipboard, pictures), bells and
+notifications.
 """
 
 _SAYS = re.compile(SEQUENCE.pattern + rb"|[\x05\x07]", re.DOTALL)
@@ -38,10 +39,10 @@ _SAYS = re.compile(SEQUENCE.pattern + rb"|[\x05\x07]", re.DOTALL)
 
 class RingScreen:
     """
-    Remembers the last output and shows it again.
+    Keeps the last output and shows it again.
 
-    What a full-screen program drew longer ago is missing until that program draws afresh, which a change of size
-    makes most do.
+    Parts of a full-screen program's screen that were drawn earlier are missing until the program redraws, which most do
+    after a change of size.
     """
 
     def __init__(self, limit: int = RING_LIMIT) -> None:
@@ -52,11 +53,11 @@ class RingScreen:
 
     @property
     def between(self) -> bool:
-        """Whether the output is between two sequences."""
+        """Whether the output does not end in an incomplete sequence."""
         return not unfinished(self._last(SEQUENCE_LIMIT))
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere. Large pieces are kept as they are: to copy them would take the longest."""
+        """Process output, split anywhere. Large pieces are stored without a copy, which would be slow."""
         if len(data) > self._limit:
             data, self._lost = data[-self._limit :], True
         self._size += len(data)
@@ -71,21 +72,21 @@ class RingScreen:
             self._lost = True
 
     def resize(self, columns: int, rows: int) -> None:
-        """What is kept does not depend on a size."""
+        """Ignored: stored output does not depend on the size."""
 
     def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
-        """:param draw: gets, at once, the last output without what must be said only once."""
+        """:param draw: called at once with the last output, without sequences that must not be repeated."""
         draw(replay(self.kept()))
 
     def text(self, found: Callable[[str], None]) -> None:
-        """:param found: gets, at once, the last output as plain text."""
+        """:param found: called at once with the last output as plain text."""
         found(plain(self.kept()))
 
     def close(self) -> None:
-        """What is kept stays as it is."""
+        """Keep what is stored."""
 
     def kept(self) -> bytes:
-        """:returns: the last output; from the beginning of a line, where some is missing."""
+        """:returns: the last output; if some is missing, from the beginning of a line."""
         data = self._last(self._limit)
         return data[data.find(b"\n") + 1 :] if self._lost or self._size > self._limit else data
 
@@ -101,7 +102,7 @@ class RingScreen:
 
 
 def replay(kept: bytes) -> bytes:
-    """:returns: what shows output again on any terminal, without what must be said only once."""
+    """:returns: output that can be repeated on any terminal, without sequences that must not be repeated."""
     end = unfinished(kept)
     whole = kept[: len(kept) - len(end)]
     return RESTORE + CLEAR + _SAYS.sub(lambda said: b"" if _SAID_ONCE.fullmatch(said[0]) else said[0], whole) + end
@@ -109,13 +110,13 @@ def replay(kept: bytes) -> bytes:
 
 BEHIND_LIMIT = 2 * 1024 * 1024
 """
-Most bytes of output that wait for the process. When more would, the model leaves a gap and goes on from
-the last output; what a program set in the gap, such as modes, it does not know.
+Maximum bytes of output queued for the process. Beyond it, the model skips output and continues with the last output;
+modes that a program set in the gap are unknown.
 """
 
 
 class ModelledScreen:
-    """Feeds a model in the process, and remembers the last output for when it does not answer."""
+    """Feeds a model in the process, and keeps the last output for the case that the process does not answer."""
 
     def __init__(self, process: ScreenProcess, columns: int, rows: int) -> None:
         self._ring = RingScreen()
@@ -126,11 +127,11 @@ class ModelledScreen:
 
     @property
     def between(self) -> bool:
-        """Whether the output is between two sequences."""
+        """Whether the output does not end in an incomplete sequence."""
         return self._ring.between
 
     def feed(self, data: bytes) -> None:
-        """Take output, cut anywhere."""
+        """Process output, split anywhere."""
         self._ring.feed(data)
         if self._process is None:
             return
@@ -141,15 +142,15 @@ class ModelledScreen:
         self._process.fed(self)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Have another size; lines are wrapped afresh, as terminals do."""
+        """Set the size; lines are rewrapped, as terminals do."""
         if self._process is not None:
             self.outbox.put(ResizeScreen(self._number, columns, rows))
 
     def redraw(self, columns: int, rows: int, history: bool, draw: Callable[[bytes], None]) -> None:
         """
-        Find what brings any terminal to what it should show.
+        Generate a redraw for any terminal.
 
-        :param draw: gets it; what is under way at that moment in the output is under way after it too.
+        :param draw: called with the redraw, which ends in the same incomplete sequence as the output.
         """
         kept = self._ring.kept()
         if self._process is None or not self._process.ready:
@@ -162,7 +163,7 @@ class ModelledScreen:
         )
 
     def text(self, found: Callable[[str], None]) -> None:
-        """:param found: gets lines that scrolled off, then the screen; wrapped lines joined."""
+        """:param found: called with scrollback, then the screen; wrapped lines joined."""
         kept = self._ring.kept()
         if self._process is None:
             found(plain(kept))
@@ -174,7 +175,7 @@ class ModelledScreen:
         )
 
     def close(self) -> None:
-        """No more output comes; from now on only the last output is known. Harmless the second time."""
+        """No more output follows. From now on only the last output is known. Can be called twice."""
         process, self._process = self._process, None
         if process is not None:
             process.remove(self._number)
@@ -186,10 +187,10 @@ class ModelledScreen:
 
 class Screens:
     """
-    Makes screen models. The exact ones share a process, which is started with the first and ends with the last of them:
-    each must be closed.
+    Creates screen models. The exact ones share a process, which starts with the first and ends with the last of them,
+    so each must be closed.
 
-    :ivar process: the one that was started last.
+    :ivar process: the process that was started last.
     """
 
     log = Logger()
@@ -199,11 +200,11 @@ class Screens:
         self.process: ScreenProcess | None = None
 
     def open(self, columns: int, rows: int) -> ScreenModel:
-        """:returns: an exact model, or where no process can be started one that only remembers."""
+        """:returns: an exact model, or the fallback if no process can be started."""
         if self.process is None or self.process.gone:
             try:
                 self.process = ScreenProcess(self._reactor)
             except OSError as e:
-                self.log.warn("the process of the screen models does not start: {error}", error=e)
+                self.log.warn("the process of the screen models could not be started: {error}", error=e)
                 return RingScreen()
         return ModelledScreen(self.process, columns, rows)

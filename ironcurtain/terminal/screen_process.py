@@ -1,4 +1,4 @@
-"""Our end of the process of the screen models: start it, never wait for it, and do without it when it fails."""
+"""The client of the process of the screen models: starts it, never blocks on it, and does without it when it fails."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from ironcurtain.text.display import shorten
 COMMAND = (sys.executable, "-I", "-m", "ironcurtain.terminal.screen_worker")
 
 ANSWER_SECONDS = 1.0
-"""How long an answer may take before the last output stands in for it (usual is some 20 ms)."""
+"""Time limit in seconds for an answer, after which the last output is used (usual: some 20 ms)."""
 
 START_SECONDS = 10.0
-"""How long it may take while the process starts (usual is half a second)."""
+"""The same while the process starts (usual: half a second)."""
 
 BATCH_SIZE = 64 * 1024
-"""How many bytes of output are sent together (each sending costs some 30 us)."""
+"""Number of bytes of output sent together (each send costs some 30 us)."""
 
 BATCH_SECONDS = 0.1
-"""How long less than that waits to be sent, unless somebody asks."""
+"""Maximum delay in seconds of smaller amounts, unless there is a request."""
 
 
 class ScreenClient(Protocol):
@@ -47,7 +47,7 @@ class ScreenClient(Protocol):
     outbox: ScreenOutbox
 
     def process_gone(self) -> None:
-        """There is nobody to ask any more; what was asked is answered right after this."""
+        """The process ended. Pending requests are answered right after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ProcessState(Enum):
 
 class ScreenProcess:
     """
-    One process for any number of screens; it ends with the last one of them.
+    One process for any number of screens; it ends with the last one.
 
     :raises OSError: it cannot be started.
     """
@@ -99,25 +99,25 @@ class ScreenProcess:
 
     @property
     def gone(self) -> bool:
-        """Whether it ended; there can be another one."""
+        """Whether it ended; another one can be started."""
         return self._state in (ProcessState.FINISHED, ProcessState.LOST)
 
     @property
     def pid(self) -> int | None:
-        """Its process id, while it runs."""
+        """Its process id while it runs."""
         return self._worker.pid
 
     def number(self) -> int:
-        """:returns: one that nothing else has: a screen, or a request."""
+        """:returns: a unique number for a screen or a request."""
         return next(self._numbers)
 
     def add(self, screen: int, client: ScreenClient) -> None:
-        """Another screen; the order to open it is in its outbox."""
+        """Add a screen; the order to open it is in its outbox."""
         self._clients[screen] = client
         self.flush()
 
     def remove(self, screen: int) -> None:
-        """A screen is not needed any more: what was asked about it and is not answered yet never will be."""
+        """Remove a screen. Its pending requests are never answered."""
         for request in [number for number, waiting in self._requests.items() if waiting.screen == screen]:
             self.refuse(request)
         if self._clients.pop(screen, None) is None:
@@ -129,7 +129,7 @@ class ScreenProcess:
             self._worker.forget()
 
     def fed(self, client: ScreenClient) -> None:
-        """More output waits in a screen's outbox."""
+        """More output is in a screen's outbox."""
         if client.outbox.waiting >= BATCH_SIZE:
             self.flush()
         elif self._batch is None and self.ready and not self._blocked:
@@ -137,8 +137,8 @@ class ScreenProcess:
 
     def ask(self, screen: int, make: Callable[[int], ScreenRequest], answered: Callable[[bytes | None], None]) -> None:
         """
-        :param make: makes the order out of its number.
-        :param answered: gets the answer, or ``None``: there is none, or it takes too long.
+        :param make: creates the order from its number.
+        :param answered: called with the answer, or with ``None`` if there is none in time.
         """
         request = self.number()
         timer = self._reactor.callLater(ANSWER_SECONDS if self.ready else START_SECONDS, self._late, request)
@@ -147,11 +147,11 @@ class ScreenProcess:
         self.flush()
 
     def refuse(self, request: int) -> None:
-        """A request will not be answered; harmless if it has been."""
+        """Answer a request with ``None``; no effect if it has been answered."""
         self._answered(request, None)
 
     def flush(self) -> None:
-        """Send what waits, as far as the process takes it; the rest follows by itself."""
+        """Send queued data as far as the process reads it; the rest follows automatically."""
         self._stop_batch()
         if not self.ready:
             return
@@ -171,14 +171,14 @@ class ScreenProcess:
             self._refused(reply)
 
     def blocked(self, blocked: bool) -> None:
-        """For the worker: whether what was sent waits to be read."""
+        """For the worker: whether sent data waits to be read."""
         self._blocked = blocked
         if not blocked:
             self._life += 1
             self.flush()
 
     def lost(self, why: str = "") -> None:
-        """For the worker: it is of no use any more."""
+        """For the worker: it failed."""
         self._why = self._why or why
         self._give_up(ProcessState.LOST)
 

@@ -1,8 +1,8 @@
 """
-What passes between us and the process of the screen models, as :mod:`~ironcurtain.process.frames`.
+The protocol of the process of the screen models, in :mod:`~ironcurtain.process.frames`.
 
-We give orders, many of them without an answer; the process says once that it is ready, and answers each request. Both
-come in the order in which they were sent, so that an answer tells of exactly what was fed before its request.
+The client sends orders, many of them without an answer. The process reports once that it is ready, and answers each
+request. Both keep their order, so an answer reflects exactly the output that was sent before its request.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ironcurtain.process.frames import MessageReader, packed
 from ironcurtain.terminal.sequences import ABORT, PLAIN
 
 MESSAGE_LIMIT = 32 * 1024 * 1024
-"""Most bytes of one message (a redraw usually has some 100 KB)."""
+"""Maximum size in bytes of a message (a redraw usually has some 100 KB)."""
 
 
 class OpenScreen(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """
-    Make a screen.
+    Create a screen.
 
-    :param screen: its number from now on, which no other one had before.
+    :param screen: its number, which was never used before.
     """
 
     screen: int
@@ -29,14 +29,14 @@ class OpenScreen(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class FeedScreen(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Output, cut anywhere."""
+    """Output, split anywhere."""
 
     screen: int
     data: bytes
 
 
 class ResizeScreen(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """The terminal has another size."""
+    """The terminal has a new size."""
 
     screen: int
     columns: int
@@ -44,7 +44,7 @@ class ResizeScreen(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class RedrawScreen(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """Answer with what draws the screen from scratch."""
+    """Answer with a complete redraw of the screen."""
 
     screen: int
     request: int
@@ -67,11 +67,11 @@ class CloseScreen(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 
 class ScreensReady(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """The library is there and works: requests are answered at once from now on."""
+    """The library is loaded and works: from now on requests are answered at once."""
 
 
 class ScreenAnswer(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """What was asked for."""
+    """The answer to a request."""
 
     request: int
     data: bytes
@@ -90,24 +90,24 @@ ScreenReply = ScreensReady | ScreenAnswer | ScreenRefusal
 
 
 def order_reader() -> MessageReader[ScreenOrder]:
-    """:returns: the process's."""
+    """:returns: the process's reader of orders."""
     return MessageReader("screen", msgspec.msgpack.Decoder(ScreenOrder), MESSAGE_LIMIT)
 
 
 def reply_reader() -> MessageReader[ScreenReply]:
-    """:returns: ours."""
+    """:returns: the client's reader of replies."""
     return MessageReader("screen", msgspec.msgpack.Decoder(ScreenReply), MESSAGE_LIMIT)
 
 
 GAP = ABORT + PLAIN
-"""Comes before output that is not the continuation of what came before: modes stay, the style of writing does not."""
+"""Sent before output that does not continue the earlier output: modes are kept, the text style is reset."""
 
 
 class ScreenOutbox:
     """
-    Orders and output, in their order.
+    Orders and output, in order.
 
-    :ivar waiting: how many bytes there are.
+    :ivar waiting: number of queued bytes.
     """
 
     def __init__(self, opening: OpenScreen) -> None:
@@ -120,12 +120,12 @@ class ScreenOutbox:
         self.put(opening)
 
     def feed(self, data: bytes) -> None:
-        """Let output wait."""
+        """Queue output."""
         self._output.append(data)
         self.waiting += len(data)
 
     def put(self, order: OpenScreen | ResizeScreen | ScreenRequest) -> None:
-        """Let an order wait."""
+        """Queue an order."""
         if isinstance(order, ScreenRequest):
             self._requests.append(order.request)
         else:
@@ -135,7 +135,7 @@ class ScreenOutbox:
         self.waiting += len(self._frames[-1])
 
     def take(self) -> bytes:
-        """:returns: all that waits, in frames; it waits no more."""
+        """:returns: everything queued, in frames; the queue is empty afterwards."""
         self._seal()
         taken = b"".join(self._frames)
         self._clear()
@@ -143,10 +143,10 @@ class ScreenOutbox:
 
     def restart(self, last: bytes) -> list[int]:
         """
-        Let nothing wait but what makes the best of it.
+        Replace the queue by the last output and what it requires.
 
         :param last: the last output.
-        :returns: requests that waited, and will not be sent.
+        :returns: queued requests, which will not be sent.
         """
         dropped, lasting = self._requests, self._lasting
         self._clear()

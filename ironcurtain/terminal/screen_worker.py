@@ -1,9 +1,9 @@
 """
 The process of the screen models, ``python -I -m ironcurtain.terminal.screen_worker``: all terminal emulators of one
-owner, which it talks to over the socket that is its standard input.
+owner, which communicates over the socket that is its standard input.
 
-The emulators are native code that is fed by programs nobody trusts; that is why they are here, where there is nothing
-to steal, and where a crash costs no more than exact redraws. It ends when its owner does.
+The emulators are native code that processes untrusted output. This process holds no secrets, and its crash costs
+nothing but exact redraws. It ends when its owner does.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ironcurtain.terminal.screen_wire import (
 )
 
 NICE = 5
-"""How far it steps back for what people wait for: those who come wait for this, those who are there do not."""
+"""Its niceness: only viewers that attach wait for it, not those that are attached."""
 
 
 class ScreenWorker:
-    """Carries out orders."""
+    """Executes orders."""
 
     def __init__(self) -> None:
         self._screens: dict[int, GhosttyScreen] = {}
@@ -43,9 +43,9 @@ class ScreenWorker:
 
     def handle(self, order: ScreenOrder) -> ScreenReply | None:
         """
-        :returns: the answer, if one is asked for.
+        :returns: the answer, if one is requested.
 
-        Whatever goes wrong in a screen ends that screen only.
+        A failure in a screen ends that screen only.
         """
         try:
             return self._handle(order)
@@ -93,7 +93,7 @@ def try_it() -> None:
 
 
 def serve(owner: socket.socket) -> None:
-    """Carry out what comes, until nothing more does."""
+    """Execute orders until the connection ends."""
     screens = ScreenWorker()
     owner.sendall(packed(ScreensReady()))
 

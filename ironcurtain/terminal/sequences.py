@@ -1,6 +1,6 @@
 """
-Escape sequences in a program's output: where they end, what is left without them, which of them only change what is
-seen, and those after which a terminal is as a program found it.
+Escape sequences in a program's output: find their ends, remove them, keep those that only change the picture, and
+restore a terminal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 SEQUENCE_LIMIT = 4096
-"""Most bytes of a sequence that has not ended, before it no longer counts as one."""
+"""Maximum length in bytes of an incomplete sequence; a longer one is not a sequence."""
 
 _CONTROL_SEQUENCE = r"\x1b\[(?P<parameters>[\x30-\x3f]*)(?P<between>[\x20-\x2f]*)(?P<final>[\x40-\x7e])"
 _STRING_BEGIN = r"\x1b[\]PX^_]"  # OSC, DCS, SOS, PM, APC
@@ -18,7 +18,7 @@ _OTHER = r"\x1b(?P<escape>[\x20-\x2f]+[\x30-\x7e]|[\x30-\x4f\x51-\x57\x59\x5a\x5
 SEQUENCE = re.compile(
     rf"{_CONTROL_SEQUENCE}|{_STRING_BEGIN}[^\x07\x18\x1b]*(?:\x07|\x18|\x1b\\|(?=\x1b.))|{_OTHER}".encode(), re.DOTALL
 )
-"""ECMA-48, sections 5.3 to 5.6; strings may also end in BEL, as xterm has it."""
+"""ECMA-48, sections 5.3 to 5.6; strings may also end in BEL, as in xterm."""
 
 _STRING_INTRODUCERS = (b"]", b"P", b"X", b"^", b"_")
 _BACKSPACES = re.compile("[^\n\b]\b")
@@ -26,10 +26,10 @@ _NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def unfinished(data: bytes) -> bytes:
-    """:returns: the beginning of a sequence or character at the end of ``data``; empty if it ends between two."""
+    """:returns: the incomplete sequence or character at the end of ``data``; empty if there is none."""
     start = data.rfind(b"\x1b")
     if start >= 0 and start == len(data) - 1:
-        string = data.rfind(b"\x1b", 0, start)  # its end may be cut in two
+        string = data.rfind(b"\x1b", 0, start)  # its end may be split
         if string >= 0 and data.startswith(_STRING_INTRODUCERS, string + 1) and not SEQUENCE.match(data, string):
             start = string
     if start >= 0 and len(data) - start <= SEQUENCE_LIMIT and not SEQUENCE.match(data, start):
@@ -38,7 +38,7 @@ def unfinished(data: bytes) -> bytes:
 
 
 def partial_character(data: bytes) -> bytes:
-    """:returns: the beginning of a character in UTF-8 at the end of ``data``, if there is one."""
+    """:returns: the incomplete UTF-8 character at the end of ``data``, if there is one."""
     for size in range(1, min(3, len(data)) + 1):
         byte = data[-size]
         if byte >= 0xC0:
@@ -50,22 +50,22 @@ def partial_character(data: bytes) -> bytes:
 
 
 def plain(data: bytes) -> str:
-    """:returns: the text that is left when sequences are taken out. Where the cursor went is not followed."""
+    """:returns: the text without sequences. Cursor movements are ignored."""
     text = SEQUENCE.sub(b"", data).decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return _NO_TEXT.sub("", _BACKSPACES.sub("", text))
 
 
 ABORT = b"\x18\x1b\\"
-"""Ends whatever sequence a terminal is in the middle of: CAN, then ST (ECMA-48, 8.3.6 and 8.3.143)."""
+"""Ends any incomplete sequence: CAN, then ST (ECMA-48, 8.3.6 and 8.3.143)."""
 
 _MOUSE_AND_REPORTS = (9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048, 5522)
-"""Private modes that make a terminal send more than keys (xterm's ctlseqs), or hold back what it shows (2026)."""
+"""Private modes that make a terminal send more than keys (xterm's ctlseqs), or delay its output (2026)."""
 
 _APPEARANCE = (5, 45, 69, 1045)
-"""Reverse video, reverse wraparound, left and right margins: some terminals leave them on a soft reset."""
+"""Reverse video, reverse wraparound, left and right margins: some terminals keep them on a soft reset."""
 
 PLAIN = b'\x1b[0m\x1b[0"q\x1b]8;;\x1b\\\x1b(B\x1b)B\x0f'
-"""From here on text is just text: no colours, no protection, no link, no other character set."""
+"""Resets the text style: no colours, no protection, no link, no other character set."""
 
 
 def _off(modes: tuple[int, ...]) -> bytes:
@@ -75,14 +75,14 @@ def _off(modes: tuple[int, ...]) -> bytes:
 RESTORE = b"".join(
     (
         ABORT,
-        b"\x1b[<99u",  # the keyboard flags of this screen; each screen has a stack of its own
-        # Leaving restores the cursor, also if there was nothing to leave: some terminals then take what the last
-        # entering saved. So this enters first, which changes nothing where a program left its own screen on.
+        b"\x1b[<99u",  # the keyboard flags of this screen; each screen has its own stack
+        # Leaving restores the cursor even without entering before: some terminals then use the cursor saved by the last
+        # entering. So this enters first, which has no effect if a program left the alternate screen on.
         b"\x1b7\x1b[?1049h\x1b[?1049l\x1b[?1047l\x1b[?47l",
         b"\x1b[<99u",
         b"\x1b[!p",  # soft reset: moves no cursor and clears nothing
-        b"\x1b[4l\x1b[20l",  # insert mode stays in some terminals
-        b"\x1b7\x1b[r\x1b8",  # margins; that alone would move the cursor
+        b"\x1b[4l\x1b[20l",  # some terminals keep insert mode
+        b"\x1b7\x1b[r\x1b8",  # margins; on its own it moves the cursor
         b"\x1b[?5W",  # tab stops
         _off(_APPEARANCE),
         _off(_MOUSE_AND_REPORTS),
@@ -93,21 +93,21 @@ RESTORE = b"".join(
     )
 )
 """
-Brings any terminal back from what a program may have left: alternate screen, modes, colours, keyboard.
+Restores any terminal after a program: alternate screen, modes, colours, keyboard.
 
-Text and cursor stay where they are; therefore origin mode (DECOM) is left to the soft reset, which not all terminals
-have: switching it off by itself moves the cursor. Terminals ignore what they do not know.
+Text and cursor are not changed. Therefore origin mode (DECOM) is left to the soft reset, which not all terminals
+support: disabling it separately moves the cursor. Terminals ignore unknown sequences.
 """
 
 CLEAR = b"\x1b[?6l" + PLAIN + b"\x1b[H\x1b[J"
-"""After :data:`RESTORE`: an empty screen with the cursor at its top."""
+"""To use after :data:`RESTORE`: an empty screen with the cursor at its top."""
 
 
 SHOWN_SEQUENCE_LIMIT = 256
-"""Most characters of a sequence that has not ended and is still waited for (real ones have at most 60)."""
+"""Maximum length in characters of an incomplete sequence (real ones have at most 60)."""
 
 FRESH = (RESTORE + CLEAR).decode()
-"""Makes a terminal as a new one is, empty."""
+"""Resets a terminal completely."""
 
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
@@ -121,12 +121,12 @@ _HUGE = re.compile(r"\d{5,}")
 
 _CONTROLS = frozenset("\a\b\t\n\v\f\r\x0e\x0f")
 _FINALS = frozenset("@ABCDEFGHILMPSXZ`abdefgm")
-"""Control sequences without anything between: cursor, erasing, inserting, deleting, scrolling, tabs, colours."""
+"""Control sequences without intermediate bytes: cursor, erasing, inserting, deleting, scrolling, tabs, colours."""
 
 _ESCAPES = frozenset(("7", "8", "D", "E", "H", "M", "#3", "#4", "#5", "#6", "#8", "(0", "(A", "(B", ")0", ")A", ")B"))
 _MODES = frozenset(("4", "20"))
 _PRIVATE_MODES = frozenset(("5", "6", "7", "12", "25", "47", "1047", "1048", "1049"))
-"""Reverse video, origin, wrapping, cursor, other screen (xterm's ctlseqs)."""
+"""Reverse video, origin, wrapping, cursor, alternate screen (xterm's ctlseqs)."""
 
 
 class SequenceReader:
@@ -172,14 +172,14 @@ class SequenceReader:
 
 class Appearance:
     """
-    Filters output for a terminal at which the program does not run. What comes out only changes what is seen, holds
-    only sequences from a list of known ones, and none that has not ended.
+    Filters output for a terminal on which the program does not run. The result only changes the picture: it has only
+    sequences from a list, and no incomplete ones.
 
-    Everything else in a stream is for the program's own terminal: questions, whose answers would be typed into whatever
-    runs at this one; the clipboard, the title, the palette, the printer; modes of keyboard and mouse; notifications.
+    Other sequences are for the program's own terminal: queries, whose answers would become input for the program at
+    this terminal; the clipboard, the title, the palette, the printer; keyboard and mouse modes; notifications.
 
-    :param columns: of the terminal for which the output was made, as are ``rows``; the cursor stays inside, and what
-        scrolls is only that part.
+    :param columns: size of the terminal for which the output was made, with ``rows``; the cursor stays within it, and
+        only that part scrolls.
     """
 
     def __init__(self, columns: int, rows: int) -> None:
@@ -187,22 +187,22 @@ class Appearance:
         self._reader = SequenceReader()
 
     def begin(self) -> str:
-        """:returns: what empties the terminal, before anything else is shown."""
+        """:returns: output that clears the terminal, to show first."""
         return f"{FRESH}{self._margins()}"
 
     def resize(self, columns: int, rows: int) -> str:
         """
-        The output is for another size from now on.
+        From now on, the output is for another size.
 
-        :returns: what is to be shown.
+        :returns: the output to show.
         """
         self._columns, self._rows = columns, rows
         return f"\x1b7{self._margins()}\x1b8"
 
     def feed(self, output: str) -> str:
         """
-        :param output: as it came, cut anywhere.
-        :returns: what may be shown of it.
+        :param output: unchanged, split anywhere.
+        :returns: the output to show.
         """
         return "".join(map(self._allowed, self._reader.feed(output)))
 
@@ -229,10 +229,9 @@ class Appearance:
         if final == "!p":
             return f"\x1b[!p\x1b7{self._margins()}\x1b8"
         fits = {
-            "J": parameters
-            in ("", "0", "1", "2"),  # 3 would remove lines that scrolled off, which are the person's own
+            "J": parameters in ("", "0", "1", "2"),  # 3 would remove the scrollback, which is the person's own
             "K": parameters in ("", "0", "1", "2"),
-            "T": parameters.isdigit() or not parameters,  # more of them would begin to follow the mouse
+            "T": parameters.isdigit() or not parameters,  # some of the others would make the terminal report the mouse
             "s": not parameters,
             "u": not parameters,
             " q": True,

@@ -1,4 +1,4 @@
-"""A person at a channel who looks at a terminal of this process or of another one, and perhaps drives it."""
+"""Let a person at a channel observe or control a terminal of this process or another one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ironcurtain.terminal.wire import Hello
 
 class Keyboard:
     """
-    :param forward: gets all that is not reserved.
-    :param on_key: gets the names of reserved keys; it may call :meth:`stop`.
+    :param forward: called with all input that is not reserved.
+    :param on_key: called with the names of reserved keys; it may call :meth:`stop`.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class Keyboard:
         self._stopped = False
 
     def received(self, read: bytes) -> None:
-        """:param read: what one read from the terminal gave; cut or joined reads would hide reserved keys."""
+        """:param read: the bytes of one read from the terminal; split or joined reads would hide reserved keys."""
         self._cancel()
         self._pass_on(self._keys.feed(read))
         if self._keys.holding and not self._stopped:
             self._timer = self._clock.callLater(HOLD_SECONDS, self._release)
 
     def stop(self) -> None:
-        """Pass nothing on any more."""
+        """Stop forwarding."""
         self._stopped = True
         self._cancel()
 
@@ -64,11 +64,11 @@ class Keyboard:
 
 class Viewing:
     """
-    Joins a channel and a hub, of this process or of another one, until one of them ends.
+    Connects a channel with a hub, of this process or another one, until one of them ends.
 
-    :param on_key: gets the names of reserved keys, of observers too.
-    :param on_end: called once, with the terminal restored: why, and the status of the program, if it ended. Closing
-        the channel is left to it. Not called when the channel is lost.
+    :param on_key: called with the names of reserved keys, also for observers.
+    :param on_end: called once, with the terminal restored: the reason, and the status of the program if it ended. It
+        has to close the channel. Not called when the channel is lost.
     """
 
     def __init__(
@@ -95,33 +95,33 @@ class Viewing:
         """
         Show the terminal of another process.
 
-        :param path: of the owner's socket.
-        :raises Unavailable: nobody answers there.
-        :raises AttachRefused: the owner said no.
+        :param path: path of the owner's socket.
+        :raises Unavailable: the owner does not answer.
+        :raises AttachRefused: the owner refused.
         """
         self._attachment = await connect(reactor, path, hello, self)
 
     def received(self, read: bytes) -> None:
-        """For the channel: keys."""
+        """For the channel: input."""
         if self._attachment is not None:
             self._keyboard.received(read)
 
     def resized(self, columns: int, rows: int) -> None:
-        """For the channel: its size has changed."""
+        """For the channel: it has a new size."""
         if self._attachment is not None:
             self._attachment.resized(columns, rows)
 
     def drained(self) -> None:
-        """For the channel: it is not blocked any more."""
+        """For the channel: it accepts output again."""
         if self._attachment is not None:
             self._attachment.drained()
 
     def lost(self) -> None:
-        """For the channel: nobody is there any more."""
+        """For the channel: it is closed."""
         self._leave()
 
     def leave(self, reason: str) -> None:
-        """Look no longer; the program goes on. The person's terminal is restored."""
+        """Detach; the program continues. The person's terminal is restored."""
         if self._leave():
             self._channel.write(RESTORE)
             self._on_end(reason, None)
@@ -161,15 +161,15 @@ async def attach(
     on_key: Callable[[str, Viewing], None],
 ) -> ProgramExit:
     """
-    Join the local terminal with one of another process, until one of them ends; then it is as it was before.
+    Connect the local terminal with one of another process, until one of them ends; then restore it.
 
     Cancelling this leaves the program running.
 
-    :param path: of the owner's socket.
-    :param on_key: gets the names of reserved keys; it may call :meth:`Viewing.leave`.
-    :returns: how the program ended, or with no status that the connection was lost or left.
-    :raises Unavailable: nobody answers there.
-    :raises AttachRefused: the owner said no.
+    :param path: path of the owner's socket.
+    :param on_key: called with the names of reserved keys; it may call :meth:`Viewing.leave`.
+    :returns: how the program ended; without a status if the connection was lost or detached.
+    :raises Unavailable: the owner does not answer.
+    :raises AttachRefused: the owner refused.
     """
     over: Deferred[ProgramExit] = Deferred()
 
@@ -180,7 +180,7 @@ async def attach(
     viewing = Viewing(terminal, reactor, keys, lambda name: on_key(name, viewing), ended)
     await viewing.begin_remote(reactor, path, hello)
     try:
-        # No turn of the reactor lies between the answer and this, so that the first output finds the terminal ready.
+        # The reactor does not run between the answer and this, so that the terminal is ready for the first output.
         terminal.begin(viewing)
         terminal.closed.addCallback(lambda _: ended("the terminal is gone", None))
         return await over

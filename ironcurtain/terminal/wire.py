@@ -1,8 +1,8 @@
 """
-The stream between a terminal's owner and a viewer in another process.
+The protocol between a terminal's owner and a viewer in another process.
 
 The viewer sends one line of JSON (:class:`Hello`), the owner answers with one (:class:`Welcome`). After that both send
-frames: one byte for the kind, four for the length of what follows, most significant first.
+frames: one byte for the kind, four bytes for the length, most significant first, and the content.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ironcurtain.terminal.model import Mode, ProgramExit
 T = TypeVar("T")
 
 LINE_LIMIT = 4096
-"""Most bytes of the first line of either side."""
+"""Maximum length in bytes of the first line of either side."""
 
 PATIENCE_SECONDS = 5.0
-"""How long either side may take for its first line."""
+"""Time limit in seconds for the first line of either side."""
 
 FRAME_LIMIT = 64 * 1024
-"""Most bytes in one frame; more is sent in several."""
+"""Maximum size in bytes of a frame; more is sent in several frames."""
 
 _HEAD = struct.Struct("!cI")
 _SIZE = struct.Struct("!HH")
@@ -34,7 +34,7 @@ _DATA, _RESIZE, _ENDED = b"d", b"r", b"e"
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """What a viewer asks for: a session, by the token that the control API gave out for it."""
+    """The request of a viewer: a session, and the token from the control API."""
 
     session: str
     mode: Mode
@@ -47,7 +47,7 @@ class Welcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     The answer.
 
-    :param code: of the error; empty: frames follow.
+    :param code: the error's code; empty: frames follow.
     :param message: for the person.
     """
 
@@ -57,7 +57,7 @@ class Welcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """The viewer's terminal has this size now."""
+    """The viewer's terminal has a new size."""
 
     columns: int
     rows: int

@@ -1,5 +1,5 @@
 """
-Styled text, and how many columns of a terminal it takes at most.
+Styled text, and its maximum width in columns of a terminal.
 
 A combining character counts as one column, so that no number of them can hide in a line.
 """
@@ -12,14 +12,11 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Style = Literal["", "dim", "bold", "good", "bad", "warn", "key", "title", "chosen", "old", "new"]
-"""
-How a piece of text looks: ``key`` is what the person is to type, ``chosen`` the row that keys act on, ``old`` and
-``new`` are the sides of a change.
-"""
+"""Styles: ``key`` marks what to type, ``chosen`` the focused row, ``old`` and ``new`` the sides of a change."""
 
 
 class Span(NamedTuple):
-    """A piece of a line. The text is safe to show: escaped, and without line ends."""
+    """A piece of a line. The text is escaped, and has no line ends."""
 
     text: str
     style: Style = ""
@@ -41,10 +38,10 @@ _ALSO_WIDE = (
     ("\U0001d300", "\U0001d376"),
     ("\U0001f1e6", "\U0001f1ff"),
 )
-"""Wide since Unicode 16, or in some terminals, and not in the tables of every Python."""
+"""Wide since Unicode 16, or in some terminals, and missing in some Pythons' tables."""
 
 
-@lru_cache(4096)  # lines drawn with box characters are most of a frame
+@lru_cache(4096)  # box-drawing lines are most of a frame
 def _width(character: str) -> int:
     if unicodedata.east_asian_width(character) in "WF":
         return 2
@@ -52,7 +49,7 @@ def _width(character: str) -> int:
 
 
 def cells(text: str) -> int:
-    """:returns: how many columns the text takes at most."""
+    """:returns: the maximum number of columns of the text."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -70,8 +67,7 @@ def fitting(text: str, start: int, width: int) -> int:
 
 def wrap(text: str, width: int) -> Iterator[str]:
     """
-    Break text into pieces of at most ``width`` columns, at spaces where there are any near; nothing is left out but
-    the space at which it is broken.
+    Wrap text into pieces of at most ``width`` columns, at spaces if possible; only the space at a break is removed.
     """
     width, start = max(width, 2), 0
     while (end := fitting(text, start, width)) < len(text):
@@ -83,7 +79,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def cut(text: str, width: int, rest: str = "…") -> str:
-    """:returns: the text, shortened at its end to at most ``width`` columns; ``rest`` stands for what is missing."""
+    """:returns: the text, cut to at most ``width`` columns; ``rest`` marks the cut."""
     if cells(text) <= width:
         return text
     room = width - cells(rest)
@@ -91,13 +87,13 @@ def cut(text: str, width: int, rest: str = "…") -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """:returns: the text with spaces up to ``width`` columns, shortened if it is longer."""
+    """:returns: the text, padded or cut to ``width`` columns."""
     shown = cut(text, width)
     return shown + " " * (width - cells(shown))
 
 
 def clip(line: Line, width: int) -> Line:
-    """:returns: the line without what is beyond ``width`` columns."""
+    """:returns: the line, cut to ``width`` columns."""
     spans, room = [], width
     for span in line:
         shown = cut(span.text, room)
@@ -108,8 +104,8 @@ def clip(line: Line, width: int) -> Line:
 
 def fold(line: Line, width: int) -> Iterator[Line]:
     """
-    Break a line at spaces; what follows is indented as the line is. A word that is too long, such as a path, is left
-    for the terminal to break, so that it can be copied.
+    Wrap a line at spaces, keeping its indentation. A word that is too long, such as a path, is not split, so that it
+    can be copied.
     """
     text = unstyled(line)
     indent = min(len(text) - len(text.lstrip(" ")), width // 2)

@@ -1,4 +1,4 @@
-"""Make text from agents and servers safe for a person's terminal."""
+"""Escape text from agents and servers for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Unicode categories that move the cursor, reorder or hide text, or have no glyph (Unicode 15, section 4.5)."""
 
 _INVISIBLE = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters of harmless categories that show nothing all the same."""
+"""Characters of harmless categories that are nevertheless invisible."""
 
 
 def _is_harmful(character: str) -> bool:
@@ -31,10 +31,10 @@ def _escape(character: str) -> str:
 
 def one_line(text: str, limit: int | None = None) -> str:
     """
-    Text on one line, with everything visible that could deceive.
+    Escape text to one line.
 
     :param text: anything.
-    :param limit: most characters that are shown; what is left out is counted after them.
+    :param limit: maximum number of characters shown; the number of the others follows.
     """
     named = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
     return _within(limit, (named.get(c) or (_escape(c) if _is_harmful(c) else c) for c in text), len(text))
@@ -42,16 +42,16 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 def json_line(value: Any, limit: int | None = None) -> str:
     """
-    A JSON value on one line, safe to show.
+    Format a JSON value on one line, escaped.
 
-    :param limit: most characters that are shown; what is left out is counted after them.
+    :param limit: maximum number of characters shown; the number of the others follows.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _within(limit, (_escape(c) if _is_harmful(c) else c for c in text), len(text))
 
 
 def _within(limit: int | None, pieces: Iterable[str], count: int) -> str:
-    """:param count: how many pieces there are."""
+    """:param count: number of pieces."""
     shown: list[str] = []
     size = 0
     for piece in pieces:
@@ -63,19 +63,19 @@ def _within(limit: int | None, pieces: Iterable[str], count: int) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Text that keeps its line ends and tabs, with everything else visible that could deceive."""
+    """Escape text, keeping line ends and tabs."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(_escape(c) if c not in "\n\t" and _is_harmful(c) else c for c in text.replace("\r\n", "\n"))
 
 
 def has_hidden_text(text: str) -> bool:
-    """Whether the text holds characters that a reader cannot see, other than line ends and tabs."""
+    """Whether the text contains invisible characters, other than line ends and tabs."""
     return any(c not in "\n\r\t" and _is_harmful(c) for c in text)
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text on one line, cut to at most ``limit`` characters."""
+    """:returns: the text on one line, cut to at most ``limit`` characters."""
     flat = " ".join("".join(" " if _is_harmful(c) else c for c in text).split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
@@ -89,13 +89,13 @@ def ago(seconds: float) -> str:
 
 
 def left(seconds: float) -> str:
-    """:returns: a time that runs out, as ``4:59``."""
+    """:returns: a remaining time, as ``4:59``."""
     whole = max(int(seconds), 0)
     return f"{whole // 60}:{whole % 60:02d}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """:returns: rows in columns, as lines; the last column is as wide as it likes."""
+    """:returns: rows in columns, as lines; the last column has any width."""
     every = [header, *rows]
     widths = [max(len(row[i]) for row in every) for i in range(len(header) - 1)]
     padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in every)

@@ -1,1 +1,1 @@
-"""Escalations and arguments in lines for people, the same for every front end."""
+"""Render escalations and arguments as lines of text, for all front ends."""

@@ -1,7 +1,7 @@
 """
-The arguments of a call: shortly for a row, and in full for a decision, edits as what they change.
+Render the arguments of a call: in short for a row, completely for a decision, and edits as diffs.
 
-Every front end shows them by these functions, so that a person reads the same wherever a call can be approved.
+Every front end uses these functions, so that a person reads the same wherever a call can be approved.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from ironcurtain.text.columns import Line, Span, Style, cells, clip, cut, wrap
 from ironcurtain.text.display import json_line, one_line
 
 SHOWN = 65536
-"""Most characters of one argument that are shown (some thousand lines); the digest covers all of it."""
+"""Maximum number of characters shown of one argument (some thousand lines); the digest covers all of it."""
 
 BRIEF = 200
-"""Most characters of a value that are looked at for a row."""
+"""Maximum number of characters of a value processed for a row."""
 
 SHOWN_IN_ALL = 2 * SHOWN
-"""Most characters of all changes of one argument that are shown: as many as one change may have."""
+"""Maximum number of characters shown of all changes of one argument: as many as one change may have."""
 
 COMPARED = 20_000
 """
-How much of all changes of one argument is compared line by line, as lines of the one text times lines of the other
-(some 0.05 s at worst); of what is left, one text is shown after the other.
+Budget for line-by-line comparison of all changes of one argument, in lines of the one text times lines of the other
+(some 0.05 s at worst); beyond it, both texts are shown one after the other.
 """
 
 NAME = 40
-"""Most characters of an argument's name that are shown before it comes in full."""
+"""Maximum number of characters of an argument's name in its short form."""
 
 LINE = 100
-"""Columns for the one line of a value that comes in full below, however wide the terminal is."""
+"""Maximum width of the short form of a value that is shown completely below."""
 
 KEYS = 4
-"""Most arguments that are listed shortly before they come in full."""
+"""Maximum number of arguments listed in short form."""
 
 REPEATED = 4
-"""How many times a line stands below itself before it is shown once, so that what differs cannot hide in a crowd."""
+"""Number of repetitions from which a repeated line is shown once, so that differences cannot hide among them."""
 
 _CHANGES = (("oldText", "newText"), ("old_text", "new_text"), ("old_string", "new_string"), ("old_str", "new_str"))
-"""Names that tools give to the two sides of a change."""
+"""Names that tools use for the two sides of a change."""
 
 
 def brief(arguments: Mapping[str, Any]) -> str:
@@ -53,8 +53,8 @@ def brief(arguments: Mapping[str, Any]) -> str:
 
 def brief_json(text: str) -> str:
     """
-    :param text: arguments as an event carries them: a JSON object, perhaps cut short.
-    :returns: as :func:`brief` does; what is no JSON object as it is, escaped.
+    :param text: arguments of an event: a JSON object, possibly cut.
+    :returns: the same as :func:`brief`; text that is not a JSON object is only escaped.
     """
     try:
         value = json.loads(text)
@@ -66,8 +66,8 @@ def brief_json(text: str) -> str:
 def argument_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHOWN) -> list[Line]:
     """
     :param width: columns.
-    :param limit: most characters of one argument that are shown; ``None``: all of them.
-    :returns: one line an argument, and below them in full what such a line could not hold.
+    :param limit: maximum number of characters shown of one argument; ``None``: all.
+    :returns: one line per argument, followed by the complete values that do not fit there.
     """
     if not arguments:
         return [(Span("no arguments", "dim"),)]
@@ -76,7 +76,7 @@ def argument_lines(arguments: Mapping[str, Any], width: int, limit: int | None =
 
 
 def key_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
-    """:returns: one line an argument: its value, or as much as fits and its length."""
+    """:returns: one line per argument: its value, or its beginning with its length."""
     lines = [clip(_key_line(name, value, width), width) for name, value in list(arguments.items())[:KEYS]]
     if (more := len(arguments) - KEYS) > 0:
         lines.append((Span(f"and {more} more arguments, below", "warn"),))
@@ -84,7 +84,7 @@ def key_lines(arguments: Mapping[str, Any], width: int) -> list[Line]:
 
 
 def full_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHOWN) -> list[Line]:
-    """:returns: all arguments that :func:`key_lines` could not show whole, or an empty list."""
+    """:returns: the arguments that do not fit into :func:`key_lines`, completely; may be empty."""
     lines: list[Line] = []
     for index, (name, value) in enumerate(arguments.items()):
         if index >= KEYS or not _fits(name, value, width):
@@ -93,7 +93,7 @@ def full_lines(arguments: Mapping[str, Any], width: int, limit: int | None = SHO
 
 
 def is_complete(arguments: Mapping[str, Any]) -> bool:
-    """Whether :func:`argument_lines` shows everything, however it is folded."""
+    """Whether :func:`argument_lines` shows everything."""
     return all(_is_all_shown(value) for value in arguments.values())
 
 
@@ -107,7 +107,7 @@ def _is_all_shown(value: Any) -> bool:
 
 
 def size(value: Any) -> int:
-    """:returns: characters of a value as JSON."""
+    """:returns: length in characters of a value as JSON."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
@@ -133,14 +133,14 @@ def _label(name: str) -> str:
 def _key_line(name: str, value: Any, width: int) -> Line:
     label = Span(_label(name), "bold")
     if value == "":
-        return (label, Span("nothing: an empty text", "warn"))
+        return (label, Span("an empty text", "warn"))
     if _fits(name, value, width):
         return (label, Span(_value(value, BRIEF)))
-    told = f" ({_length(value):,} characters, below)"
-    room = max(min(width, LINE) - cells(label.text) - len(told), 0)
+    suffix = f" ({_length(value):,} characters, below)"
+    room = max(min(width, LINE) - cells(label.text) - len(suffix), 0)
     edits = _edits(value)
     text = f"{len(edits)} change{'' if len(edits) == 1 else 's'}" if edits else _value(value, room)
-    return (label, Span(cut(text, room)), Span(told, "warn"))
+    return (label, Span(cut(text, room)), Span(suffix, "warn"))
 
 
 def _argument(name: str, value: Any, width: int, limit: int | None) -> Iterator[Line]:
@@ -155,7 +155,7 @@ def _argument(name: str, value: Any, width: int, limit: int | None) -> Iterator[
 
 
 def _edits(value: Any) -> list[tuple[str, str]]:
-    """:returns: the two sides of each change, if the value consists of nothing else."""
+    """:returns: the two sides of each change, if the value consists only of changes."""
     found = [pair for each in (value if isinstance(value, list) else [value]) if (pair := _edit(each))]
     whole = isinstance(value, dict) or (isinstance(value, list) and len(found) == len(value))
     return found if whole else []
@@ -214,6 +214,6 @@ def _lines(texts: list[str], mark: str, style: Style, width: int) -> Iterator[Li
 
 
 def _wrapped(text: str, mark: str, style: Style, width: int) -> Iterator[Line]:
-    """What is broken goes on further in, so that a value cannot look like a line of its own."""
+    """Continuation lines are indented, so that a value cannot imitate another line."""
     for index, part in enumerate(wrap(text, width - len(mark) - 2)):
         yield (Span(mark if index == 0 else f"{mark}  ", style or "dim"), Span(part, style))

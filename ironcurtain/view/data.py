@@ -1,4 +1,4 @@
-"""What programs read of us: JSON, with every time in ISO 8601, UTC."""
+"""JSON output for programs, with every time in ISO 8601, UTC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMES = ("raised_at", "expires_at", "closed_at", "since")
 
 
 def json_text(value: Any) -> str:
-    """:returns: a value as JSON, indented; a time of an escalation that has not come is null."""
+    """:returns: a value as JSON, indented; unset times of an escalation are null."""
     return msgspec.json.format(msgspec.json.encode(_dated(value)), indent=2).decode()
 
 

@@ -1,4 +1,4 @@
-"""Escalations and kept approvals in lines for people, safe for a terminal."""
+"""Render escalations and kept approvals as lines, safe for a terminal."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from ironcurtain.text.display import ago, json_line, one_line
 from ironcurtain.view.arguments import argument_lines
 
 WHOLE_LIMIT = 4000
-"""Most characters of an escalation that a list shows whole (some two screens)."""
+"""Maximum size in characters of an escalation that a list shows completely (some two screens)."""
 
 LIST_LIMIT = 64_000
-"""Most characters of escalations that one list shows whole."""
+"""Maximum total size in characters of escalations that one list shows completely."""
 
 LIST_ROWS = 200
-"""Most escalations that a list names, and most arguments of one that it does not show whole."""
+"""Maximum number of escalations in a list, and of arguments of one that is not shown completely."""
 
 WIDE = 1_000_000
-"""Columns of a list: its lines are broken by the terminal, so that they can be copied."""
+"""Width of a list: the terminal wraps its lines, so that they can be copied."""
 
 NAME_LIMIT, VALUE_LIMIT, REASON_LIMIT = 64, 200, 1000
-"""Most characters of a name, of a value, and of the reason, where an escalation is not shown whole."""
+"""
+Maximum length in characters of a name, of a value, and of the reason of an escalation that is not shown completely.
+"""
 
 
 def tool_name(server: str, tool: str, limit: int | None = NAME_LIMIT) -> str:
@@ -50,7 +52,7 @@ class Listing(NamedTuple):
     A list of escalations.
 
     :param lines: for people.
-    :param whole: those that wait and of which the lines show everything.
+    :param whole: the pending ones that the lines show completely.
     """
 
     lines: list[str]
@@ -59,8 +61,8 @@ class Listing(NamedTuple):
 
 def listing(views: Iterable[EscalationView], now: float) -> Listing:
     """
-    Escalations with all that they would do, as far as that can be read in a list; of the others what is missing, and
-    how to see it.
+    Render escalations with their arguments, as far as they are readable in a list; of the others, what is missing, and
+    the command that shows it.
 
     :param now: seconds since the epoch.
     """
@@ -84,7 +86,7 @@ def listing(views: Iterable[EscalationView], now: float) -> Listing:
 def whole_lines(view: EscalationView, now: float) -> list[str]:
     """
     :param now: seconds since the epoch.
-    :returns: all that an escalation would do, and until when it waits or what became of it.
+    :returns: a complete escalation, with its remaining time or its outcome.
     """
     lines = [_heading(view, now, None)]
     lines += [f"   {unstyled(line)}" for line in argument_lines(view.arguments, WIDE, None)]
@@ -92,7 +94,7 @@ def whole_lines(view: EscalationView, now: float) -> list[str]:
 
 
 def how_to_approve(view: EscalationView, program: str = "ironcurtain ") -> str:
-    """:returns: the line below an escalation that was shown whole: who has read down to it knows the digest."""
+    """:returns: the line below a complete escalation, with the digest for approving it."""
     return f"to approve exactly this: {program}approve {view.number} --digest {view.digest}"
 
 
@@ -109,7 +111,7 @@ def _part_lines(view: EscalationView, now: float) -> list[str]:
 
 
 def _missing(view: EscalationView) -> str:
-    return f"   not shown whole, {_size(view):,} characters: 'ironcurtain escalations show {view.number}' shows it all"
+    return f"   not shown completely, {_size(view):,} characters: see 'ironcurtain escalations show {view.number}'"
 
 
 def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -> str:
@@ -134,12 +136,12 @@ def _size(view: EscalationView) -> int:
 
 
 def denied_all(numbers: Sequence[int]) -> str:
-    """:returns: what denying all that waits did."""
-    return f"Denied: {', '.join(map(str, numbers))}." if numbers else "Nothing waits for a decision."
+    """:returns: the message after denying all."""
+    return f"Denied: {', '.join(map(str, numbers))}." if numbers else "No call waits for a decision."
 
 
 def decided(view: EscalationView) -> str:
-    """:returns: what a decision did."""
+    """:returns: the message after a decision."""
     kept = f" From now on nobody is asked about: {scope_words(view.scope)}." if view.kept else ""
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
     return f"{view.outcome.capitalize()}: {tool_name(view.server, view.tool)} in session {view.session}{calls}.{kept}"
@@ -148,7 +150,7 @@ def decided(view: EscalationView) -> str:
 def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
     """
     :param now: seconds since the epoch.
-    :returns: what nobody is asked about, since when, and who said so.
+    :returns: the permitted calls, their age and approver.
     """
     times = "once" if view.used == 1 else f"{view.used} times"
     yield f"{view.number}  {scope_words(view.scope)}"
@@ -157,10 +159,10 @@ def permission_lines(view: PermissionView, now: float) -> Iterator[str]:
 
 
 def revoked(view: PermissionView) -> str:
-    """:returns: what revoking a permission did."""
-    return f"Revoked: people are asked again about {scope_words(view.scope)} in session {view.session}."
+    """:returns: the message after revoking a kept approval."""
+    return f"Revoked: you are asked again about {scope_words(view.scope)} in session {view.session}."
 
 
 def scope_words(scope: str) -> str:
-    """:returns: for which calls an approval stands, escaped; all of it, since a part would say something else."""
+    """:returns: the calls that an approval covers, escaped; never cut, since a part would mean something else."""
     return one_line(scope)

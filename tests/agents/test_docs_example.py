@@ -135,7 +135,7 @@ class InstalledTests(SynchronousTestCase):
             ("tail -n 1 ~/notes.txt", 0, "more\n"),
             ("cat /etc/ironcurtain/orientation.md", 0, "There is no network. Downloads"),
             ("echo no such luck >&2; exit 3", 1, "exit status 3"),
-            ("true", 1, "it ended well and said nothing"),
+            ("true", 1, "it ended without an answer"),
             ("curl -sS https://api.anthropic.com 2>&1 || echo not reached", 0, "not reached"),
         ):
             done = self.product.run("start", "-r", "last", script)

@@ -103,7 +103,7 @@ class CommandTests(SynchronousTestCase):
 
     def test_the_screen_begins_with_a_task(self) -> None:
         self.assertEqual(OPENCODE.screen(facts(), True, "-x $(y)"), ("opencode", "--prompt=-x $(y)"))
-        with self.assertRaisesRegex(UsageError, "takes no task when a conversation goes on"):
+        with self.assertRaisesRegex(UsageError, "accepts no task for a resumed conversation"):
             OPENCODE.screen(facts(), False, "x")
 
 

@@ -93,7 +93,7 @@ class EntryPointTests(SynchronousTestCase):
         for name, attribute, words in (
             ("other", "AGENT", "wrong or missing: answer, providers"),
             ("other", "KIND", "is a class"),
-            ("another", "AGENTS", "calls itself 'other'"),
+            ("another", "AGENTS", "has the id 'other'"),
             ("other", "MISSING", "cannot be imported: AttributeError"),
         ):
             error = self.assertRaises(ConfigurationError, AgentRegistry([entry(name, attribute)]).find, name)

@@ -200,7 +200,7 @@ class AgentTests(SynchronousTestCase):
         first = self.model.requests[1].messages[-1].content[0]
         self.assertEqual(first, ToolResult("t1", "cancelled by the person", True))
 
-    def test_a_retry_is_told(self) -> None:
+    def test_a_retry_is_reported(self) -> None:
         agent = self.make([TextBlock("x")])
         agent._model_event(Retrying(3.0, "overloaded"))
         self.assertEqual(self.seen(events.ModelRetry), [events.ModelRetry(delay=3.0, reason="overloaded")])
@@ -212,9 +212,9 @@ class AgentTests(SynchronousTestCase):
         (result,) = self.model.requests[1].messages[-1].content
         assert isinstance(result, ToolResult)
         self.assertTrue(result.is_error)
-        self.assertIn("variables are gone", result.content)
+        self.assertIn("variables are lost", result.content)
 
-    def test_what_is_cut_is_told(self) -> None:
+    def test_what_is_cut_is_reported(self) -> None:
         agent = self.make([RUN], [RUN], [TextBlock("x")])
         self.interpreter.result = RunResult("é\n", "b", None, False, left_out=100)
         self.successResultOf(self.respond(agent))

@@ -129,10 +129,11 @@ class StreamTests(CommandCase):
         """The proxy speaks on descriptor 1; where that is closed, the session's log must not get the number."""
         (self.person / "project").mkdir()
         done = self.run_with(">&-", "mcp-proxy", "--workspace", str(self.person / "project"), stdin=HELLO)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn("jsonrpc", done.stderr)  # as root, it says as whom servers run
         (directory,) = self.home.glob("sessions/*")
         texts = {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
-        self.assertIn("the client has gone", texts["session.log"])
+        self.assertIn("the client disconnected", texts["session.log"])
         self.assertEqual([name for name, text in texts.items() if "jsonrpc" in text], [])
 
     def test_a_failure_keeps_its_status(self) -> None:
@@ -199,11 +200,11 @@ class ConfigTests(CommandCase):
         self.home.write_text("")
         error = self.run_command("sessions").exception
         self.assertIsInstance(error, UsageError)
-        self.assertIn(f"{self.home} is no directory", str(error))
+        self.assertIn(f"{self.home} is not a directory", str(error))
         self.environ["IRONCURTAIN_HOME"] = f"{self.home}/below"
         error = self.run_command("sessions").exception
         self.assertIsInstance(error, UsageError)
-        self.assertIn(f"{self.home}/below cannot be made: {self.home} is no directory", str(error))
+        self.assertIn(f"{self.home}/below cannot be made: {self.home} is not a directory", str(error))
 
 
 class DoctorTests(CommandCase):
@@ -229,7 +230,7 @@ class DoctorTests(CommandCase):
         (self.person / "open key").chmod(0o644)
         for key, wanted in (
             ('env = "MY_KEY"', ("hint", "Set it: export MY_KEY=...")),
-            ('file = "~/k"', ("hint", f"Put it there, for you alone: (umask 077; cat > {self.person}/k)")),
+            ('file = "~/k"', ("hint", f"Write it there, readable by you only: (umask 077; cat > {self.person}/k)")),
             ('command = "no-such-program x"', ("hint", "Install it, or mend providers.anthropic.key in config.toml")),
             ('command = "pass \'x"', ("wrong", "Mend providers.anthropic.key in config.toml")),
             ('command = "cat x"', ("ok", "")),
@@ -267,7 +268,7 @@ class DoctorTests(CommandCase):
             environ = {**os.environ, **self.environ}
             done = subprocess.run([*full, words], env=environ, capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
-            self.assertIn(f"nothing can be written to the home {self.home}: File too large", done.stdout + done.stderr)
+            self.assertIn(f"cannot write to the home {self.home}: File too large", done.stdout + done.stderr)
 
     def test_servers_behind_http_are_named_without_their_keys(self) -> None:
         self.home.mkdir(mode=0o700)
@@ -348,7 +349,7 @@ class NothingThereTests(CommandCase):
         ironcurtain = str(Path(sys.executable).parent / "ironcurtain")
         for words, status, said in (
             (["sessions"], 0, "No sessions."),
-            (["escalations"], 0, "Nothing waits"),
+            (["escalations"], 0, "No call waits"),
             (["approve", "7"], 69, "there is no escalation 7"),
             (["stop", "7"], 69, "there is no session 7"),
             (["logs"], 69, "there is no session yet"),

@@ -41,11 +41,11 @@ class LongCallTests(ProductCase):
         self.assertEqual(decisions, ["approved"])
 
     def test_it_is_approved_once_all_of_it_was_shown(self) -> None:
-        unseen = "escalation 1 was not shown to you whole: 'ironcurtain escalations show 1' shows it"
+        unseen = "escalation 1 was not shown to you completely: 'ironcurtain escalations show 1' shows it"
         self.assertIn(unseen, self.refused())
         listed = self.product.run("escalations").stdout
         self.assertNotIn("row 1000", listed)
-        self.assertIn("characters: 'ironcurtain escalations show 1' shows it all", listed)
+        self.assertIn("characters: see 'ironcurtain escalations show 1'", listed)
         self.assertIn(unseen, self.refused())
         (waiting,) = self.product.json("escalations")
         self.assertTrue(waiting["arguments"]["content"].endswith("the end"))
@@ -58,7 +58,7 @@ class LongCallTests(ProductCase):
     def test_its_last_line_says_how_to_approve_exactly_this(self) -> None:
         shown = self.on_a_terminal("escalations", "show", "1")
         self.assertIn("row 1000 of it", shown)
-        self.assertIn("was not shown to you whole", self.refused())  # who knows how far it was read in the pager
+        self.assertIn("was not shown to you completely", self.refused())  # who knows how far it was read in the pager
         self.assertIn("other arguments", self.refused("--digest", "0" * 64))
         command = shown.rstrip().splitlines()[-1].removeprefix("to approve exactly this: ironcurtain approve 1 ")
         self.approved(*command.split())
@@ -84,5 +84,5 @@ class LongCallTests(ProductCase):
         self.assertEqual(self.product.run("deny", "1", "--session", "1").returncode, 64)
         done = self.product.run("deny", "all", "--session", "1")
         self.assertEqual((done.returncode, done.stdout), (0, "Denied: 1.\n"), done.stderr)
-        self.assertEqual(self.product.run("deny", "all").stdout, "Nothing waits for a decision.\n")
+        self.assertEqual(self.product.run("deny", "all").stdout, "No call waits for a decision.\n")
         until(self.process.stdout, "All done.")

@@ -24,7 +24,7 @@ class WithoutEngineTests(SynchronousTestCase):
         self.product.environ["IRONCURTAIN_HOME"] = "/dev/null"
         for words in (("list",), ("prune",)):
             done = self.product.run("images", *words)
-            self.assertEqual((done.returncode, "is no directory" in done.stderr), (64, True), done.stderr)
+            self.assertEqual((done.returncode, "is not a directory" in done.stderr), (64, True), done.stderr)
 
     def test_an_agent_that_there_is_not_is_refused_first(self) -> None:
         for words in (("build", "codex", "nosuch"), ("update", "nosuch")):

@@ -26,7 +26,7 @@ class DaemonJoiningTests(DaemonCase):
         talk(first, "hello", "first answer")
         _, err = first.communicate("/detach\n")
         self.assertEqual(first.returncode, 0, err)
-        self.assertIn("Session 1 goes on. To come back: ironcurtain attach 1", err)
+        self.assertIn("Session 1 continues. To attach again: ironcurtain attach 1", err)
         second = self.product.run("attach", stdin="again\n")
         self.assertEqual((second.returncode, second.stdout), (0, "second answer\n"), second.stderr)
         self.assertLess(second.stderr.index("> hello\n"), second.stderr.index("first answer\n"))
@@ -44,7 +44,7 @@ class DaemonJoiningTests(DaemonCase):
         talk(second, "again", "second answer")
         _, err = second.communicate("/quit\n")
         self.assertEqual(second.returncode, 0, err)
-        self.assertIn("Session 1 goes on.", err)
+        self.assertIn("Session 1 continues.", err)
         self.assertEqual(self.product.run("stop", "last").returncode, 0)
 
     def test_whoever_began_it_may_leave_it_to_others(self) -> None:
@@ -53,12 +53,12 @@ class DaemonJoiningTests(DaemonCase):
         second = self.product.start("attach", "1")
         until(second.stderr, "first answer")
         _, err = first.communicate("/quit\n")
-        self.assertIn("Session 1 goes on.", err)
+        self.assertIn("Session 1 continues.", err)
         self.assertEqual(self.product.run("stop", "last").returncode, 0)
         _, err = second.communicate()
         self.assertEqual(second.returncode, 1)
         self.assertIn("the session is closed: ended by local:", err)
-        self.assertNotIn("goes on", err)
+        self.assertNotIn("continues", err)
 
     def test_a_single_task_is_left(self) -> None:
         slow = {"text": "at last", "delay": 8.0}
@@ -68,7 +68,7 @@ class DaemonJoiningTests(DaemonCase):
         terminal.type(f"{program} start --backend {self.product.script(slow)} 'take your time'; echo sta''tus $?")
         terminal.until(lambda: [s["state"] for s in self.product.json("sessions")] == ["processing"])
         terminal.type("/detach")
-        self.assertIn("Session 1 goes on.", terminal.wait("^status 0$"))
+        self.assertIn("Session 1 continues.", terminal.wait("^status 0$"))
         terminal.until(lambda: [s["state"] for s in self.product.json("sessions")] == ["ready"])
         self.assertIn("at last\n", self.product.run("attach", "1", stdin="").stderr)
         self.assertEqual(self.product.run("stop", "last").returncode, 0)
@@ -92,13 +92,13 @@ class OwnProcessTests(ProductCase):
         terminal.type("hello")
         terminal.wait("first answer")
         terminal.type("/detach")
-        terminal.wait("Enter comes back to it")
+        terminal.wait("Enter returns to it")
         second = self.product.run("attach", stdin="again\n")
         self.assertEqual((second.returncode, second.stdout), (0, "second answer\n"), second.stderr)
         terminal.keys("Enter")
         terminal.wait("second answer")
         terminal.type("/detach")
-        terminal.until(lambda: terminal.text.count("Enter comes back to it") == 2)
+        terminal.until(lambda: terminal.text.count("Enter returns to it") == 2)
         self.assertEqual(self.product.run("stop", "last").returncode, 0)
         self.assertIn("Session 1 was closed: ended by local:", terminal.wait("^status 1$"))
 
@@ -107,7 +107,7 @@ class OwnProcessTests(ProductCase):
         terminal.type("bash --norc")
         self.talk()
         terminal.type("/detach")
-        terminal.wait("Enter comes back to it")
+        terminal.wait("Enter returns to it")
         terminal.keys("C-z")
         terminal.wait("Stopped")
         terminal.type("bg; echo ag''ain")
@@ -125,7 +125,7 @@ class OwnProcessTests(ProductCase):
         terminal = self.terminal
         self.talk()
         terminal.type("/detach")
-        terminal.wait("Enter comes back to it")
+        terminal.wait("Enter returns to it")
         terminal.keys("C-c")
         terminal.wait("status 130$")
         while self.product.audit()[-1]["kind"] != "end":

@@ -88,7 +88,7 @@ class CommandTests(SynchronousTestCase):
     def test_what_is_missing_is_said(self) -> None:
         empty = self.top / "empty.toml"
         empty.touch()
-        for more, words in (((), "set ANTHROPIC_API_KEY"), (("--providers", str(empty)), "names no provider")):
+        for more, words in (((), "set ANTHROPIC_API_KEY"), (("--providers", str(empty)), "has no provider")):
             process = self.start(*more)
             output, errors = process.communicate(timeout=LIMIT)
             self.assertEqual((process.returncode, output), (78, ""))

@@ -47,12 +47,12 @@ class OwnKeysTests(SynchronousTestCase):
         holder = self.key("id_ed25519", "ada@laptop")
         terminal = self.begin()
         shown = terminal.wait(QUESTION)
-        self.assertIn("Let this key of yours in", shown)
+        self.assertIn("Permit this key of yours to log in", shown)
         self.assertRegex(shown, rf"ada@laptop +ssh-ed25519 +{holder.key.fingerprint.replace('+', '[+]')}")
         self.assertFalse(self.list.exists())
         terminal.keys("Enter")
         shown = terminal.wait("^status 0$")
-        self.assertIn(f"ada@laptop may come in (view, approve, attach, admin): {holder.key.fingerprint}", shown)
+        self.assertIn(f"ada@laptop may log in (view, approve, attach, admin): {holder.key.fingerprint}", shown)
         self.assertNotIn(HOW, shown)
         self.assertEqual(self.keys(), [("ada@laptop", ["view", "approve", "attach", "admin"], holder.key.fingerprint)])
         terminal.type(f"clear; {self.product.command()[0]} init; echo ag''ain $?")
@@ -90,17 +90,17 @@ class OwnKeysTests(SynchronousTestCase):
         terminal = self.begin()
         shown = terminal.wait(QUESTION)
         for line in (
-            "a.pub: another key is called ada@laptop; ironcurtain ssh add-key has --name",
+            "a.pub: another key has the name ada@laptop; use --name of ironcurtain ssh add-key",
             "spaces.pub: needs a name at its end",
             "id_ed25519-cert.pub: is a certificate",
             "old.pub: needs a type and a key",
-            "two.pub: the file has to hold one public key on one line",
+            "two.pub: the file must contain one public key on one line",
             "bytes.pub: is not UTF-8 text",
-            "nowhere.pub: is no regular file",
-            "pipe.pub: is no regular file",
+            "nowhere.pub: is not a regular file",
+            "pipe.pub: is not a regular file",
         ):
             self.assertIn(f"left out {line}", shown)
-        self.assertIn("Let these keys of yours in", shown)
+        self.assertIn("Permit these keys of yours to log in", shown)
         terminal.type("y")
         terminal.wait("^status 0$")
         self.assertEqual([key[2] for key in self.keys()], [first.key.fingerprint, other.key.fingerprint])

@@ -56,9 +56,9 @@ class SingleShotTests(ProductCase):
     def test_a_model_that_fails_is_status_1_with_its_reason(self) -> None:
         done = self.product.run("start", "--backend", self.product.script(LIST), "do it")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("a further one was asked for", done.stderr)
+        self.assertIn("another one was requested", done.stderr)
 
-    def test_a_server_that_does_not_start_is_told(self) -> None:
+    def test_a_server_that_does_not_start_is_reported(self) -> None:
         self.product.home.mkdir(mode=0o700)
         servers = {"mcpServers": {"absent": {"command": "no-such-program"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
@@ -81,7 +81,7 @@ class SingleShotTests(ProductCase):
         self.assertEqual(found["state"], "wrong")
         process.communicate()
 
-    def test_a_server_outside_any_sandbox_is_told(self) -> None:
+    def test_a_server_outside_any_sandbox_is_reported(self) -> None:
         self.product.home.mkdir(mode=0o700)
         servers = {"mcpServers": {"free": {"command": "cat", "sandbox": "none"}}}
         (self.product.home / "mcp-servers.json").write_text(json.dumps(servers))
@@ -240,8 +240,8 @@ class ConversationTests(ProductCase):
         self.assertEqual((permission["number"], permission["scope"], permission["used"]), (1, scope, 1))
         self.assertTrue(self.product.run("permissions").stdout.startswith(f"1  {scope}\n   kept by local:"))
         revoked = self.product.run("revoke", "1")
-        self.assertEqual(revoked.stdout, f"Revoked: people are asked again about {scope} in session 1.\n")
-        self.assertEqual(self.product.run("permissions").stdout, "No approvals were kept.\n")
+        self.assertEqual(revoked.stdout, f"Revoked: you are asked again about {scope} in session 1.\n")
+        self.assertEqual(self.product.run("permissions").stdout, "No kept approvals.\n")
         self.assertEqual(self.product.run("revoke", "1").returncode, 69)
         self.say(process, "read three")
         until(process.stderr, "/approve 2 or")
@@ -289,6 +289,9 @@ class DemoTests(ProductCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("I mended the typo", done.stdout)
             introduction, _, rest = done.stderr.partition("Step 1")
+            introduction = introduction.partition("MCP servers run as")[
+                0
+            ]  # one line, for root
             lines = [*introduction.splitlines(), *rest.partition("The record of all")[2].splitlines()]
             self.assertEqual([line for line in lines if line[80:] and " " in line.strip()], [])
             self.assertIn(f"{decision:<9} escalation 1", done.stderr)

@@ -52,3 +52,10 @@ class ProgressTests(SynchronousTestCase):
 
     def test_one_line_that_goes_on_a_terminal(self) -> None:
         self.assertEqual(self.shown(Terminal()), "\r\x1b[Kone\r\x1b[Ktwo [2J lines\r\x1b[K")
+
+    def test_whether_there_was_any_event(self) -> None:
+        session, progress = Starting(), ProgressDisplay(io.StringIO())
+        progress.follow(session)  # type: ignore[arg-type]
+        self.assertFalse(progress.heard_any)
+        session.tell("one")
+        self.assertTrue(progress.heard_any)

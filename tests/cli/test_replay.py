@@ -170,9 +170,9 @@ class TextTests(ReplayCase):
     def test_what_cannot_be_played(self) -> None:
         self.file.write_text("no recording")
         for words, status, why in (
-            (("some.cast",), 64, "is no recording of a terminal"),
+            (("some.cast",), 64, "is not a recording of a terminal"),
             (("./none.cast",), 1, "No such file"),
-            (("some.cast", "--at", "x"), 64, "is no time"),
+            (("some.cast", "--at", "x"), 64, "is not a time"),
             (("some.cast", "--speed", "0"), 64, "--speed"),
             (("some.cast", "--json"), 64, "--json is for --markers"),
         ):

@@ -30,9 +30,9 @@ class SshCommandTests(SynchronousTestCase):
 
     def test_from_the_first_key_to_the_last(self) -> None:
         ada, bob = make_holder(self.path, "ada"), make_holder(self.path, "bob")
-        self.assertIn("Nobody may come in yet", self.run_command("keys").stdout)
+        self.assertIn("No key may log in yet", self.run_command("keys").stdout)
         said = self.run_command("add-key", f"{ada.path}.pub").stdout
-        self.assertEqual(said, f"ada may come in (view, approve): {ada.key.fingerprint}\n")
+        self.assertEqual(said, f"ada may log in (view, approve): {ada.key.fingerprint}\n")
         public = Path(f"{bob.path}.pub").read_text()
         self.run_command("add-key", "-", "--name", "robert", "--roles", "admin", given=public)
         shown = json.loads(self.run_command("keys", "--json").stdout)
@@ -43,7 +43,7 @@ class SshCommandTests(SynchronousTestCase):
         self.assertIn("robert", self.run_command("keys").stdout)
         self.run_command("add-key", f"{ada.path}.pub", "--name", "again", status=64)
         self.run_command("add-key", f"{ada.path}.pub", "--name", "robert", status=64)
-        self.assertIn("may not come in any more", self.run_command("remove-key", "ada").stdout)
+        self.assertIn("may no longer log in", self.run_command("remove-key", "ada").stdout)
         self.run_command("remove-key", "ada", status=69)
         self.assertEqual([k["name"] for k in json.loads(self.run_command("keys", "--json").stdout)["keys"]], ["robert"])
 
@@ -53,9 +53,9 @@ class SshCommandTests(SynchronousTestCase):
         words = ["add-key", f"{ada.path}.pub", "--name", "ada@laptop"]
         self.run_command(*words, "--roles", "admin")
         said = self.run_command("add-key", f"{ada.path}.pub").stdout
-        self.assertEqual(said, f"ada@laptop may come in already (admin): {ada.key.fingerprint}\n")
+        self.assertEqual(said, f"ada@laptop may log in already (admin): {ada.key.fingerprint}\n")
         said = self.run_command(*words, "--roles", "view,attach").stdout
-        self.assertEqual(said, f"ada@laptop may come in (view, attach; before: admin): {ada.key.fingerprint}\n")
+        self.assertEqual(said, f"ada@laptop may log in (view, attach; before: admin): {ada.key.fingerprint}\n")
         listed = json.loads(self.run_command("keys", "--json").stdout)["keys"]
         roles = [(key["name"], key["roles"]) for key in listed]
         self.assertEqual(roles, [("bob", ["view", "approve"]), ("ada@laptop", ["view", "attach"])])
@@ -68,7 +68,7 @@ class SshCommandTests(SynchronousTestCase):
         self.run_command("add-key", f"{ada.path}.pub", "--name", "a b", status=64)
         self.assertFalse(self.file.exists())
 
-    def test_a_wrong_line_is_told(self) -> None:
+    def test_a_wrong_line_is_reported(self) -> None:
         ada = make_holder(self.path, "ada")
         self.run_command("add-key", f"{ada.path}.pub")
         self.file.write_text(self.file.read_text() + "restrict ssh-ed25519 AAAA bob\n")

@@ -38,9 +38,12 @@ class RefusalTests(SynchronousTestCase):
         return done.stderr
 
     def test_the_built_in_agent(self) -> None:
-        self.assertIn("the built-in agent has no screen", self.fails("start", "--pty", "--agent", "builtin", status=64))
+        self.assertIn(
+            "the built-in agent has no interactive interface",
+            self.fails("start", "--pty", "--agent", "builtin", status=64),
+        )
         self.product.environ["IRONCURTAIN_DEFAULT_AGENT"] = "builtin"
-        self.assertIn("the built-in agent has no screen", self.fails("start", "--pty", status=64))
+        self.assertIn("the built-in agent has no interactive interface", self.fails("start", "--pty", status=64))
 
     def test_an_agent_that_does_not_exist(self) -> None:
         self.assertIn("there is no agent 'no-such'", self.fails("start", "--pty", "--agent", "no-such", status=64))

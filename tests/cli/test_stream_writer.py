@@ -32,7 +32,7 @@ class StreamWriterTests(TestCase):
             read += os.read(self.reading, size - len(read))
         return read
 
-    async def test_all_arrives_in_order_and_too_much_is_told(self) -> None:
+    async def test_all_arrives_in_order_and_too_much_is_reported(self) -> None:
         self.addCleanup(os.close, self.reading)
         pieces = [b"%d\n" % number * 1000 for number in range(200)]
         for piece in pieces:

@@ -40,24 +40,24 @@ class ToolsTests(ProductCase):
         return {finding["what"]: finding for finding in self.product.json("doctor")}
 
     def test_a_changed_definition_is_shown_beside_the_old_one_and_accepted(self) -> None:
-        self.assertIn("2 tools are seen for the first time, and pinned as defined now", self.session("good"))
+        self.assertIn("2 tools are new and pinned with the current definition", self.session("good"))
         self.assertNotIn("pinned", self.session("good"))
         self.assertEqual(self.doctor()["tools"]["detail"], "2 definitions pinned")
         self.assertIn(
-            "MCP server fake: echo, where are withheld. Look with: ironcurtain tools show fake",
+            "MCP server fake: echo, where are withheld. View the changes with: ironcurtain tools show fake",
             self.session("bad \u202e text"),
         )
         self.assertIn("ironcurtain tools show fake", self.doctor()["tools of fake"]["mend"])
         self.assertEqual(self.product.run("tools").stdout.count("WITHHELD"), 2)
         refused = self.product.run("tools", "accept", "fake")
         self.assertEqual((refused.returncode, refused.stdout), (64, ""))
-        self.assertIn("ironcurtain tools show fake ends with the digest", refused.stderr)
+        self.assertIn("ironcurtain tools show fake prints the digest", refused.stderr)
         shown = self.product.run("tools", "show", "fake").stdout.splitlines()
         self.assertEqual(shown.count('-  "description": "good",'), 2)
         self.assertEqual(shown.count('+  "description": "bad \\u202e text",'), 2)
         command = shown[-1].removeprefix("to accept exactly this: ironcurtain ").split()
         wrong = self.product.run(*command[:-1], "0" * 64)
-        self.assertEqual((wrong.returncode, "look again" in wrong.stderr), (1, True))
+        self.assertEqual((wrong.returncode, "view them again" in wrong.stderr), (1, True))
         one = self.product.run("tools", "show", "fake", "where").stdout.splitlines()[-1]
         done = self.product.run(*one.removeprefix("to accept exactly this: ironcurtain ").split())
         self.assertEqual((done.returncode, done.stdout), (0, "Accepted: where of fake.\n"))
@@ -120,7 +120,7 @@ class AcceptTests(CommandCase):
 
     def test_what_is_longer_than_the_screen_has_to_be_looked_at(self) -> None:
         status, written = self.answer(b"y\n", 5)
-        self.assertEqual((status, "ironcurtain tools show s ends with the digest" in written), (64, True))
+        self.assertEqual((status, "ironcurtain tools show s prints the digest" in written), (64, True))
 
     def test_names_that_do_not_exist(self) -> None:
         for words in (("show", "nobody"), ("show", "s", "nothing"), ("accept", "s", "nothing", "--digest", "0" * 64)):

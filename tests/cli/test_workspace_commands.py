@@ -28,7 +28,7 @@ class WorkspaceCase(SynchronousTestCase):
 class DiffTests(WorkspaceCase):
     def test_what_changed_and_what_to_look_at(self) -> None:
         done = self.work()
-        self.assertIn("Look at these before you go on in the workspace:\n  added    .envrc\n", done.stderr)
+        self.assertIn("Review these files before you continue in the workspace:\n  added    .envrc\n", done.stderr)
         diff = self.product.run("diff")
         self.assertEqual(diff.returncode, 0, diff.stderr)
         self.assertIn("--- /dev/null\n+++ b/made.txt\n@@ -0,0 +1 @@\n+hello\n", diff.stdout)
@@ -70,7 +70,7 @@ class DiffTests(WorkspaceCase):
         done = self.product.run("start", "-r", "last", "--backend", self.product.script(DONE, DONE), "go on")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(".envrc", done.stderr)
-        self.assertIn("Not everything in the workspace could be looked at", done.stderr)
+        self.assertIn("Not all files in the workspace could be checked", done.stderr)
 
 
 class ExportTests(WorkspaceCase):
@@ -134,11 +134,11 @@ class StartTests(WorkspaceCase):
         script = self.product.script(DONE, {"text": "Went on."})  # its first turn is one that the model remembers
         done = self.product.run("start", "-r", "last", "--backend", script, "go on")
         self.assertEqual((done.returncode, done.stdout), (0, "Went on.\n"), done.stderr)
-        self.assertIn("session 1 goes on", done.stderr)
+        self.assertIn("session 1 is resumed", done.stderr)
         self.assertEqual(len(list(self.product.home.glob("sessions/*"))), 1)
         verified = self.product.run("audit", "verify")
         self.assertEqual(verified.returncode, 0, verified.stdout)
         unknown = self.product.run("start", "-r", "no-such")  # a short number could begin the id
         self.assertEqual(unknown.returncode, 69, unknown.stderr)
-        self.assertIn("goes on has its workspace", self.refused("-r", "last", "--workspace", "."))
-        self.assertIn("cannot go on with", self.refused("-r", "last", "--agent", "claude-code"))
+        self.assertIn("resumed session keeps its workspace", self.refused("-r", "last", "--workspace", "."))
+        self.assertIn("cannot be resumed with", self.refused("-r", "last", "--agent", "claude-code"))

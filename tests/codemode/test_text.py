@@ -120,7 +120,7 @@ class PromptTests(SynchronousTestCase):
         for limit in (200, 1000, 6000, 40_000):
             self.assertLessEqual(len(prompt.tools(many, limit)), limit)
 
-    def test_the_limits_are_told(self) -> None:
+    def test_the_limits_are_reported(self) -> None:
         text = prompt.language(CodeLimits(run_seconds=3.5))
         self.assertIn("3.5 s", text)
         self.assertIn("yield", text)

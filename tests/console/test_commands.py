@@ -63,7 +63,7 @@ class ParseTests(SynchronousTestCase):
         )
         for line in ("/start --workspace x", "/start --workspace ~ada/x", "/start --workspace ."):
             self.assertRegex(str(parse(line)), "begin the workspace with / or ~/")
-        self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
+        self.assertEqual(parse("/quit now"), Wrong("/quit takes no argument"))
         self.assertEqual(parse("/aprove 1"), Wrong("no such command: /help lists them"))
 
     @given(st.text() | st.builds(lambda text: f"/approve {text}", st.text()))

@@ -31,7 +31,7 @@ AT_80_24 = f"""\
   1   filesystem.read_text_file path=/home/ada/file1.txt                    4:59
 > 2   filesystem.edit_file path=/home/ada/x.py edits=[{{"oldText":"one\\ntwo… 4:59
 ── HISTORY ─────────────────────────────────────────────────────────────────────
-  nothing was decided yet
+  no decisions yet
 ── ESCALATION 2, 4:59 left ─────────────────────────────────────────────────────
  filesystem.edit_file
  agent  session 1, builtin: mend the tests
@@ -72,7 +72,7 @@ SCOPE = "filesystem.edit_file in /home/ada and below\x1b[2J"
 WHILE_IT_ASKS_TO_KEEP = (
     AT_80_24.replace(
         "\n Approve 2, filesystem.edit_file? y/n",
-        " Approve 2, filesystem.edit_file, and ask no more in session 1 about\n"
+        " Approve 2, filesystem.edit_file, and stop asking in session 1 about\n"
         "   filesystem.edit_file in /home/ada and below\\x1b[2J\n"
         " y/n?",
     )
@@ -148,18 +148,18 @@ class DecisionTests(SynchronousTestCase):
     def test_a_scope_that_does_not_fit_is_not_kept(self) -> None:
         self.setup.source.put(msgspec.structs.replace(EDIT, scope="filesystem.edit_file in /" + "deep/" * 250))
         self.setup.settle()
-        self.assertIn("there is no room to show the call", self.setup.type("jAy"))
+        self.assertIn("the screen is too small to show the call", self.setup.type("jAy"))
         self.assertEqual((self.setup.source.decided, self.setup.source.kept), ([], {}))
 
     def test_what_is_kept_is_listed_and_revoked(self) -> None:
         self.setup.source.kept = {3: permission(3)}
         text = self.setup.type("/permissions\r")
-        self.assertIn("── PERMISSIONS, Esc leaves them", text)
+        self.assertIn("── PERMISSIONS, Esc to close", text)
         self.assertIn(" 3  filesystem.read_text_file in /srv/src and below\n", text)
         self.assertIn("    kept by ada 1 min ago, used 2 times\n", text)
         text = self.setup.type("/revoke 3\r")
         self.assertIn("revoked: asked again about filesystem.read_text_file in /srv/src and below", text)
-        self.assertIn("no approvals were kept", text)
+        self.assertIn("no kept approvals", text)
         self.assertIn("there is no permission 3", self.setup.type("/revoke 3\r"))
         self.assertEqual(self.setup.type("a").count("PERMISSIONS"), 0)
 

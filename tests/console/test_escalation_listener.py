@@ -82,7 +82,7 @@ class ListenerTests(SynchronousTestCase):
         self.terminal.run("new-window", "-c", str(self.product.project), "/bin/sh")
         self.terminal.keys(f"{self.line}; echo st''atus $?", "Enter")
         text = self.terminal.wait("status 69")
-        self.assertIn("another escalation listener runs (process", text)
+        self.assertIn("another escalation listener is running (process", text)
         first = int((self.product.home / "escalation-listener.lock").read_text())
         os.kill(first, 15)
         self.terminal.until(lambda: not Path(f"/proc/{first}").exists())

@@ -70,7 +70,7 @@ class FirstScreenTests(SynchronousTestCase):
 
     def test_what_is_out_of_sight_is_counted(self) -> None:
         state = ConsoleState().news([], [escalation(number) for number in range(30)], NOW)
-        self.assertIn("WAITING 30, 20 out of sight", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
+        self.assertIn("WAITING 30, 20 not shown", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
 
     def test_what_a_filter_hides_is_counted(self) -> None:
         state = ConsoleState().news([], [escalation(number) for number in range(5)], NOW)
@@ -99,7 +99,7 @@ class SpareRowsTests(SynchronousTestCase):
         for _ in keys:
             state, _ = press(state, "tab")
         shown = lines(frame(state, Details(), *size, NOW))
-        if any("out of sight" in line for line in shown):
+        if any("not shown" in line for line in shown):
             width = 64 if size[0] >= 120 else size[0]
             self.assertEqual([line for line in shown[1:-3] if not line[:width].strip()], [])
 
@@ -119,7 +119,7 @@ class SpareRowsTests(SynchronousTestCase):
     def test_the_history_has_them_while_nothing_waits(self) -> None:
         state = ConsoleState().news([session()], [decision(number) for number in range(1, 28)], NOW)
         shown = "\n".join(lines(frame(state, Details(), 80, 24, NOW)))
-        self.assertIn("HISTORY 27, 12 out of sight", shown)
+        self.assertIn("HISTORY 27, 12 not shown", shown)
         for number in range(26, 12, -1):
             self.assertIn(f"  {number} ", shown)
 

@@ -177,7 +177,7 @@ class KeyTests(SynchronousTestCase):
 
     def test_a_long_one_is_read_to_its_end_before_it_is_approved(self) -> None:
         self.assertEqual(self.long("line\nother\n" * 100), [])
-        self.assertEqual(self.state.message[0], "9 goes on below: read to its end with PgDn, then approve it")
+        self.assertEqual(self.state.message[0], "9 continues below: read it to its end with PgDn, then approve it")
         self.assertEqual((enter(self.state, "/approve 9")[1], enter(self.state, "/approve all")[1]), ((), ()))
         self.type("page down")
         self.assertEqual(self.type("a", "y"), [])
@@ -216,7 +216,7 @@ class KeyTests(SynchronousTestCase):
         self.state = self.state.drawn(frame(self.state, Details(), 80, 6, NOW).shown)
         self.state, effects = press(self.state, "y")
         self.assertEqual(effects, ())
-        self.assertIn("no room", self.state.message[0])
+        self.assertIn("too small", self.state.message[0])
 
     def test_all_is_what_was_read_when_it_was_asked(self) -> None:
         self.type("j")

@@ -158,7 +158,7 @@ class EngineClientTests(TestCase):
         self.assertIn("x, and 1.41", await self.unavailable())
         self.assertIn("unknown", await self.unavailable())
         for _ in range(2):
-            self.assertEqual(await self.unavailable(), "its answer is not an Engine's")
+            self.assertEqual(await self.unavailable(), "its answer is not that of a Docker Engine")
 
     async def test_what_it_refuses(self) -> None:
         for body, message in (

@@ -5,6 +5,7 @@ import os
 import tarfile
 
 from twisted.internet.defer import Deferred
+from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container.engine import ContainerState
 from ironcurtain.container.errors import EngineError
@@ -197,3 +198,16 @@ class StateTests(EngineCase):
         await self.engine.wait(container)
         state = ContainerState.of(await self.engine.inspect(container))
         self.assertEqual((state.running, state.reason), (False, "it was killed, exit status 137"))
+
+
+class ReasonTests(SynchronousTestCase):
+    """Why a container does not run, from what the Engine says."""
+
+    def reason(self, **state: object) -> str:
+        return ContainerState.of({"State": {"Running": False, **state}}).reason
+
+    def test_what_the_engine_says_comes_before_the_status(self) -> None:
+        self.assertEqual(self.reason(ExitCode=127, Error="no such program"), "no such program")
+        self.assertEqual(self.reason(ExitCode=3), "exit status 3")
+        self.assertEqual(self.reason(ExitCode=137), "it was killed, exit status 137")
+        self.assertIn("resources.memory_mb", self.reason(ExitCode=137, OOMKilled=True, Error="x"))

@@ -155,7 +155,7 @@ class CancelTests(EngineCase):
 class DeathTests(EngineCase):
     """The container ends while a program runs."""
 
-    async def test_the_reason_is_told(self) -> None:
+    async def test_the_reason_is_reported(self) -> None:
         container = await self.running()
         up = Until("up")
         running = self.start_sh(container, "echo up; sleep 5000", up, up)

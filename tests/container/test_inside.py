@@ -87,7 +87,7 @@ class JudgementTests(SynchronousTestCase):
     def test_privileges(self) -> None:
         self.found("privileges", "no-new-privileges", change=("NoNewPrivs 	1", "NoNewPrivs 	0"))
         self.found("privileges", "seccomp", change=("Seccomp 	2", "Seccomp 	0"))
-        self.found("namespaces", "can make namespaces", change=("namespaces refused", "namespaces allowed"))
+        self.found("namespaces", "can create namespaces", change=("namespaces refused", "namespaces allowed"))
 
     def test_network(self) -> None:
         self.found("network", "interfaces: eth0 lo", add="interface eth0\n")
@@ -113,8 +113,8 @@ class JudgementTests(SynchronousTestCase):
             ("/a\\040b", "rw", "ext4"),
         ):
             line = "mount " + disk.format(target, mode, kind)
-            self.found("mounts", f"mounted at {target}".replace("\\040", " "), add=line)
-        self.found("mounts", "/run/ironcurtain can be written", change=("/run/ironcurtain ro", "/run/ironcurtain rw"))
+            self.found("mounts", f"mount at {target}".replace("\\040", " "), add=line)
+        self.found("mounts", "/run/ironcurtain is writable", change=("/run/ironcurtain ro", "/run/ironcurtain rw"))
         self.found("mounts", "nothing is mounted at /workspace", change=("mount 129", "moved 129"))
 
     def test_the_first_process_of_the_engine(self) -> None:

@@ -66,13 +66,13 @@ class LoadTests(SynchronousTestCase):
         wrong = {
             "crash": (metadata.EntryPoint("crash", "nosuch_package:IMAGE", GROUP), "cannot be read: ModuleNotFound"),
             "text": (metadata.EntryPoint("text", "sys:version", GROUP), "cannot be read: AttributeError"),
-            "none": (self.package("none", README=b"x"), "is no folder with a Dockerfile"),
-            "free": (self.package("free", Dockerfile=b"FROM debian\n"), "must stand on our base image"),
+            "none": (self.package("none", README=b"x"), "is not a folder with a Dockerfile"),
+            "free": (self.package("free", Dockerfile=b"FROM debian\n"), "must be based on IronCurtain's base image"),
             "asks": (
                 self.package("asks", Dockerfile=DOCKERFILE + b"ARG NOSUCH_PACKAGE\n"),
-                "asks for a program that is not known here: nosuch",
+                "requests unknown programs: nosuch",
             ),
-            "Large": (metadata.EntryPoint("Large", "sys:path", GROUP), "its name must be small letters"),
+            "Large": (metadata.EntryPoint("Large", "sys:path", GROUP), "its name must be at most 40 lower-case"),
         }
         good = self.package("good", Dockerfile=DOCKERFILE)
         found, broken = self.load(*(entry for entry, _ in wrong.values()), good)
@@ -86,12 +86,12 @@ class LoadTests(SynchronousTestCase):
         found, _ = self.load(self.package("fits", Dockerfile=DOCKERFILE, x=bytes(10)))
         self.assertIn("fits", found)
         _, broken = self.load(self.package("large", Dockerfile=DOCKERFILE, x=bytes(11)))
-        self.assertIn("holds more than", broken["large"])
+        self.assertIn("is larger than", broken["large"])
 
     def test_nobody_takes_the_place_of_another(self) -> None:
         entry = self.package("codex", Dockerfile=DOCKERFILE)
         error = self.assertRaises(ConfigurationError, self.load, entry)
-        self.assertIn("the image codex is there already", str(error))
+        self.assertIn("the image codex already exists", str(error))
         for name in ("base", "downloader", "question"):
             self.assertRaises(ConfigurationError, self.load, metadata.EntryPoint(name, "codex:IMAGE", GROUP))
         mine = self.package("mine", Dockerfile=DOCKERFILE)

@@ -66,7 +66,7 @@ class DescriptionTests(SynchronousTestCase):
     def test_a_volume_that_the_image_brought_along(self) -> None:
         volume = {"Type": "volume", "Source": "/var/lib/docker/volumes/x", "Destination": "/data", "RW": True}
         self.said["Mounts"].append(volume)
-        self.assertIn("/data, which was not ordered", self.problems())
+        self.assertIn("/data, which is unexpected", self.problems())
 
     def test_a_mount_that_can_be_written(self) -> None:
         self.said["Mounts"][1]["RW"] = True

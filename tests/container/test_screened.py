@@ -131,7 +131,7 @@ class ReadinessTests(ScreenedCase):
             clock.advance(execution.POLL_SECONDS)
             await self.turn()
         error = await self.assertFailure(starting, NotReady)
-        said = "the container was not ready to be attached to within 60 s, saying: one | two"
+        said = "the container was not ready for attaching within 60 s, saying: one | two"
         self.assertEqual((str(error), self.ends, self.containers()), (said, [], []))
 
     async def test_one_that_ends_before(self) -> None:

@@ -172,7 +172,7 @@ class ClosingTests(ContainerTestCase):
         await self.world.manager.close(session, "enough")
         self.assertEqual(self.containers(), [])
 
-    async def test_what_the_agent_planted_is_told(self) -> None:
+    async def test_what_the_agent_planted_is_reported(self) -> None:
         session = await self.start()
         await self.say(session, "mkdir -p .git/hooks .vscode", "echo x > .git/hooks/pre-commit", "mkfifo pipe")
         await self.say(session, "echo {} > .mcp.json; ln -s /etc/shadow link; echo y > README")

@@ -72,4 +72,4 @@ class KeyTests(ContainerTestCase):
         self.world.adapter.providers = ("nosuch",)
         error = await self.fails(self.start())
         self.assertIsInstance(error, ConfigurationError)
-        self.assertIn("has no key for its model: say here where it is", str(error))
+        self.assertIn("has no key for its model: set its source here", str(error))

@@ -182,7 +182,7 @@ class ConversationTests(RealAgentCase):
         again = self.product.start("start", "--resume", "last")
         out, err = again.communicate("What was the word?\n/quit\n", timeout=PATIENCE)
         self.assertEqual((again.returncode, out), (0, "Three.\n"), err)
-        self.assertIn("goes on", err)
+        self.assertIn("continues", err)
         self.assertIn("xyzzy", json.dumps(self.stub.turns[-1]["json"]))
         (history,) = self.product.home.glob("sessions/*/history.jsonl")
         turns = [json.loads(line) for line in history.read_text().splitlines()]
@@ -305,7 +305,7 @@ class ProofTests(RealAgentCase):
         self.play(CLAUDE)
         done = self.product.run("prove", "--agent", CLAUDE.id)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("1 places were tried; all held.", done.stdout)
+        self.assertIn("1 places were tested; all held.", done.stdout)
 
 
 class HostileProjectTests(RealAgentCase):
@@ -359,7 +359,7 @@ class PlantedTests(RealAgentCase):
         if os.geteuid() == 0:
             os.chown(project, 54321, 54321)
         done = self.run_agent("--workspace", str(project), "Plant it.")
-        self.assertIn("Look at these before you go on", done.stderr)
+        self.assertIn("Review these files before you continue", done.stderr)
         self.assertIn(".envrc", done.stderr)
         exported = self.product.person / "copy"
         result = self.product.run("export", "last", str(exported))

@@ -150,7 +150,7 @@ class AloneTests(ScreenCase):
         first.wait("typed here and there")
         second.keys("C-\\")
         self.assertEqual(self.ended(second, "remote"), 0)
-        self.assertIn("detached; it goes on", second.text)
+        self.assertIn("detached; it continues", second.text)
         self.run_in(second, shlex.join(daemon.ssh("view", "-t")) + " attach 1", "refused")
         self.assertEqual(self.ended(second, "refused"), 77)
 
@@ -278,7 +278,7 @@ class DaemonTests(ScreenCase):
         self.assertIn('-x $(echo no) "task"', first.text)
         first.keys("C-]", "d")
         self.assertEqual(self.ended(first, "first"), 0)
-        self.assertIn("Session 1 goes on. To come back: ironcurtain attach 1", first.text)
+        self.assertIn("Session 1 continues. To attach again: ironcurtain attach 1", first.text)
 
         # It is looked at over SSH by two at once, one of whom may only look; sizes follow the one who drives.
         self.run_in(first, shlex.join(daemon.ssh("admin", "-t")) + " attach 1", "driving")

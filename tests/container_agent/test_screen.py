@@ -134,7 +134,7 @@ class FailureTests(ScreenCase):
     async def test_not_ready_in_time(self) -> None:
         self.patch(containers, "READY_SECONDS", 0.0)
         error = await self.fails(self.begin())
-        self.assertIn("the agent did not start: the container was not ready to be attached to within 0 s", str(error))
+        self.assertIn("the agent did not start: the container was not ready for attaching within 0 s", str(error))
         self.assertEqual(self.containers(), [])
         (session,) = [*self.home.sessions.glob("*/session.json")]
         self.assertEqual(json.loads(session.read_text())["state"], "closed")
@@ -149,7 +149,7 @@ class FailureTests(ScreenCase):
     async def test_an_agent_without_a_screen_is_refused(self) -> None:
         self.patch(ScriptAgent, "supports_pty", False)
         error = await self.fails(self.begin(self.another()))
-        self.assertEqual(str(error), "script cannot run in a terminal: script has no screen of its own")
+        self.assertEqual(str(error), "script cannot run in a terminal: script has no interactive interface")
         self.assertEqual((error.exit_status, self.containers()), (64, []))
 
     async def test_the_engine_is_gone(self) -> None:
@@ -165,7 +165,7 @@ class FailureTests(ScreenCase):
         lost.callback(None)
         await session.ended()
         assert self.eye.end is not None
-        self.assertIn("the container is out of sight: no Docker Engine answers", self.eye.end[0])
+        self.assertIn("the state of the container is unknown: no Docker Engine answers", self.eye.end[0])
         self.assertEqual((self.eye.end[1], session.info.status, session.reason), (None, None, self.eye.end[0]))
 
 

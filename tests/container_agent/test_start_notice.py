@@ -28,11 +28,11 @@ class NoticeTests(SynchronousTestCase):
     def test_one_that_stays_blank_says_that_the_agent_starts(self) -> None:
         self.notice.received(b"\x1b[?25l\x1b[3;3H")
         self.stage.clock.advance(BLANK_SECONDS)
-        self.assertIn("Claude Code starts ...", self.shown()[0])
+        self.assertIn("Claude Code is starting ...", self.shown()[0])
         self.notice.received(b"\x1b[?2004h")
         self.assertEqual(self.shown(), ("", (2, 2)))
         self.stage.clock.advance(BLANK_SECONDS)
-        self.assertIn("Claude Code starts ...", self.shown()[0])
+        self.assertIn("Claude Code is starting ...", self.shown()[0])
         self.notice.received(b"hello")
         self.assertEqual(self.shown(), ("\n\n  hello", (7, 2)))
         self.stage.clock.advance(10 * BLANK_SECONDS)

@@ -64,7 +64,7 @@ class TrafficTests(SynchronousTestCase):
             traffic.heard(response(None, status, error=error))
         self.assertEqual(self.events, [])
 
-    def test_what_was_not_let_through_is_told(self) -> None:
+    def test_what_was_not_let_through_is_reported(self) -> None:
         traffic = self.traffic()
         traffic.heard(ProxiedRequest("r", "", "evil.test", "GET", "/x", "deny", "host-not-allowed", "no such host"))
         traffic.heard(ProxiedRequest("r", "anthropic", "h", "POST", "/v1/messages", "allow", "rule", ""))

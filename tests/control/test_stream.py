@@ -139,7 +139,7 @@ class StreamTests(TestCase):
         self.assertEqual(self.operations.watching, 0)
         self.session.events.emit(events.AgentText(text="nobody hears"))
 
-    async def test_the_end_of_the_session_is_told(self) -> None:
+    async def test_the_end_of_the_session_is_reported(self) -> None:
         reader = await self.follow()
         await self.world.manager.close(self.session, "enough")
         await reader.until(b'"closed"')

@@ -92,7 +92,7 @@ class ResponseTests(SynchronousTestCase):
             self.assertRaises(ConfigurationError, read_response, "f", data)
 
     def test_a_member_that_stands_twice_is_named(self) -> None:
-        with self.assertRaisesRegex(ConfigurationError, '"decision" stands twice'):
+        with self.assertRaisesRegex(ConfigurationError, '"decision" occurs twice'):
             read_response("f", b'{"decision":"denied","decision":"approved"}')
 
     def test_no_part_of_an_answer_approves(self) -> None:

@@ -158,7 +158,7 @@ class AnswerTests(RendezvousTestCase):
             self.clock.advance(PATIENCE)
             self.rendezvous.scan()
         self.assertTaken(asked, Outcome.DENIED, "file:unreadable answer file")
-        self.assertIn('"decision" stands twice', "".join(formatEvent(event) for event in logs))
+        self.assertIn('"decision" occurs twice', "".join(formatEvent(event) for event in logs))
 
     def test_an_answer_that_came_too_late_goes(self) -> None:
         first, asked = self.ask()

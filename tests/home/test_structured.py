@@ -135,7 +135,7 @@ class MessageTests(SynchronousTestCase):
 
     def test_a_key_that_stands_twice_in_json_is_named(self) -> None:
         for data in (b'{"then": 1, "then": 1}', b'[{"a": {"then": 1, "b": 2, "the\\u006e": {}}}]'):
-            with self.assertRaisesRegex(ConfigurationError, 'f.json:1: "then" stands twice in one object'):
+            with self.assertRaisesRegex(ConfigurationError, 'f.json:1: "then" occurs twice in one object'):
                 parse_json("f.json", data)
         self.assertEqual(parse_json("f.json", b'[{"a": {"a": 1}}, {"a": 2}]'), [{"a": {"a": 1}}, {"a": 2}])
 

@@ -22,7 +22,7 @@ def words(error: Exception) -> str:
 class WordsTests(SynchronousTestCase):
     """No words of Twisted, OpenSSL or treq reach a person."""
 
-    def test_what_a_person_is_told(self) -> None:
+    def test_what_a_person_is_reported(self) -> None:
         broken_off = Exception("Chunked decoder in 'CHUNK_LENGTH' state, still expecting more data")
         for error, wanted in (
             (ResponseFailed([Failure(net.ConnectionDone()), Failure(broken_off)]), "before its answer was whole"),
@@ -31,7 +31,7 @@ class WordsTests(SynchronousTestCase):
                 "before its answer was whole",
             ),
             (net.ConnectionRefusedError(111, "errno text"), "nothing listens there"),
-            (net.NoRouteError(113, "errno text"), "there is no way to it"),
+            (net.NoRouteError(113, "errno text"), "there is no route to it"),
             (net.TCPTimedOutError(110, "errno text"), "no answer in time"),
             (net.ConnectError(None, "something odd"), f"{HOST} cannot be reached: check the network and base_url"),
             (net.DNSLookupError("no results"), "cannot be found"),

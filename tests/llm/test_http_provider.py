@@ -184,7 +184,7 @@ class RetryTests(ProviderCase):
         await self.start(Refusal(429, headers={"retry-after": "3600"}))
         error = await self.error(self.ask())
         self.assertEqual((error.kind, error.retryable, error.retry_after), ("rate-limited", True, 3600.0))
-        self.assertIn("asks to wait 3600 s", str(error))
+        self.assertIn("requests a delay of 3600 s", str(error))
 
     async def test_it_gives_up_at_last(self) -> None:
         await self.start(*[Refusal(529)] * 3)
@@ -230,7 +230,7 @@ class RetryTests(ProviderCase):
         await self.start(Answer((Text(("Hi",)),), end="short", after=4), Answer(HI.content, end="short", after=1), HI)
         error = await self.error(self.ask())
         self.assertEqual((error.kind, error.retryable), ("network", False))
-        self.assertIn("ended its answer too early", str(error))
+        self.assertIn("ended its answer prematurely", str(error))
         self.on(Retrying, lambda: self.clock.advance(1))
         self.assertEqual((await self.ask()).content, (TextBlock("Hi there"),))
 

@@ -138,7 +138,7 @@ class ProviderForTests(SynchronousTestCase):
     def test_a_file_may_lie_in_the_persons_home(self) -> None:
         home, name = os.path.split(self.script(b""))
         self.patch(os, "environ", {**os.environ, "HOME": home})
-        with self.assertRaisesRegex(ConfigurationError, "holds no PEM certificate"):
+        with self.assertRaisesRegex(ConfigurationError, "contains no PEM certificate"):
             self.choose("anthropic", anthropic={"ca_file": f"~/{name}"})
 
     def script(self, content: bytes = b"version = 1\n[[turns]]\ntext = 'Hi.'\n") -> str:

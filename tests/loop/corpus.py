@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PROMISE = "LOOP_COMPLETE"
-PROMPT = "Mend the tests. When everything is done, print LOOP_COMPLETE on a line of its own, and stop."
+PROMPT = "Fix the tests. When everything is done, print LOOP_COMPLETE on a line of its own, and stop."
 
 CLEAR = b"\x1b[2J\x1b[3J\x1b[H"
 
@@ -48,7 +48,7 @@ MADE: dict[str, bytes] = {
     ),
     "in a frame": "╭──────────────────╮\r\n│ LOOP_COMPLETE    │\r\n╰──────────────────╯\r\n".encode(),
     "after the prompt, on the screen of an agent": (
-        b"> Mend the tests. When everything is done,\r\n  print LOOP_COMPLETE on a line of its own,\r\n  and stop."
+        b"> Fix the tests. When everything is done,\r\n  print LOOP_COMPLETE on a line of its own,\r\n  and stop."
         b"\r\n\r\n"
         b"\xe2\x8f\xba I have mended them.\r\n\r\n  LOOP_COMPLETE\r\n"
     ),
@@ -88,7 +88,7 @@ MISSED: dict[str, bytes] = {
     "lines that are lines": b"\x1b(0LOOP_COMPLETE\x0e".replace(b"LOOP", b"loop") + b"\x0f\x1b(B",
     "two columns side by side": b"LOOP_" + b" " * 10 + b"COMPLETE\r\n",
     "the prompt": PROMPT.encode() + b"\r\n",
-    "the prompt, wrapped in a frame": "│ Mend the tests. When     │\r\n│ everything is done, print │\r\n"
+    "the prompt, wrapped in a frame": "│ Fix the tests. When     │\r\n│ everything is done, print │\r\n"
     "│ LOOP_COMPLETE on a line   │\r\n│ of its own, and stop.     │\r\n".encode(),
     "the prompt, coloured": b"\x1b[2m> " + PROMPT.replace("LOOP", "\x1b[1mLOOP\x1b[22m").encode() + b"\x1b[0m\r\n",
     "the prompt, again and again": b"".join(CLEAR + PROMPT.encode() + b"\r\n" for _ in range(5)),

@@ -48,4 +48,4 @@ class HomeTests(SynchronousTestCase):
         unprivileged(self, self.scratch)
         self.directory.chmod(0o500)
         self.addCleanup(self.directory.chmod, 0o700)
-        self.assertIn("cannot be put aside", str(self.failureResultOf(self.iterate(), Unavailable).value))
+        self.assertIn("cannot be renamed", str(self.failureResultOf(self.iterate(), Unavailable).value))

@@ -194,12 +194,12 @@ class PromptTests(SynchronousTestCase):
         events = [LoopEvent(str(number), "x" * (TOLD_LIMIT // 3)) for number in range(5)]
         told = with_events("do it", events)
         self.assertLess(len(told), TOLD_LIMIT + 200)
-        self.assertEqual(told.splitlines()[-1], "(and 3 more, which are too long to be repeated here)")
+        self.assertEqual(told.splitlines()[-1], "(and 3 more, too long to repeat here)")
 
     def test_events(self) -> None:
         self.assertEqual(with_events("do it\n", ()), "do it\n")
         told = with_events("do it\n", (LoopEvent("build.done", "all"), LoopEvent("x", "")))
-        self.assertEqual(told, "do it\n\nEvents of the iteration before:\n\n- build.done: all\n- x: \n")
+        self.assertEqual(told, "do it\n\nEvents of the previous iteration:\n\n- build.done: all\n- x: \n")
 
 
 class ConfigTests(SynchronousTestCase):
@@ -255,8 +255,8 @@ class ConfigTests(SynchronousTestCase):
 
     def test_what_is_wrong_is_said_with_its_line(self) -> None:
         for text, message in (
-            ("cli:\n  pty_mod: true", "ralph.yml:2: cli.pty_mod: there is no such setting: is cli.pty_mode meant?"),
-            ("event_lop: {}", "ralph.yml:1: event_lop: there is no such setting: is event_loop meant?"),
+            ("cli:\n  pty_mod: true", "ralph.yml:2: cli.pty_mod: there is no such setting: did you mean cli.pty_mode?"),
+            ("event_lop: {}", "ralph.yml:1: event_lop: there is no such setting: did you mean event_loop?"),
             ("cli:\n  pty_mode: 1", "ralph.yml:2: cli.pty_mode: must be true or false, not a whole number"),
             ("cli:\n  idle_timeout_secs: -1", "ralph.yml:2: cli.idle_timeout_secs: must be at least 0"),
             ("event_loop:\n  completion_promise: ''", "ralph.yml:2: event_loop.completion_promise: must not be empty"),
@@ -265,8 +265,8 @@ class ConfigTests(SynchronousTestCase):
             ("loop:\n  agent: x", "ralph.yml:2: loop.agent: can only be given on the command line"),
             ("event_loop:\n  prompt_file: /x", "ralph.yml:2: event_loop.prompt_file: must be a file in the workspace"),
             ("event_loop:\n  prompt_file: a/../../x", "ralph.yml:2: event_loop.prompt_file: must be a file in the"),
-            ("cli: [1]", "ralph.yml:1: cli: must hold settings"),
-            ("- 1", "ralph.yml: must hold sections"),
+            ("cli: [1]", "ralph.yml:1: cli: must contain settings"),
+            ("- 1", "ralph.yml: must contain sections"),
             ("a: [", "ralph.yml:1: not YAML:"),
             ("a: !!python/object/apply:os.system [x]", "ralph.yml:1: not YAML:"),
         ):

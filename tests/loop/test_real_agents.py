@@ -8,7 +8,7 @@ from ironcurtain.loop.state import read_state
 from tests.container_agent.test_real_agents import CLAUDE, PATIENCE, RealAgentCase, call, text
 from tests.container_agent.test_real_screens import ScreenCase
 
-PROMPT = "Mend the tests. When all is done, print LOOP_COMPLETE on a line of its own.\n"
+PROMPT = "Fix the tests. When all is done, print LOOP_COMPLETE on a line of its own.\n"
 
 
 class LoopingCase(RealAgentCase):

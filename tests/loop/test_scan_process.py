@@ -157,7 +157,7 @@ class FailingTests(ProcessCase):
     async def test_somebody_does_not_want_to_wait(self) -> None:
         process = self.saying()
         found = await process.end(0.1)
-        self.assertEqual((found, process.problem), (ScanResult(False, ""), "was not waited for"))
+        self.assertEqual((found, process.problem), (ScanResult(False, ""), "was abandoned"))
 
     async def test_it_says_what_it_may_not(self) -> None:
         for replies, why in (
@@ -179,7 +179,7 @@ class FailingTests(ProcessCase):
         await self.fails(process, "answered before it had read all")
 
     async def test_there_is_no_such_command(self) -> None:
-        await self.fails(self.begin("/nowhere"), "does not start")
+        await self.fails(self.begin("/nowhere"), "cannot be started")
 
 
 class ServingTests(TestCase):

@@ -160,7 +160,7 @@ class WatchTests(SynchronousTestCase):
                 self.advance(31)
             outcome, reason = self.ended(0)
             self.assertEqual(outcome, RunOutcome.FAILED)
-            self.assertIn("what reads its output does not answer", reason)
+            self.assertIn("the reader of its output does not answer", reason)
 
     def test_who_interrupts_it_waits_little_for_what_is_not_read(self) -> None:
         self.begin()

@@ -51,9 +51,7 @@ class OwnFaultTests(Base):
         self.patch(self.top.escalations, "ask", out_of_files)
         answer = await agent.call("fake__echo", {"a": 1})
         self.assertEqual(code(answer), "backend-failed")
-        self.assertEqual(
-            text(answer), "FAILED: IronCurtain itself could not do this (Too many open files); its log says more"
-        )
+        self.assertEqual(text(answer), "FAILED: an internal error of IronCurtain (Too many open files); see its log")
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
 
 

@@ -62,7 +62,7 @@ class FailureTests(Base):
         await agent.call("fake__crash")
         answer = await agent.call("fake__echo")
         self.assertEqual(code(answer), "backend-failed")
-        self.assertIn("started again", text(answer))
+        self.assertIn("restarted", text(answer))
         names = [tool["name"] for tool in (await agent.request("tools/list"))["result"]["tools"]]
         self.assertIn("fake__echo", names)
 
@@ -108,7 +108,7 @@ class FailureTests(Base):
         self.assertIn("structuredContent", (await agent.call("fake__echo"))["result"])
         await until(lambda: any("was stopped" in line for _, line in self.top.errors))
         lines = [line for server, line in self.top.errors if server == "noisy"]
-        self.assertIn("writes what is no MCP to its standard output, and was stopped", lines[-1])
+        self.assertIn("writes invalid MCP messages to its standard output, and was stopped", lines[-1])
         self.assertLess(len(lines), link.JUNK_LINES + 5)
 
     async def test_error_output_without_an_end_is_read_slowly(self) -> None:

@@ -60,7 +60,7 @@ class FlowTests(Base):
             for _ in range(64):
                 agent.raw(b"x" * MIB)
             await agent.lost
-        self.assertEqual([event["why"] for event in logged if "why" in event], ["sends a line without an end"])
+        self.assertEqual([event["why"] for event in logged if "why" in event], ["sent a line without an end"])
         self.assertIn("structuredContent", (await other.call("fake__echo"))["result"])
 
     async def test_junk_is_not_answered_for_ever(self) -> None:

@@ -272,7 +272,7 @@ class LiarTests(Base):
         self.assertIn("its certificate is not valid", await self.log(self.lying("long", host="localhost")))
 
     async def test_a_file_that_is_no_certificate(self) -> None:
-        self.assertIn("holds no PEM certificate", await self.log(self.lying("long", os.devnull)))
+        self.assertIn("contains no PEM certificate", await self.log(self.lying("long", os.devnull)))
 
     async def test_nobody_listens(self) -> None:
         said = await self.log(HttpServer("far", Secret("https://127.0.0.1:1/mcp")))
@@ -294,7 +294,7 @@ class LiarTests(Base):
 
     async def test_a_redirect_is_not_told_of_with_its_address(self) -> None:
         said = await self.log(self.lying("found"))
-        self.assertIn("it redirects to another place", said)
+        self.assertIn("it redirects to another origin", said)
         self.assertNotIn(KEY, said)
 
     async def test_streams_are_not_opened_all_the_time_nor_cookies_kept(self) -> None:
@@ -311,7 +311,7 @@ class LiarTests(Base):
         ping = b'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n'
         self.liar.questions = b"".join(ping % number for number in range(1000))
         bench = await self.bench(self.lying("streams"))
-        await until(lambda: ("far", "does not read what it is sent") in bench.errors, "the reason")
+        await until(lambda: ("far", "does not read its input") in bench.errors, "the reason")
 
     async def test_a_notification_that_is_not_answered_holds_up_nothing_for_long(self) -> None:
         self.patch(http_channel, "ANSWER_SECONDS", 0.3)
@@ -321,7 +321,7 @@ class LiarTests(Base):
         for number in range(2):
             agent.send({"jsonrpc": "2.0", "id": f"c{number}", "method": "tools/call", "params": {"name": "far__echo"}})
             agent.tell("notifications/cancelled", {"requestId": f"c{number}"})
-        await until(lambda: ("far", "does not take what it is sent") in bench.errors, "the reason")
+        await until(lambda: ("far", "does not accept messages") in bench.errors, "the reason")
 
     async def test_what_cannot_be_sent_fails_alone(self) -> None:
         deep: Any = 1
@@ -374,7 +374,7 @@ class LiarTests(Base):
 
     async def test_answers_to_nothing_and_no_answers(self) -> None:
         answer = await self.called("no-json")
-        self.assertEqual(answer["error"]["message"], "it sent what is no message")
+        self.assertEqual(answer["error"]["message"], "it sent an invalid message")
 
     async def test_a_silent_server_holds_up_no_end(self) -> None:
         bench = Bench([self.lying("silent")])

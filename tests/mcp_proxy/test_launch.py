@@ -13,7 +13,7 @@ from pathlib import Path
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from ironcurtain.errors import Unavailable
-from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, prepare, told_to_root
+from ironcurtain.mcp_proxy.launch import OWN_SERVERS, Ground, Launch, Missing, account_notice, prepare
 from ironcurtain.mcp_proxy.servers_config import CommandServer, SandboxConfig
 from ironcurtain.process.accounts import FREE_UIDS, Account
 from ironcurtain.sandbox import bubblewrap
@@ -98,16 +98,16 @@ class FileServerTests(LaunchCase):
         self.workspace.chmod(0)  # what the account itself has closed does not make root serve it
         self.assertEqual(self.arguments(SOMEBODY), ("--account=4242:4243", "a"))
 
-    def test_root_is_told(self) -> None:
+    def test_root_is_reported(self) -> None:
         workspace = str(self.workspace)
         self.workspace.chmod(0o777)
-        self.assertEqual(told_to_root(SOMEBODY, workspace), "MCP servers run as somebody")
-        self.assertIn("WARNING: run_as is root", told_to_root(None, workspace))
+        self.assertEqual(account_notice(SOMEBODY, workspace), "MCP servers run as somebody")
+        self.assertIn("WARNING: run_as is root", account_notice(None, workspace))
         unused = Account(FREE_UIDS[0], FREE_UIDS[0])
-        self.assertIn("which no account has; set run_as", told_to_root(unused, workspace))
+        self.assertIn("which has no account; set run_as", account_notice(unused, workspace))
         if os.geteuid() == 0:
             self.workspace.chmod(0o755)
-            self.assertIn("our file server as root", told_to_root(SOMEBODY, workspace))
+            self.assertIn("the file server runs as root", account_notice(SOMEBODY, workspace))
 
     def test_only_our_own_is_trusted_so(self) -> None:
         if os.geteuid():

@@ -197,10 +197,10 @@ class SessionPinTests(SynchronousTestCase):
             self.assertIsNone(withheld(pins["t"], tool("t", text)))
         self.assertEqual((self.files.servers(), self.told, self.pins.changed("own")), ([], [], False))
 
-    def test_the_first_sight_is_told(self) -> None:
+    def test_the_first_sight_is_reported(self) -> None:
         for _ in range(2):
             self.pins.see("s", [tool("t")])
-        self.assertEqual(self.told, ["MCP server s: 1 tool is seen for the first time, and pinned as defined now"])
+        self.assertEqual(self.told, ["MCP server s: 1 tool is new and pinned with the current definition"])
 
     def test_what_others_accept_is_noticed(self) -> None:
         for text in ("good", "bad"):

@@ -278,7 +278,7 @@ class TroubleTests(Base):
             client.send(bench.request())
             self.assertEqual((await client.response())[0], int(status[:3]))
         refused = "localhost refuses the API key (401): put a valid one into the settings, and start again"
-        fails = "localhost fails (HTTP 529): it is overloaded or out of order; the agent may try again"
+        fails = "localhost fails (HTTP 529): it is overloaded or broken; the agent may try again"
         self.assertEqual(self.told(bench), [refused, fails, refused])
 
     async def test_a_provider_out_of_reach_is_told_once(self) -> None:
@@ -304,7 +304,7 @@ class WordsTests(SynchronousTestCase):
         troubles = Troubles("api.example.com", "environment variable KEY")
         for status, words in (
             (401, "put a valid one into the environment variable KEY"),
-            (403, "variable KEY may not"),
+            (403, "variable KEY does not"),
         ):
             self.assertIn(words, troubles.after(status, ""))
         self.assertIn("a limit of the account", troubles.after(429, ""))

@@ -33,10 +33,10 @@ class Control(Resource):
     def render_GET(self, request: Any) -> bytes:
         match request.postpath:
             case [b"requests"]:
-                return _told(request, 200, requests=[record.summary() for record in self._stub.requests])
+                return _answer(request, 200, requests=[record.summary() for record in self._stub.requests])
             case [b"replies"]:
-                return _told(request, 200, left=len(self._stub.replies))
-        return _told(request, 404, error="not one of the stub's own paths")
+                return _answer(request, 200, left=len(self._stub.replies))
+        return _answer(request, 404, error="not one of the stub's own paths")
 
     def render_POST(self, request: Any) -> bytes:
         body = request.content.read()
@@ -45,21 +45,21 @@ class Control(Resource):
                 try:
                     self._stub.replies += parse_replies(body)
                 except msgspec.ValidationError as e:
-                    return _told(request, 400, error=str(e))
-                return _told(request, 200, left=len(self._stub.replies))
+                    return _answer(request, 400, error=str(e))
+                return _answer(request, 200, left=len(self._stub.replies))
             case [b"release"]:
                 self._stub.release(int(body or b"1"))
-                return _told(request, 200)
-        return _told(request, 404, error="not one of the stub's own paths")
+                return _answer(request, 200)
+        return _answer(request, 404, error="not one of the stub's own paths")
 
     def render_DELETE(self, request: Any) -> bytes:
         if request.postpath != [b"replies"]:
-            return _told(request, 404, error="not one of the stub's own paths")
+            return _answer(request, 404, error="not one of the stub's own paths")
         self._stub.replies.clear()
-        return _told(request, 200, left=0)
+        return _answer(request, 200, left=0)
 
 
-def _told(request: Any, status: int, **fields: Any) -> bytes:
+def _answer(request: Any, status: int, **fields: Any) -> bytes:
     request.setResponseCode(status)
     request.setHeader("content-type", "application/json")
     return json.dumps(fields).encode()

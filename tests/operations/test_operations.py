@@ -257,7 +257,7 @@ class PermissionTests(OperationsTestCase):
         number = self.keep()
         self.assertEqual(self.operations.revoke(OWNER, number).number, number)
         self.assertEqual(self.operations.permissions(OWNER), [])
-        with self.assertRaisesRegex(NotFound, f"no permission {number} here: see 'ironcurtain permissions'"):
+        with self.assertRaisesRegex(NotFound, f"no kept approval {number} here: see 'ironcurtain permissions'"):
             self.operations.revoke(OWNER, number)
 
     def test_what_cannot_be_kept_waits(self) -> None:

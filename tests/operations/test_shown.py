@@ -19,7 +19,7 @@ class ShownTests(OperationsTestCase):
 
     def test_by_its_number_only_what_was_shown_is_approved(self) -> None:
         number, other = self.ask(), self.ask()
-        with self.assertRaisesRegex(NotShown, f"not shown to you whole: 'ironcurtain escalations show {number}'"):
+        with self.assertRaisesRegex(NotShown, f"not shown to you completely: 'ironcurtain escalations show {number}'"):
             self.approve(number)
         self.operations.shown(OWNER, number, self.digest(number))
         with self.assertRaises(NotShown):

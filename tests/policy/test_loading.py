@@ -120,7 +120,7 @@ class TomlTests(_FileTests):
         self.assertRaises(ConfigurationError, load_policy, self.place / "bad.toml")
         self.assertRaises(ConfigurationError, load_policy, self.write("bad.json", "{"))
         twice = self.write("twice.json", '{"rules": [{"name": "a", "then": "deny", "then": "allow"}]}')
-        self.assertIn('"then" stands twice', str(self.assertRaises(ConfigurationError, load_policy, twice)))
+        self.assertIn('"then" occurs twice', str(self.assertRaises(ConfigurationError, load_policy, twice)))
         self.assertRaises(ConfigurationError, load_policy, self.write("list.json", []))
 
     def test_what_is_no_regular_file_is_refused_at_once(self) -> None:
@@ -139,7 +139,7 @@ class TomlTests(_FileTests):
                 else:
                     policy = self.place / name
                 error = self.assertRaises(ConfigurationError, load_policy, policy)
-                self.assertEqual(str(error), f"{self.place / name}: is no regular file")
+                self.assertEqual(str(error), f"{self.place / name}: is not a regular file")
 
 
 class CompiledTests(_FileTests):

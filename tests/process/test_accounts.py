@@ -84,7 +84,7 @@ class RootTests(SynchronousTestCase):
         self.assertEqual(session_account("", {}, None, 0).uid, FREE_UIDS[2])
         taken.update(FREE_UIDS)
         error = self.assertRaises(ConfigurationError, session_account, "", {}, None, 0)
-        self.assertIn("run_as: every uid for services is taken", str(error))
+        self.assertIn("run_as: all uids for services are in use", str(error))
 
 
 class AccountTests(SynchronousTestCase):

@@ -65,7 +65,7 @@ class ExportTests(WorkspaceTestCase):
         self.assertEqual(sorted(done.restored), [".git/config", ".git/hooks/pre-push"])
         self.assertNotIn("evil", "".join(p.read_text() for p in to.rglob("*") if p.is_file()))
 
-    def test_a_directory_that_cannot_be_listed_is_told(self) -> None:
+    def test_a_directory_that_cannot_be_listed_is_reported(self) -> None:
         if os.geteuid() != 0:
             raise self.skipTest("only root can be somebody else")
         self.write("shut/.git/config")

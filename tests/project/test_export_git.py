@@ -137,7 +137,7 @@ class HeldBackTests(LiveTestCase):
         self.assertFalse((to / ".git" / "hooks" / "pre-commit").stat().st_mode & 0o111)
         self.assertEqual(done.restored, [".git/hooks/pre-commit"])
 
-    def test_what_is_as_it_was_is_copied_and_not_told(self) -> None:
+    def test_what_is_as_it_was_is_copied_and_not_reported(self) -> None:
         self.git("init")
         self.write(".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)
         self.begin()

@@ -64,7 +64,7 @@ class PlantedTests(WorkspaceTestCase):
         (self.workspace / ".git" / "hooks" / "pre-commit").chmod(0o755)
         self.assertEqual(set(self.reasons()), {".envrc", ".git/hooks/pre-commit"})
 
-    def test_ordinary_files_are_not_told(self) -> None:
+    def test_ordinary_files_are_not_reported(self) -> None:
         self.begin()
         for path in HARMLESS:
             self.write(path)
@@ -151,10 +151,10 @@ class GitSettingsTests(WorkspaceTestCase):
         self.write("bare/config", "[core]\n\tfsmonitor = ./evil\n" + "#" * KEPT_FILE)
         self.assertIn("cannot be compared", self.reasons()["bare/config"])
 
-    def test_what_git_writes_itself_is_not_told(self) -> None:
+    def test_what_git_writes_itself_is_not_reported(self) -> None:
         self.assertEqual(self.told('[branch "main"]\n\tremote = origin\n[user]\n\tname = Ada\n'), "")
 
-    def test_settings_that_cannot_be_read_are_told(self) -> None:
+    def test_settings_that_cannot_be_read_are_reported(self) -> None:
         self.assertIn("cannot be compared", self.told("[core\n"))
 
 

@@ -35,7 +35,7 @@ class CommandTests(ProductCase):
         self.servers()
         done = self.product.run("prove")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("5 places were tried; all held.", done.stdout)
+        self.assertIn("5 places were tested; all held.", done.stdout)
 
     def test_without_bubblewrap_by_the_engine(self) -> None:
         others = self.product.person / "programs"
@@ -48,7 +48,7 @@ class CommandTests(ProductCase):
         self.product.environ |= {**engine.environment(), "PATH": path}
         done = self.product.run("prove", "--server", "git")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("1 places were tried; all held.", done.stdout)
+        self.assertIn("1 places were tested; all held.", done.stdout)
         told = self.product.run("doctor")
         self.assertIn("MCP servers and git run in containers of the Docker Engine", told.stdout)
         self.product.environ["DOCKER_HOST"] = "unix:///nowhere/docker.sock"

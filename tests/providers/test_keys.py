@@ -53,14 +53,14 @@ class RealKeyTests(TestCase):
 
     async def test_what_is_no_key(self) -> None:
         for key, wanted in (
-            (KeySettings(), "set ANTHROPIC_API_KEY, or say env, command or file here"),
+            (KeySettings(), "set ANTHROPIC_API_KEY, or set env, command or file here"),
             (KeySettings(env="MINE"), "set MINE"),
-            (KeySettings(env="SPACES"), "what the environment variable SPACES gives is no key"),
+            (KeySettings(env="SPACES"), "the value of the environment variable SPACES is not a key"),
             (KeySettings(file="/no/such/file"), "cannot read"),
             (KeySettings(command="false"), "ended with status 1"),
-            (KeySettings(command="echo 'a b'"), "what the command \"echo 'a b'\" gives is no key"),
+            (KeySettings(command="echo 'a b'"), "the value of the command \"echo 'a b'\" is not a key"),
             (KeySettings(command="echo '"), "No closing quotation"),
-            (KeySettings(command=" "), "is no command"),
+            (KeySettings(command=" "), "is not a command"),
         ):
             message = await self.fails(key, SPACES="a b")
             self.assertIn(wanted, message)

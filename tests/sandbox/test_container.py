@@ -47,12 +47,12 @@ class SandboxTests(ByTheEngine, test_bubblewrap.SandboxTests):
         line = container.command(self.sandbox, ["true"], {"DOCKER_HOST": "unix:///nowhere/docker.sock"})
         done = subprocess.run(line, capture_output=True, check=False)
         self.assertEqual((done.returncode, b"Traceback" in done.stderr), (container.CANNOT_START, False), done.stderr)
-        self.assertIn(b"the Docker Engine made no sandbox", done.stderr)
+        self.assertIn(b"the Docker Engine created no sandbox", done.stderr)
 
     def test_what_the_engine_refuses_is_said(self) -> None:
         done = self.run_words(self.sandbox, "/nowhere/program")
         self.assertEqual(done.returncode, container.CANNOT_START)
-        self.assertIn(b"the Docker Engine made no sandbox", done.stderr)
+        self.assertIn(b"the Docker Engine created no sandbox", done.stderr)
 
 
 class OtherAccountTests(ByTheEngine, test_bubblewrap.OtherAccountTests):

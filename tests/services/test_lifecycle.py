@@ -284,7 +284,7 @@ class ToItsEndTests(SynchronousTestCase):
         self.work.callback("all gone")
         self.assertEqual((self.successResultOf(self.waiting), self.done), ("all gone", True))
 
-    def test_a_failure_is_told(self) -> None:
+    def test_a_failure_is_reported(self) -> None:
         self.waiting.cancel()
         self.work.errback(Unavailable("stuck"))
         self.failureResultOf(self.waiting, Unavailable)

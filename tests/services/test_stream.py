@@ -151,7 +151,7 @@ class StreamTests(Connected):
         stream.unregisterProducer()
         await self.ended(protocol)
 
-    async def test_a_producer_that_comes_late_is_told(self) -> None:
+    async def test_a_producer_that_comes_late_is_reported(self) -> None:
         protocol, producer = Kept(), Producer()
         await self.connected(protocol)
         protocol.transport.write(b"x" * MUCH)

@@ -66,7 +66,7 @@ class ListenTests(TestCase):
         with capturedLogs() as logged:
             clients = [await deferToThread(self.client) for _ in range(8)]
         self.assertEqual([said for _, said in clients], [b"hello"] * 3 + [b""] * 5)
-        self.assertEqual([event["why"] for event in logged if "why" in event], ["3 are there already"])
+        self.assertEqual([event["why"] for event in logged if "why" in event], ["there are already 3"])
         for client, _ in clients:
             client.close()
         while (await deferToThread(self.client))[1] == b"":  # until it is known that they have gone

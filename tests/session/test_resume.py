@@ -132,7 +132,7 @@ class CheckTests(SynchronousTestCase):
     def test_a_kind_without_projects_takes_no_repository(self) -> None:
         world = World(scratch(self))
         created = Deferred.fromCoroutine(world.manager.create(request(options={"repo": "https://host.test/x"})))
-        self.assertIn("takes no repository", str(self.failureResultOf(created, UsageError).value))
+        self.assertIn("does not support a repository", str(self.failureResultOf(created, UsageError).value))
 
 
 class SlotTests(SynchronousTestCase):

@@ -113,7 +113,7 @@ class StateTests(TerminalTestCase):
         manager = SessionManager({"plain": kind}, world.services, lambda request: request.workspace or Path())
         created = Deferred.fromCoroutine(manager.create(request(terminal=(80, 24))))
         error = self.failureResultOf(created, UsageError).value
-        self.assertEqual(str(error), "plain cannot run in a terminal: it has no screen of its own")
+        self.assertEqual(str(error), "plain cannot run in a terminal: it has no interactive interface")
         self.assertFalse(world.home.path.exists())
 
 

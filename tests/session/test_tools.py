@@ -12,10 +12,12 @@ from ironcurtain.console.activity import Activity
 from ironcurtain.home.layout import find_home, person_home
 from ironcurtain.home.settings import load
 from ironcurtain.mcp_proxy.calls import CallRaised
+from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, SandboxConfig
+from ironcurtain.policy.engine import ServerBounds
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret
 from ironcurtain.session import events
-from ironcurtain.session.tools import ToolFiles, protected_paths, teller
+from ironcurtain.session.tools import ToolFiles, protected_paths, server_bounds, teller
 from ironcurtain.text.columns import unstyled
 
 
@@ -69,3 +71,20 @@ class ProtectedTests(SynchronousTestCase):
             self.assertEqual(person_home(environ, os.geteuid()), pwd.getpwuid(os.geteuid()).pw_dir)
         self.assertEqual(person_home({"HOME": "/x"}, 7), "/x")
         self.assertEqual(person_home({}, 2**31 - 2), "/")
+
+
+class BoundsTests(SynchronousTestCase):
+    """:func:`server_bounds`"""
+
+    def test_each_server_of_this_machine_has_the_bounds_of_its_sandbox(self) -> None:
+        sandbox = SandboxConfig(read=("/r",), write=("/w",), domains=("a.test",))
+        found = server_bounds(
+            (
+                CommandServer("boxed", "/bin/boxed", sandbox=sandbox),
+                CommandServer("free", "/bin/free", sandbox=None),
+                HttpServer("far", Secret("https://a.test/mcp", "url")),
+            ),
+            "/x/work",
+        )
+        boxed = ServerBounds(domains=("a.test",), reach=("/x/work", "/r", "/w"))
+        self.assertEqual(found, {"boxed": boxed, "free": ServerBounds(sandboxed=False)})

@@ -29,7 +29,7 @@ class WorkspaceTests(SynchronousTestCase):
 
     def test_what_holds_something_protected_is_refused_with_its_names(self) -> None:
         error = self.assertRaises(UsageError, self.usable, self.home / ".config")
-        self.assertIn(f"contains what is protected: {self.home}/.config/gh. Choose", str(error))
+        self.assertIn(f"contains protected paths: {self.home}/.config/gh: choose", str(error))
         self.assertIn("--mask", str(error))
         self.assertEqual(self.usable(self.home / ".config", mask=True), self.home / ".config")
 

@@ -73,9 +73,7 @@ class TableTests(SynchronousTestCase):
             Decision.ALLOW, rule, "make", "make -j4 test", "make $x", "/usr/bin/make", "time make", "cat /etc/hosts"
         )
         self.check(Decision.ALLOW, rule, "make 2>/dev/null", "make > log")
-        self.check(
-            Decision.ESCALATE, "unknown-command", "./make", "/tmp/make", "find . -exec make {} +", "xargs make"
-        )
+        self.check(Decision.ESCALATE, "unknown-command", "./make", "/tmp/make", "find . -exec make {} +", "xargs make")
         self.check(Decision.ESCALATE, "unknown-command", "make; unknown", "env -u X make")
         self.check(Decision.ESCALATE, "structural-doubt", "make | sh", "PATH=x make", "make `$x`")
         self.check(Decision.ESCALATE, "approval.filesystem.write", "make > /etc/x")

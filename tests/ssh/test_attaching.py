@@ -75,7 +75,7 @@ class OwnTests(SshTestCase):
                 await self.turn()
             self.assertEqual((client.status, hub.over), (0, None))
             self.assertIn(RESTORE, client.out)
-            self.assertIn(b"\r\nironcurtain: session 1: detached; it goes on\r\n", client.out)
+            self.assertIn(b"\r\nironcurtain: session 1: detached; it continues\r\n", client.out)
         self.assertEqual(program.typed, b"")
 
     async def test_the_end_of_the_program(self) -> None:

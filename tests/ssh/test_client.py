@@ -62,6 +62,13 @@ class CommandTests(SshTestCase):
         status, out, _ = await self.said(ada, "sessions", "--json")
         self.assertEqual([info["id"] for info in json.loads(out)], [session.id])
 
+    async def test_last_is_the_newest_that_runs(self) -> None:
+        ada = self.server.listed("ada@laptop", Role.ADMIN)
+        self.assertEqual((await self.said(ada, "stop", "last"))[0], 69)
+        older, newer = await self.session(), await self.session()
+        for session in (newer, older):
+            self.assertEqual(await self.said(ada, "stop", "last"), (0, f"Session {session.number} has ended.\n", ""))
+
     async def test_escalations_are_decided_in_the_name_of_the_key(self) -> None:
         ada = self.server.listed("ada@laptop", Role.VIEW, Role.APPROVE)
         session = await self.session()
@@ -75,7 +82,7 @@ class CommandTests(SshTestCase):
         status, out, _ = await self.said(ada, "deny", str(second), "--json")
         self.assertEqual((status, json.loads(out)["by"], json.loads(out)["outcome"]), (0, "ada@laptop", "denied"))
         self.assertEqual({e.outcome for e in session.escalations.history()}, {Outcome.APPROVED, Outcome.DENIED})
-        self.assertEqual(await self.said(ada, "escalations"), (0, "Nothing waits for a decision.\n", ""))
+        self.assertEqual(await self.said(ada, "escalations"), (0, "No call waits for a decision.\n", ""))
         status, out, _ = await self.said(ada, "escalations", "--all", "--json")
         self.assertEqual([view["number"] for view in json.loads(out)], [first, second])
         status, _, err = await self.said(ada, "deny", str(first))
@@ -86,14 +93,14 @@ class CommandTests(SshTestCase):
         ada = self.server.listed("ada@laptop", Role.VIEW, Role.APPROVE)
         viewer = self.server.listed("viewer", Role.VIEW)
         await self.session()
-        self.assertEqual(await self.said(viewer, "permissions"), (0, "No approvals were kept.\n", ""))
+        self.assertEqual(await self.said(viewer, "permissions"), (0, "No kept approvals.\n", ""))
         number = self.ask(make_scope())
         _, out, _ = await self.said(viewer, "escalations")
         self.assertIn("an approval can be kept for: git.push in /srv/src and below", out)
         self.assertEqual((await self.said(viewer, "approve", str(number), "--keep"))[0], 77)
         status, _, err = await self.said(ada, "approve", str(number), "--keep")
         self.assertEqual(status, 1)
-        self.assertIn(f"escalation {number} was not shown to you whole", err)  # but to somebody else
+        self.assertIn(f"escalation {number} was not shown to you completely", err)  # but to somebody else
         await self.said(ada, "escalations")
         status, out, _ = await self.said(ada, "approve", str(number), "--keep")
         self.assertEqual(status, 0)
@@ -345,7 +352,7 @@ class LoginTests(SshTestCase):
         self.server.keys.remove("ada")
         await client.ended
         self.assertEqual(client.status, 69)
-        self.assertIn(b"this key is not listed any more", client.out)
+        self.assertIn(b"this key is no longer listed", client.out)
         self.assertIn(b"\x1b[?1049l", client.out)
         other.type(b"x")
         await other.until(b"typed b'x'")

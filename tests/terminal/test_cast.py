@@ -85,9 +85,9 @@ class CastTests(SynchronousTestCase):
 
     def test_what_is_none(self) -> None:
         for data, why in (
-            (b"", "no recording"),
-            (b"\xff\xfe", "no recording"),
-            (b"[]", "no recording"),
+            (b"", "not a recording"),
+            (b"\xff\xfe", "not a recording"),
+            (b"[]", "not a recording"),
             (cast({"version": 1, "stdout": []}), "asciicast v1"),
             (cast({"version": 4}), "asciicast v4"),
         ):

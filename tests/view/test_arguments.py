@@ -53,9 +53,7 @@ class ShownTests(SynchronousTestCase):
         self.assertEqual(lines, [*folded, "  y", "  y", "  y"])
 
     def test_an_empty_text_is_told_from_no_text(self) -> None:
-        self.assertEqual(
-            [unstyled(line) for line in key_lines({"content": ""}, 76)], ["content = nothing: an empty text"]
-        )
+        self.assertEqual([unstyled(line) for line in key_lines({"content": ""}, 76)], ["content = an empty text"])
 
     def test_a_megabyte_is_cut_and_counted(self) -> None:
         lines = full_lines({"text": "x" * 1_000_000}, 76)

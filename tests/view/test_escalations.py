@@ -87,7 +87,7 @@ class WordsTests(SynchronousTestCase):
             ],
         )
         self.assertEqual(
-            revoked(view), "Revoked: people are asked again about git.push in /a\\x1b and below in session 3."
+            revoked(view), "Revoked: you are asked again about git.push in /a\\x1b and below in session 3."
         )
 
     def test_equal_calls_are_counted(self) -> None:
@@ -96,7 +96,7 @@ class WordsTests(SynchronousTestCase):
         self.assertEqual(decided(approved), "Approved: git.push\\n in session 3, 3 equal calls.")
 
     def test_what_denying_all_did(self) -> None:
-        self.assertEqual((denied_all([3, 4]), denied_all([])), ("Denied: 3, 4.", "Nothing waits for a decision."))
+        self.assertEqual((denied_all([3, 4]), denied_all([])), ("Denied: 3, 4.", "No call waits for a decision."))
 
 
 TEXTS = st.text(max_size=30) | st.text("a\n\x1b\u202e", max_size=3000)
@@ -116,9 +116,7 @@ class ListingTests(SynchronousTestCase):
         listed = listing(self.views("x" * 5000, "short"), 140.0)
         self.assertEqual([view.number for view in listed.whole], [2])
         self.assertIn("… (+4800 characters)", listed.lines[1])
-        self.assertIn(
-            "   not shown whole, 5,038 characters: 'ironcurtain escalations show 1' shows it all", listed.lines
-        )
+        self.assertIn("   not shown completely, 5,038 characters: see 'ironcurtain escalations show 1'", listed.lines)
 
     def test_whatever_makes_it_long(self) -> None:
         for changes in (

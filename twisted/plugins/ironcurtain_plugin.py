@@ -7,6 +7,6 @@ from twisted.application.service import ServiceMaker
 ironcurtain = ServiceMaker(
     "IronCurtain",
     "ironcurtain.tap",
-    "Run AI agents nobody trusts, and keep the last word.",
+    "Run AI agents that you do not have to trust.",
     "ironcurtain",
 )

@@ -1,4 +1,4 @@
-"""An escalation as it is put before a person."""
+"""The banner that shows an escalation to a person."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ironcurtain.view.arguments import argument_lines, is_complete
 from ironcurtain.view.escalations import tool_name, why
 
 LINES = 14
-"""Most lines for the arguments of one call: with the rest of the banner about 20, so it fits 80x24."""
+"""Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""
 
 REASON_LINES = 2
-"""Most lines of the policy's reason."""
+"""Maximum number of lines of the policy's reason."""
 
 SCOPE_LINES = 4
-"""Most lines that say for which calls an approval could be kept."""
+"""Maximum number of lines on the calls that a kept approval would cover."""
 
 
 def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> list[Line]:
@@ -32,7 +32,7 @@ def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> l
     )
     lines: list[Line] = [(Span(f"{glyphs.top}Escalation {asked.number}", "warn"), Span(heading, "bold"))]
     if asked.omitted:
-        lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, which have no room here", "warn")))
+        lines.append((side, Span(f"arguments of {asked.omitted:,} bytes, too long to show here", "warn")))
     else:
         shown = argument_lines(asked.arguments, room)
         more = len(shown) - LINES + 1 if len(shown) > LINES else 0
@@ -61,9 +61,9 @@ def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> l
 
 def is_shown(asked: EscalationRaised, width: int, keep: bool = False) -> bool:
     """
-    Whether :func:`banner` shows all that is decided.
+    Whether :func:`banner` shows everything that is decided.
 
-    :param keep: also for which calls the approval would be kept.
+    :param keep: include the calls that a kept approval would cover.
     """
     room = max(width - 3, 20)
     return (
@@ -78,7 +78,7 @@ def is_shown(asked: EscalationRaised, width: int, keep: bool = False) -> bool:
 
 
 def _kept_for(asked: EscalationRaised, room: int) -> list[str]:
-    return list(wrap(f"/approve {asked.number} keep: ask no more about {one_line(asked.scope)}", room))
+    return list(wrap(f"/approve {asked.number} keep: stop asking about {one_line(asked.scope)}", room))
 
 
 def _reason(asked: EscalationRaised, room: int, glyphs: Glyphs) -> list[str]:
@@ -90,7 +90,7 @@ def _reason(asked: EscalationRaised, room: int, glyphs: Glyphs) -> list[str]:
 
 
 def _keeping(asked: EscalationRaised, room: int) -> list[str]:
-    """:returns: for which calls the approval could be kept: all of it, or where to read it."""
+    """:returns: the calls that a kept approval would cover, or the command that shows them."""
     lines = _kept_for(asked, room)
     if len(lines) <= SCOPE_LINES:
         return lines
@@ -106,13 +106,13 @@ def took(milliseconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """:returns: how long something has been going on, as ``12 s`` or ``3 min 12 s``."""
+    """:returns: an elapsed time as ``12 s`` or ``3 min 12 s``."""
     whole = max(int(seconds), 0)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
 
 
 def ending(number: int, outcome: str, by: str) -> str:
-    """:returns: what became of an escalation, in words."""
+    """:returns: the outcome of an escalation in words."""
     words = {
         "expired": "nobody decided in time, so the call was refused",
         "withdrawn": "withdrawn, the call no longer waits",

@@ -1,4 +1,4 @@
-"""The tool calls of a session: those that run, and what is said of each when it is over."""
+"""The tool calls of a session: those in progress, and the lines printed when they end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ironcurtain.view.arguments import brief_json
 from ironcurtain.view.escalations import tool_name
 
 LEAST_ARGUMENTS = 8
-"""Columns below which arguments are left out."""
+"""Minimum number of columns for showing arguments."""
 
 REASON_LIMIT = 300
-"""Most characters of a reason that are shown."""
+"""Maximum length in characters of a reason."""
 
 _UNDECIDED = {
     "expired": "nobody decided in time",
@@ -38,7 +38,7 @@ class _Call:
 
 @dataclass(slots=True)
 class RunningCalls:
-    """The calls that run now, oldest first."""
+    """The calls in progress, oldest first."""
 
     glyphs: Glyphs
     _running: dict[str, _Call] = field(default_factory=dict)
@@ -51,27 +51,27 @@ class RunningCalls:
         self._running[event.call_id] = _Call(tool_name(event.server, event.tool), brief_json(event.arguments), at)
 
     def decided(self, event: events.ToolDecision) -> None:
-        """Policy or a person judged a call."""
+        """The policy or a person decided on a call."""
         if (call := self._running.get(event.call_id)) is not None:
             call.refusal = _refusal(event)
             call.unasked = f"approved by {one_line(event.by, 64)}{unasked(event)}" if event.permission else ""
 
     def over(self, event: events.ToolFinished, width: int) -> list[Line]:
-        """:returns: what is said of a call that is over; nothing if it is not known."""
+        """:returns: the line for a call that ended; nothing if the call is unknown."""
         call = self._running.pop(event.call_id, None)
         return [] if call is None else self._result(call, event.status, took(event.duration_ms), width)
 
     def abandon(self, width: int) -> list[Line]:
-        """:returns: what is said of the calls that run, which nobody waits for any more."""
+        """:returns: the lines for the calls in progress, whose results are no longer awaited."""
         calls, self._running = self._running, {}
         return [line for call in calls.values() for line in self._result(call, "not finished", "", width)]
 
     def forget(self) -> None:
-        """Drop all of them, unsaid."""
+        """Forget all of them."""
         self._running.clear()
 
     def status(self, now: float, width: int) -> Line:
-        """:returns: the oldest call that runs, and for how long. There must be one."""
+        """:returns: the oldest call in progress, and its duration. There must be one."""
         call, more = next(iter(self._running.values())), len(self._running) - 1
         time = f"{f' and {more} more' if more else ''} {elapsed(now - call.started)}"
         return (Span(call.name), *_fitting(call, width - len(call.name) - len(time), self.glyphs), Span(time, "dim"))

@@ -1,4 +1,4 @@
-"""What the person types: commands and messages."""
+"""Parse the person's input: commands and messages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ironcurtain.errors import UsageError
 from ironcurtain.escalation.model import Outcome
 
 NUMBER_DIGITS = 12
-"""Most digits of a number that is taken for one."""
+"""Maximum number of digits of a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """For the agent."""
+    """A message for the agent."""
 
     text: str
 
@@ -23,9 +23,9 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class Decide:
     """
-    Answer an escalation; without a number the only one there is.
+    Answer an escalation; without a number the only pending one.
 
-    :param keep: whether the approval stands for all calls of its scope.
+    :param keep: whether the approval covers all calls of its scope.
     """
 
     outcome: Outcome
@@ -35,40 +35,40 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Show all of an escalation; without a number of the only one there is."""
+    """Show an escalation completely; without a number the only pending one."""
 
     number: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class DenyAll:
-    """Refuse all that waits in this session."""
+    """Deny all pending escalations of this session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Take back an approval that was kept."""
+    """Revoke a kept approval."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """Nothing that can be done; ``why`` says what to type instead."""
+    """Invalid input; ``why`` says what to type instead."""
 
     why: str
 
 
 class Simple(Enum):
-    """The commands that take nothing, with what the help says of them."""
+    """The commands without arguments, with their lines in the help."""
 
     BUDGET = "what this session used so far"
     HISTORY = "the messages and answers so far"
-    PERMISSIONS = "the approvals that were kept; /revoke N takes one back"
+    PERMISSIONS = "the kept approvals; /revoke N ends one"
     LOGS = "where the log and the audit log are, and the log's last lines"
     HELP = "this list"
     STOP = "end this session; its calls that wait are withdrawn"
-    DETACH = "leave; the session goes on, and 'ironcurtain attach' joins it"
+    DETACH = "leave; it continues, and 'ironcurtain attach' joins it"
     QUIT = "leave; Ctrl-D on an empty line does the same"
     EXIT = "leave"
 
@@ -76,16 +76,16 @@ class Simple(Enum):
 Input = Message | Decide | Show | DenyAll | Revoke | Wrong | Simple
 
 DECISIONS = {
-    "approve": (Outcome.APPROVED, "let a waiting call happen, once, exactly as it was shown"),
-    "deny": (Outcome.DENIED, "refuse a waiting call"),
+    "approve": (Outcome.APPROVED, "approve a waiting call, once, exactly as it was shown"),
+    "deny": (Outcome.DENIED, "deny a waiting call"),
 }
-"""The commands that answer an escalation, with what the help says of them."""
+"""The commands that answer an escalation, with their lines in the help."""
 
-REVOKE_HELP = "/revoke takes the number of one escalation whose approval was kept, like: /revoke 3"
+REVOKE_HELP = "/revoke takes the number of a kept approval's escalation, like: /revoke 3"
 
 
 def parse(line: str) -> Input | None:
-    """:returns: what a line means; ``None`` if it is blank."""
+    """:returns: the meaning of a line; ``None`` if it is blank."""
     if not line.strip():
         return None
     if not line.startswith("/"):
@@ -104,7 +104,7 @@ def parse(line: str) -> Input | None:
         return Revoke(int(rest[0])) if len(rest) == 1 and _is_number(rest[0]) else Wrong(REVOKE_HELP)
     if name.upper() not in Simple.__members__:
         return Wrong(f"there is no command /{name}: see /help; to send this as a message, put a space before it")
-    return Wrong(f"/{name} takes nothing after it") if rest else Simple[name.upper()]
+    return Wrong(f"/{name} takes no argument") if rest else Simple[name.upper()]
 
 
 def _decide(name: str, rest: list[str]) -> Input:
@@ -130,14 +130,14 @@ def choose(
     outcomes: Mapping[int, str],
 ) -> int:
     """
-    Find out which escalation a command is for. Only one that the person saw can be meant.
+    Find the escalation that a command is for. It must have been shown to the person.
 
-    :param waiting: the numbers of those that wait.
+    :param waiting: the numbers of the pending ones.
     :param shown: when each of them was shown.
     :param typed_at: when the person began to type.
-    :param outcomes: what became of others, in words.
+    :param outcomes: outcomes of others, in words.
     :returns: its number.
-    :raises UsageError: there is none, or the person must say which.
+    :raises UsageError: there is none, or the choice is ambiguous.
     """
     word = "show" if isinstance(asked, Show) else "approve" if asked.outcome is Outcome.APPROVED else "deny"
     if asked.number is None:
@@ -151,11 +151,11 @@ def choose(
 
 def _only_one(word: str, waiting: list[int], shown: Mapping[int, float], typed_at: float) -> int:
     if not waiting:
-        raise UsageError(f"nothing waits for a decision: there is nothing to {word}")
+        raise UsageError(f"no call waits for a decision: there is nothing to {word}")
     if len(waiting) > 1:
-        raise UsageError(f"say which one, like: /{word} {waiting[0]}{_list(waiting)}")
+        raise UsageError(f"give a number, like: /{word} {waiting[0]}{_list(waiting)}")
     if shown.get(waiting[0], typed_at) >= typed_at:
-        raise UsageError(f"escalation {waiting[0]} came while you were typing: look at it, then /{word} {waiting[0]}")
+        raise UsageError(f"escalation {waiting[0]} arrived while you were typing: read it, then /{word} {waiting[0]}")
     return waiting[0]
 
 

@@ -1,4 +1,4 @@
-"""What the person decides in a session: each answer goes with what was shown, and with no more."""
+"""Send the person's decisions in a session, each together with what was shown."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ class Deciding:
     """
     Answers the escalations of one session.
 
-    :param number: the session's.
-    :param view: what is known of the session.
-    :param printer: knows what was shown, and shows.
-    :param now: seconds since the epoch.
+    :param number: the session's number.
+    :param view: the state of the session's display.
+    :param printer: knows what was shown, and shows more.
+    :param now: returns seconds since the epoch.
     """
 
     def __init__(self, api: SessionApi, number: int, view: View, printer: Printer, now: Callable[[], float]) -> None:
         self._api, self._number, self._view, self._printer, self._now = api, number, view, printer, now
         self._decided: set[int] = set()
         self.busy = 0
-        """How many answers, or texts to be read before one, are on their way."""
+        """Number of answers, or requested texts, in progress."""
 
     @property
     def waiting(self) -> set[int]:
-        """The escalations that wait, and were not answered here."""
+        """The pending escalations that were not answered here."""
         return self._view.pending.keys() - self._decided
 
     def act(self, what: Input, began: float) -> Work | None:
         """
         :param began: when the person began to type.
-        :returns: what is to be done about a command; ``None`` if it is none of these.
+        :returns: the work that a command needs; ``None`` for other commands.
         """
         match what:
             case Decide():
-                return self._told(self._decide(what, began))
+                return self._reported(self._decide(what, began))
             case Show():
-                return self._told(self._show(what, began))
+                return self._reported(self._show(what, began))
             case DenyAll():
-                return self._told(self._api.deny_all(self._number))
+                return self._reported(self._api.deny_all(self._number))
             case Revoke(number):
-                return self._told(self._revoke(number))
+                return self._reported(self._revoke(number))
             case Simple.STOP:
-                return self._told(self._api.stop(self._number))
+                return self._reported(self._api.stop(self._number))
             case _:
                 return None
 
-    async def _told(self, work: Awaitable[object]) -> None:
-        self.busy += 1  # a line that follows, such as an approval, is about what is shown by then
+    async def _reported(self, work: Awaitable[object]) -> None:
+        self.busy += 1  # a later line, such as an approval, applies to what is shown by then
         try:
             await work
         except IronCurtainError as e:
@@ -94,5 +94,5 @@ class Deciding:
     async def _revoke(self, number: int) -> None:
         known = await self._api.permissions()
         if not any((each.number, each.session) == (number, self._number) for each in known):
-            raise UsageError(f"there is no permission {number} in this session: see /permissions")
+            raise UsageError(f"there is no kept approval {number} in this session: see /permissions")
         await self._api.revoke(number)

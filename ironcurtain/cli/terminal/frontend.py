@@ -1,8 +1,8 @@
 """
-The front end: a session's events onto a surface, and what the person types to the session.
+The front end: shows a session's events on a surface, and sends the person's input to the session.
 
-It uses the session only through :class:`~ironcurtain.operations.api.SessionApi`, so the session may be in this process
-or another. It never ends the session: that is for whoever started it.
+It uses only :class:`~ironcurtain.operations.api.SessionApi`, so the session may be in this process or another. It never
+ends the session; its starter does.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from ironcurtain.text.columns import Span
 from ironcurtain.text.display import one_line
 
 TWICE_SECONDS = 2.0
-"""A second Ctrl-C within this time leaves."""
+"""Seconds within which a second Ctrl-C leaves."""
 
 T = TypeVar("T")
 
 
 class Left(IronCurtainError):
-    """The person or a signal ended the front end before there was an answer; with status 0, it was detached."""
+    """The person or a signal ended the front end before there was an answer. With status 0, it was detached."""
 
     code = "INTERRUPTED"
 
@@ -55,12 +55,12 @@ class Left(IronCurtainError):
 
 class FrontEnd:
     """
-    One session in front of one person; used once.
+    The front end of one session for one person; used once.
 
-    :param paths: of the session's logs.
-    :param reactor: the clock, and what plain input is read with.
-    :param now: seconds since the epoch.
-    :param surface: where it is shown; by default the standard streams.
+    :param paths: paths of the session's logs.
+    :param reactor: for time, and for reading plain input.
+    :param now: returns seconds since the epoch.
+    :param surface: where to show it; by default the standard streams.
     """
 
     log = Logger()
@@ -81,7 +81,7 @@ class FrontEnd:
         self._sender = Sender(api, session.number, reactor)
         self._single = self._open = self._failed = self._interrupted = self._lost = False
         self.detached = False
-        """Whether it was left so that the session goes on."""
+        """Whether the person detached, so that the session continues."""
         self._show_as(Answers.ELSEWHERE)
         self._last_interrupt = float("-inf")
         self._end: Deferred[int] = Deferred()
@@ -89,22 +89,22 @@ class FrontEnd:
 
     async def single_shot(self, task: str) -> Reply:
         """
-        Give the session one message.
+        Send the session one message.
 
-        :returns: the answer, as the agent gave it, and what it used; it was not printed.
+        :returns: the agent's unprinted answer, and its usage.
         :raises Left: Ctrl-C (``exit_status`` 130), SIGTERM (143) or ``/detach`` (0) came first.
-        :raises IronCurtainError: there is no answer; the session's own error.
+        :raises IronCurtainError: there is no answer; the session's error.
         """
         self._single = True
         return await self._run(lambda: self._one_answer(task))
 
     async def interactive(self, first: str = "") -> int:
         """
-        Talk, until the person leaves or the session is closed.
+        Run a conversation until the person leaves or the session is closed.
 
-        :param first: a message to begin with.
-        :returns: the exit status: 0; 1 if the last message failed (plain streams), the session was closed by somebody
-            else or the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
+        :param first: the first message.
+        :returns: the exit status: 0; 1 if the last message failed (plain streams), the session was closed elsewhere or
+            the output is gone; 130 after Ctrl-C; 143 after SIGTERM.
         """
         self._show_as(Answers.FLOWING if self._surface.live else Answers.WHOLE)
         greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
@@ -112,7 +112,7 @@ class FrontEnd:
         return 1 if self._lost else status
 
     def interrupt(self) -> None:
-        """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or in a single shot, leave."""
+        """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or for a single task, leave."""
         last, self._last_interrupt = self._last_interrupt, self._clock.seconds()
         if self._clock.seconds() - last < TWICE_SECONDS:
             self._leave(130)
@@ -130,8 +130,8 @@ class FrontEnd:
 
     def signalled(self, number: int) -> bool:
         """
-        :param number: of a signal that the process got.
-        :returns: that it is taken care of.
+        :param number: number of a signal of the process.
+        :returns: ``True``: it is handled.
         """
         if number == signal.SIGINT:
             self.interrupt()
@@ -140,7 +140,7 @@ class FrontEnd:
         return True
 
     def typed(self, line: str, began: float) -> None:
-        """A line was entered."""
+        """The person entered a line."""
         if self._surface.live or self._single:
             self._act(parse(line), began)
         else:
@@ -148,7 +148,7 @@ class FrontEnd:
             self._next()
 
     def input_ended(self) -> None:
-        """No more lines come."""
+        """The input ended."""
         if self._surface.live:
             self._add(self._view.note("Ctrl-C cancels the task")) if self._single else self._leave(0)
         elif not self._single:
@@ -156,7 +156,7 @@ class FrontEnd:
             self._next()
 
     def lost(self, why: str) -> None:
-        """Nothing more can be shown or read."""
+        """The surface can no longer show or read anything."""
         self.log.warn("left session {number}: {why}", number=self._session.number, why=why, for_person=True)
         self._lost = True
         self._leave(1)
@@ -212,7 +212,7 @@ class FrontEnd:
 
     def _left(self, status: int) -> IronCurtainError:
         if status == 1 and self._view.state == "closed":
-            why = one_line(self._view.reason) or "nobody said why"
+            why = one_line(self._view.reason) or "no reason given"
             return SessionError("SESSION_CLOSED", f"session {self._session.number} was closed: {why}")
         return Left(status)
 
@@ -242,7 +242,7 @@ class FrontEnd:
             return
         try:
             self._add(self._shown(stamped))
-        except Exception:  # whoever emits an event must not suffer from its display
+        except Exception:  # a failure of the display must not affect the emitter
             self.log.failure("an event of session {number} could not be shown", number=self._session.number)
         match stamped.event:
             case events.TurnStarted():
@@ -263,11 +263,11 @@ class FrontEnd:
         items = self._view.apply(stamped)
         if self._surface.live or stamped.time >= self._began:
             return items
-        # What was answered before is no answer to what comes from this pipe.
+        # Earlier answers do not answer messages from this pipe.
         return [Say((Span(item.text),)) if isinstance(item, WholeAnswer) else item for item in items]
 
     async def _resync(self) -> None:
-        """Events are gone: ask the session how things are."""
+        """Events were lost: query the session's state."""
         number = self._session.number
         states = [session.state for session in await self._api.sessions() if session.number == number]
         waiting = [_raised(view) for view in await self._api.escalations() if view.session == number]
@@ -279,7 +279,7 @@ class FrontEnd:
         self._next()
 
     def _next(self) -> None:
-        """Act on the lines from a pipe whose turn has come: none before we know how the session is."""
+        """Process lines from a pipe whose turn has come, once the session's state is known."""
         known = self._view.state != "initializing"
         while self._open and known and not self._surface.live and not self._single and not self._deciding.busy:
             line = self._queue.next(self._working, bool(self._waiting))
@@ -314,9 +314,9 @@ class FrontEnd:
             self._add(self._view.note(f"to answer, type /approve {number} or /deny {number}", "warn"))
             self._surface.put_back("" if self._single else text)
         elif self._single:
-            self._add(self._view.note("this is a single task: start without one to talk", "warn"))
+            self._add(self._view.note("this is a single task: start without a task for a conversation", "warn"))
         elif self._working:
-            self._add(self._view.note("not sent: the agent still works. Press Enter again when it is done", "warn"))
+            self._add(self._view.note("not sent: the agent is working. Press Enter again when it is done", "warn"))
             self._surface.put_back(text)
         else:
             self._spawn(self._talk(text))

@@ -1,4 +1,4 @@
-"""The signs that a terminal can show."""
+"""The symbols that a terminal can show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The signs that a terminal may lack."""
+    """Symbols that a terminal may lack."""
 
     done: str = "✓"
     failed: str = "✗"
@@ -26,7 +26,7 @@ ASCII = Glyphs("ok", "x", "*", "-", "> ", ", ", "+ ", "| ", "+ ", "...")
 
 
 def glyphs_for(encoding: str) -> Glyphs:
-    """:returns: the signs that an encoding has."""
+    """:returns: the symbols that an encoding has."""
     try:
         "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -35,7 +35,7 @@ def glyphs_for(encoding: str) -> Glyphs:
 
 
 def representable(text: str, encoding: str) -> str:
-    """:returns: the text with escapes in place of what an encoding lacks, so that nothing is lost unseen."""
+    """:returns: the text with escapes for characters that an encoding lacks, so that nothing disappears."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

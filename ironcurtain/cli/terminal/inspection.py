@@ -1,4 +1,4 @@
-"""What the commands that only look find out."""
+"""The commands that only query the session."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ironcurtain.operations.api import SessionApi
 from ironcurtain.text.columns import Line
 
 TAIL_BYTES = 32768
-"""How much of a log's end is read; enough for :data:`~ironcurtain.cli.terminal.reports.LOG_LINES` lines."""
+"""Bytes read from a log's end; enough for :data:`~ironcurtain.cli.terminal.reports.LOG_LINES` lines."""
 
 
 async def inspect(
     command: Simple, api: SessionApi, number: int, paths: SessionPaths, width: int, glyphs: Glyphs
 ) -> Sequence[Line]:
     """
-    :param number: of the session.
-    :returns: what a command prints.
-    :raises IronCurtainError: the session cannot be asked.
+    :param number: number of the session.
+    :returns: the output of a command.
+    :raises IronCurtainError: the session cannot be queried.
     """
     match command:
         case Simple.HISTORY:
@@ -46,7 +46,7 @@ async def inspect(
 
 
 def tail(path: Path) -> list[str]:
-    """:returns: the last lines of a file; what is wrong with it, if it cannot be read."""
+    """:returns: the last lines of a file; the error if it cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))

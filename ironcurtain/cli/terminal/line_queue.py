@@ -1,4 +1,4 @@
-"""Lines from a pipe: each waits for its turn."""
+"""Lines from a pipe, each processed in turn."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Show, pars
 
 
 class Over(Enum):
-    """There is no more input, and nothing is left to do."""
+    """The input ended, and all lines were processed."""
 
     OVER = 1
 
 
 class LineQueue:
     """
-    The lines that came and were not acted on yet.
+    The lines that were not processed yet.
 
-    The next message waits for the answer to the one before; a decision waits for an escalation, or for the answer.
+    The next message waits for the answer to the previous one; a decision waits for an escalation, or for the answer.
     """
 
     def __init__(self) -> None:
@@ -26,19 +26,19 @@ class LineQueue:
         self._ended = False
 
     def add(self, line: str) -> None:
-        """A line came."""
+        """Add a line."""
         if (parsed := parse(line)) is not None:
             self._lines.append(parsed)
 
     def end(self) -> None:
-        """No more lines come."""
+        """Mark the end of input."""
         self._ended = True
 
     def next(self, working: bool, waiting: bool) -> Input | Over | None:
         """
-        :param working: whether a message is being worked on.
-        :param waiting: whether an escalation waits.
-        :returns: what to do now, and takes it off the queue; ``None``: nothing yet.
+        :param working: whether a message is being processed.
+        :param waiting: whether an escalation is pending.
+        :returns: the next line to process, removed from the queue; ``None``: nothing yet.
         """
         if not self._lines:
             return Over.OVER if self._ended and not working else None

@@ -18,18 +18,18 @@ from ironcurtain.cli.terminal.view import Live
 from ironcurtain.text.columns import Line, unstyled
 
 WIDTH = 80
-"""Columns to which lines are fitted where nobody knows how wide the reader's are."""
+"""Number of columns if the reader's width is unknown."""
 
 PIECE = 65536
-"""Most bytes read at once."""
+"""Maximum bytes per read."""
 
 
 @implementer(IReadDescriptor)
 class _Lines:
     """
-    Reads a file descriptor line by line when there is something to read.
+    Reads a file descriptor line by line when it is readable.
 
-    It stays as it is: set to non-blocking, it would be so for every other process that shares it, the shell for one.
+    It stays in blocking mode: non-blocking mode would affect every other process that shares it, such as the shell.
     """
 
     def __init__(self, reactor: IReactorFDSet, fd: int, listener: Listener) -> None:
@@ -38,7 +38,7 @@ class _Lines:
         self._rest = ""
 
     def fileno(self) -> int:
-        """:returns: what is read."""
+        """:returns: the descriptor."""
         return self._fd
 
     def logPrefix(self) -> str:
@@ -61,7 +61,7 @@ class _Lines:
             self._listener.input_ended()
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._reactor.removeReader(self)
 
     def connectionLost(self, reason: Failure) -> None:
@@ -71,9 +71,9 @@ class _Lines:
 
 class PlainSurface:
     """
-    Plain streams: answers go to one, all else to the other, and nothing is drawn anew.
+    Plain streams: answers go to standard output, everything else to standard error, and nothing is redrawn.
 
-    :param stdin: ``None`` where there is none, as for the other streams.
+    :param stdin: ``None`` if it is closed, as for the other streams.
     """
 
     live = False
@@ -86,13 +86,13 @@ class PlainSurface:
         self._lines: _Lines | None = None
 
     def width(self) -> int:
-        """:returns: columns of the terminal, where there is one."""
+        """:returns: columns of the terminal, if there is one."""
         if self._stderr is None or not self._stderr.isatty():
             return WIDTH
         return os.get_terminal_size(self._stderr.fileno()).columns or WIDTH
 
     def open(self, listener: Listener, reads: bool) -> None:
-        """Begin to read, if lines are wanted or a person is there."""
+        """Start reading, if lines are wanted or the input is a terminal."""
         if self._stdin is None:
             listener.input_ended()
         elif reads or self._stdin.isatty():
@@ -108,22 +108,22 @@ class PlainSurface:
             stream.flush()
 
     def show(self, live: Live) -> None:
-        """Nothing is drawn anew here."""
+        """Ignored: nothing is redrawn here."""
 
     def bell(self, text: str) -> None:
-        """Ring, if a person is there."""
+        """Ring the bell, if the input is a terminal."""
         if self._stderr is not None and self._stderr.isatty():
             self._stderr.write("\a")
             self._stderr.flush()
 
     def calm(self) -> None:
-        """Nothing shows that somebody is waited for."""
+        """Ignored: nothing shows the alert."""
 
     def put_back(self, text: str) -> None:
-        """There is no input line."""
+        """Ignored: there is no input line."""
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._lines is not None:
             self._lines.stop()
             self._lines = None

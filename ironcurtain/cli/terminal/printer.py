@@ -1,4 +1,4 @@
-"""Puts what is to be shown onto the surface, gathered into bursts."""
+"""Writes items to the surface, collected into bursts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from ironcurtain.cli.terminal.view import Ask, Item, Say, View, WholeAnswer
 from ironcurtain.text.columns import Line, Span, fold
 
 GATHER_SECONDS = 0.03
-"""How long output is gathered before it is drawn: too short to be noticed, long enough for a burst of text."""
+"""
+Seconds for which output is collected before it is drawn: too short to be noticed, long enough for a burst of text.
+"""
 
 TICK_SECONDS = 1.0
-"""How often the live part is drawn anew, for the times in it."""
+"""Seconds between redraws of the live part, for the times in it."""
 
 
 class Printer:
     """
-    :param now: seconds since the epoch.
-    :param lost: called, with the reason, when nothing can be shown any more.
+    :param now: returns seconds since the epoch.
+    :param lost: called, with the reason, when nothing more can be shown.
     """
 
     def __init__(
         self, view: View, surface: Surface, clock: IReactorTime, now: Callable[[], float], lost: Callable[[str], None]
     ) -> None:
         self.shown: dict[int, float] = {}
-        """When each escalation was put before the person, in seconds since the epoch."""
+        """When each escalation was shown to the person, in seconds since the epoch."""
         self._whole: dict[int, bool] = {}
-        """The escalations of which all was shown, and whether also for which calls an approval would be kept."""
+        """The escalations that were shown completely, and whether with the calls that a kept approval would cover."""
         self._view, self._surface, self._clock, self._now, self._lost = view, surface, clock, now, lost
         self._items: list[Item] = []
         self._ticking = LoopingCall(self._redraw)
@@ -40,33 +42,36 @@ class Printer:
         self._calling = False
 
     def start(self) -> None:
-        """Begin to draw the live part."""
+        """Start redrawing the live part."""
         self._ticking.start(TICK_SECONDS, now=False)
 
     def stop(self) -> None:
-        """Show what is left, and draw nothing by itself any more."""
+        """Print the remaining items, and stop redrawing."""
         if self._ticking.running:
             self._ticking.stop()
         self.draw()
 
     def is_whole(self, number: int, keep: bool) -> bool:
-        """Whether all of an escalation was shown; with ``keep`` also for which calls its approval would be kept."""
+        """
+        :returns: whether an escalation was shown completely; with ``keep`` also the calls that its kept approval would
+            cover.
+        """
         return self._whole.get(number, False) or (not keep and number in self._whole)
 
     def show_whole(self, number: int, items: Iterable[Item]) -> None:
-        """Show now all of an escalation."""
+        """Print an escalation completely, now."""
         self.add(items)
         self.draw()
         self._whole[number] = True
 
     def add(self, items: Iterable[Item]) -> None:
-        """Show these in a moment."""
+        """Print these items soon."""
         self._items += items
         if self._drawing is None:
             self._drawing = self._clock.callLater(GATHER_SECONDS, self.draw)
 
     def draw(self) -> None:
-        """Show at once what was gathered."""
+        """Print the collected items now."""
         if self._drawing is not None and self._drawing.active():
             self._drawing.cancel()
         self._drawing = None
@@ -84,7 +89,7 @@ class Printer:
         self._surface.show(self._view.live(self._now()))
 
     def _blocks(self, items: Iterable[Item]) -> Iterator[tuple[list[Line], bool]]:
-        """:returns: neighbouring lines together, and whether they are an answer in whole."""
+        """:returns: neighbouring lines together, and whether they are a complete answer."""
         lines: list[Line] = []
         for item in items:
             match item:

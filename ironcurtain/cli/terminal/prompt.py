@@ -1,8 +1,8 @@
 """
-A session at a real terminal: what is printed scrolls up, and below it stay the unfinished text, one line about the
-state, and the input line.
+A session at a real terminal. Printed text scrolls up; below it are the unfinished text, a status line and the input
+line.
 
-prompt_toolkit draws it. What it is told to print was escaped before; it replaces escape characters once more.
+prompt_toolkit draws them. Callers escape what they print; prompt_toolkit replaces escape characters as well.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from ironcurtain.services.asyncio_bridge import from_asyncio
 from ironcurtain.text.columns import Line
 
 INPUT_LINES = 8
-"""Most lines of the input that are visible; longer input scrolls."""
+"""Maximum number of visible input lines; longer input scrolls."""
 
 RESIZE_SECONDS = 0.25
-"""How often the terminal's size is looked at."""
+"""Seconds between checks of the terminal's size."""
 
 NO_TITLE = ("linux", "eterm-color")
-"""Terminals that would show a title as text."""
+"""Terminals that display a title sequence as text."""
 
 STYLE = Style.from_dict(
     {
@@ -65,9 +65,9 @@ STYLE = Style.from_dict(
 
 def terminal_output(stream: TextIO, environ: Mapping[str, str]) -> Vt100_Output:
     """
-    The terminal behind a stream, in its own sixteen colours, or none where ``NO_COLOR`` is set.
+    The terminal behind a stream, with its sixteen colours, or without colours if ``NO_COLOR`` is set.
 
-    It is never asked where its cursor is: the answer could come after we have left, into the person's shell.
+    Its cursor position is never queried: the answer could arrive after the exit and be read by the person's shell.
     """
     depth = ColorDepth.DEPTH_1_BIT if environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT
     output = Vt100_Output.from_pty(stream, term=environ.get("TERM"), default_color_depth=depth)
@@ -80,7 +80,7 @@ class PromptSurface:
     A terminal.
 
     :param now: seconds since the epoch.
-    :param title: whether the terminal has a title.
+    :param title: whether the terminal can show a title.
     """
 
     log = Logger()
@@ -107,11 +107,11 @@ class PromptSurface:
         )
 
     def width(self) -> int:
-        """:returns: columns; one is left free, for terminals that wrap too early."""
+        """:returns: columns, less one for terminals that wrap too early."""
         return max(self._output.get_size().columns - 1, 20)
 
     def open(self, listener: Listener, reads: bool) -> None:
-        """Take the terminal. It always reads: a person sits there."""
+        """Take over the terminal. Lines are always read, whatever ``reads`` says."""
         self._listener = listener
         self._raw(self._title, "\x1b[22;0t")
         self._wakeup_fd = signal.set_wakeup_fd(-1)
@@ -131,35 +131,35 @@ class PromptSurface:
         self._application.invalidate()
 
     def show(self, live: Live) -> None:
-        """Draw the live part, if it is another than before."""
+        """Draw the live part if it changed."""
         if live != self._live:
             self._live = live
             self._application.invalidate()
 
     def bell(self, text: str) -> None:
-        """Ring, and say it in the title."""
+        """Ring the bell, and show ``text`` in the title."""
         self._output.bell()
         self._raw(self._title, f"\x1b]2;ironcurtain: {text}\x07")
 
     def calm(self) -> None:
-        """Say so in the title."""
+        """Restore the title."""
         self._raw(self._title, "\x1b]2;ironcurtain\x07")
 
     def put_back(self, text: str) -> None:
-        """Put text into the input line, before what is there, and the cursor to the end of it."""
+        """Insert text at the beginning of the input line, and move the cursor to the end."""
         rest = self._buffer.text
         self._buffer.text = f"{text}\n{rest}" if rest else text
         self._buffer.cursor_position = len(self._buffer.text)
 
     async def close(self) -> None:
-        """Erase the live part, and give the terminal back as it was."""
+        """Erase the live part, and restore the terminal."""
         self._listener = None
         if self._running is not None:
             running, self._running = self._running, None
             running.cancel()
             await running
             self._keep_wakeup_fd()
-            with suppress(OSError):  # there may be no terminal any more
+            with suppress(OSError):  # the terminal may have disconnected
                 self._raw(self._title, "\x1b[23;0t")
 
     async def _draw(self) -> None:
@@ -174,8 +174,10 @@ class PromptSurface:
 
     def _keep_wakeup_fd(self) -> None:
         """
-        prompt_toolkit has asyncio watch for SIGWINCH, and with that asyncio takes the one file descriptor by which
-        Python wakes a program for signals: the reactor would no longer learn that a child has ended. Give it back.
+        Restore the reactor's signal wake-up descriptor.
+
+        prompt_toolkit watches SIGWINCH through asyncio, which replaces the only descriptor to which Python writes
+        signals. Without it, the reactor would not notice that child processes exit.
         """
         signal.set_wakeup_fd(self._wakeup_fd)
 

@@ -1,4 +1,4 @@
-"""What the commands that only look print."""
+"""The output of commands that only query."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ironcurtain.text.columns import Line, Span, cut
 from ironcurtain.text.display import one_line, shorten
 
 LOG_LINES = 10
-"""How many of the log's last lines ``/logs`` shows."""
+"""Number of the log's last lines that ``/logs`` shows."""
 
 SHORT = 400
-"""Most characters of a message or answer that are looked at for ``/history``."""
+"""Maximum number of characters of a message or answer processed for ``/history``."""
 
 
 def help_lines() -> list[Line]:
-    """:returns: the commands, and what each does."""
+    """:returns: the commands with their descriptions."""
     entries = [(f"/{name} [N]", text) for name, (_, text) in DECISIONS.items()]
-    entries.append(("/show [N]", "show all of a waiting call, before you approve it"))
-    entries.append(("/deny all", "refuse all calls of this session that wait"))
-    entries.append(("/approve N keep", "approve, and ask no more about such calls; see /permissions"))
+    entries.append(("/show [N]", "show a waiting call completely, before you approve it"))
+    entries.append(("/deny all", "deny all waiting calls of this session"))
+    entries.append(("/approve N keep", "approve, and stop asking about such calls; see /permissions"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
     lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]
-    lines.append((Span("All else is sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
+    lines.append((Span("Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
     return lines
 
 
 def permission_lines(permissions: Sequence[PermissionView]) -> list[Line]:
-    """:returns: for which calls nobody is asked."""
+    """:returns: the calls that are permitted without asking."""
     if not permissions:
-        return [(Span("no approvals were kept", "dim"),)]
+        return [(Span("no kept approvals", "dim"),)]
     return [
         (Span(f"{each.number:>4}  ", "dim"), Span(one_line(each.scope)), Span(f" (used: {each.used})", "dim"))
         for each in permissions
@@ -42,7 +42,7 @@ def permission_lines(permissions: Sequence[PermissionView]) -> list[Line]:
 
 
 def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Line]:
-    """:returns: the turns, each message and each answer shortened to one line."""
+    """:returns: the turns, each message and each answer cut to one line."""
     if not turns:
         return [(Span("no messages yet", "dim"),)]
     room = max(width - 6, 10)
@@ -59,17 +59,17 @@ def _short(text: str, room: int, glyphs: Glyphs) -> str:
 
 
 def budget_lines(turns: Sequence[Turn]) -> list[Line]:
-    """:returns: the sums of what the turns used."""
+    """:returns: the total usage of the turns."""
     if turns and not any(turn.usage.token_tracking_available for turn in turns):
         return [
             (Span("  messages   ", "dim"), Span(str(len(turns)))),
-            (Span("  tokens     ", "dim"), Span("not available: the agent's model did not tell")),
+            (Span("  tokens     ", "dim"), Span("not available: the agent's model did not report them")),
         ]
     given, made = (sum(getattr(turn.usage, name) for turn in turns) for name in ("input_tokens", "output_tokens"))
     costs = [turn.usage.cost for turn in turns if turn.usage.cost is not None]
     cost = f"${sum(costs):.4f}" if costs else "not known"
     if costs and len(costs) < len(turns):
-        cost += f" for {len(costs)} of the messages, not known for the others"
+        cost += f" for {len(costs)} of the messages, unknown for the others"
     return [
         (Span("  messages   ", "dim"), Span(str(len(turns)))),
         (Span("  tokens     ", "dim"), Span(f"{given:,} in, {made:,} out")),

@@ -1,4 +1,4 @@
-"""Sends messages, and knows which of the session's events are theirs."""
+"""Send messages, and match the session's events to them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ironcurtain.session.events import TurnStarted
 from ironcurtain.session.model import Reply
 
 REFUSED_SECONDS = 0.2
-"""How long after a refusal the events may still say that the message was begun after all."""
+"""Seconds after a refusal in which events may still show that the message was begun."""
 
 LAG_SECONDS = 2.0
-"""How far the events of a session in another process may lag behind its replies."""
+"""Maximum seconds by which the events of a session in another process lag behind its replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
     """
-    What became of a message: the reply, or else the error.
+    The outcome of a message: the reply or the error.
 
-    :param shown: whether its last event came, so that what the person should see is on its way already.
+    :param shown: whether its last event arrived, so that it is being displayed.
     """
 
     reply: Reply | None
@@ -48,9 +48,9 @@ class _Sent:
 
 class Sender:
     """
-    One message at a time.
+    Sends one message at a time.
 
-    :param number: of the session.
+    :param number: number of the session.
     """
 
     def __init__(self, api: SessionApi, number: int, clock: IReactorTime) -> None:
@@ -59,11 +59,11 @@ class Sender:
 
     @property
     def busy(self) -> bool:
-        """Whether a message of ours is under way."""
+        """Whether a message of this sender is in progress."""
         return self._sent is not None
 
     async def send(self, text: str) -> Delivered:
-        """Send a message, and wait until its events have come too; never raises an error of ours."""
+        """Send a message, and wait until its events have arrived, too. Does not raise IronCurtain's errors."""
         sent = self._sent = _Sent(text)
         reply, error = None, None
         try:
@@ -77,14 +77,14 @@ class Sender:
         return Delivered(reply, error, sent.finished)
 
     def begun(self, event: TurnStarted) -> bool:
-        """:returns: whether this is our message."""
+        """:returns: whether this is this sender's message."""
         if self._sent is None or self._sent.started or self._sent.message != event.message:
             return False
         self._sent.started = True
         return True
 
     def over(self) -> None:
-        """A turn is over: ours, if it has begun."""
+        """A turn ended: this sender's, if it had begun."""
         if self._sent is not None and self._sent.started:
             self._sent.finish()
 

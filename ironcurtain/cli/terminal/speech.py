@@ -1,4 +1,4 @@
-"""What an agent says: pieces go in as they come, lines to print come out."""
+"""Split the agent's text, which arrives in pieces, into lines to print."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from ironcurtain.text.columns import wrap
 from ironcurtain.text.display import paragraphs
 
 TAIL_LINES = 6
-"""Most lines of unfinished text that are shown live."""
+"""Maximum number of lines of unfinished text in the live part."""
 
 TAIL_CHARACTERS = 4000
-"""Most characters at the end of the unfinished text that are looked at for this."""
+"""Maximum number of characters at the end of the unfinished text that are processed for it."""
 
 
 def shown(text: str) -> str:
-    """:returns: a line of an agent's text, escaped, with its tabs as spaces."""
+    """:returns: a line of an agent's text, escaped, with tabs as spaces."""
     return paragraphs(text).expandtabs(4)
 
 
 class Speech:
     """
-    One stretch of text: all that is said between two other things.
+    One block of text: everything between two other items.
 
-    Blank lines are kept between others, and dropped at both ends.
+    Blank lines are kept between other lines, and dropped at both ends.
 
-    :param flowing: whether lines come out as soon as they end; otherwise all of them with :meth:`finish`.
+    :param flowing: whether lines are returned as soon as they end; otherwise all of them by :meth:`finish`.
     """
 
     def __init__(self, flowing: bool) -> None:
@@ -34,27 +34,27 @@ class Speech:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was said in this stretch."""
+        """Whether this block is empty."""
         return not self._pieces
 
     def forget(self) -> None:
-        """Drop what did not come out yet, and begin a new stretch."""
+        """Drop the unprinted text, and begin a new block."""
         self._pieces: list[str] = []
         self._unfinished, self._began, self._blank, self._over = "", False, False, False
 
     def end_step(self) -> None:
-        """A model request is over: what is said next is a new stretch, unless the answer is already complete."""
+        """A model request ended: further text is a new block, unless the answer is already complete."""
         self._over = True
 
     def feed(self, text: str) -> Iterator[str]:
-        """:returns: the lines, escaped, that this piece finishes."""
+        """:returns: the lines, escaped, that this piece completes."""
         if self._over:
             yield from self.finish()
         self._pieces.append(text)
         yield from self._flow(text)
 
     def finish(self) -> Iterator[str]:
-        """:returns: what is left, and begin a new stretch."""
+        """:returns: the remaining lines. A new block begins."""
         for line in self._unfinished.split("\n"):
             yield from self._out(line)
         self.forget()
@@ -63,7 +63,7 @@ class Speech:
         """
         The answer is complete.
 
-        :returns: the lines of it that did not come out yet; all of them if it is not what was said.
+        :returns: its unprinted lines; all of them if the answer differs from the text.
         """
         spoken, answer = "".join(self._pieces).lstrip(), answer.strip()
         for known in (spoken, spoken.rstrip()):
@@ -76,7 +76,7 @@ class Speech:
         yield from self.finish()
 
     def tail(self, width: int) -> tuple[str, ...]:
-        """:returns: the end of what did not come out yet, in lines of at most ``width`` columns."""
+        """:returns: the end of the unprinted text, in lines of at most ``width`` columns."""
         text = shown(self._unfinished[-TAIL_CHARACTERS:])
         if not text.strip():
             return ()

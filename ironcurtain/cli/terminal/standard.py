@@ -1,4 +1,4 @@
-"""Which surface the standard streams are."""
+"""Choose the surface for the standard streams."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def standard_surface(
     now: Callable[[], float],
 ) -> Surface:
     """
-    :param now: seconds since the epoch.
-    :returns: the terminal, if both ends are one that can be drawn on; else plain streams.
+    :param now: returns seconds since the epoch.
+    :returns: the terminal, if input and output are one that can be drawn on; else plain streams.
     """
     if stdin is not None and stdin.isatty() and not in_foreground(stdin.fileno()):
         return PlainSurface(reactor, None, stdout, stderr)
@@ -38,8 +38,8 @@ def _can_redraw(environ: Mapping[str, str]) -> bool:
 
 
 def in_foreground(fd: int) -> bool:
-    """:returns: whether we may read the terminal; a job in the background would be stopped for it."""
+    """:returns: whether this process may read the terminal; a background job would be stopped."""
     try:
         return os.tcgetpgrp(fd) == os.getpgrp()
-    except OSError:  # it controls nobody's jobs
+    except OSError:  # it is not the controlling terminal
         return True

@@ -1,4 +1,4 @@
-"""Where a session is shown and lines are typed: a terminal, or plain streams."""
+"""The interface of what shows a session and reads lines: a terminal, or plain streams."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from ironcurtain.text.columns import Line
 
 
 class Listener(Protocol):
-    """Who hears what the person does."""
+    """Receives the person's input."""
 
     def typed(self, line: str, began: float) -> None:
         """
-        A line was entered.
+        The person entered a line.
 
         :param began: when its first character was typed, in seconds since the epoch.
         """
 
     def interrupt(self) -> None:
-        """Ctrl-C, with nothing in the input line."""
+        """Ctrl-C was pressed on an empty input line."""
 
     def input_ended(self) -> None:
-        """Ctrl-D on an empty line, or the end of the stream."""
+        """Ctrl-D was pressed on an empty line, or the input stream ended."""
 
     def lost(self, why: str) -> None:
-        """Nothing more can be shown or read."""
+        """The surface can no longer show or read anything."""
 
 
 class Surface(Protocol):
-    """What a front end draws on and hears from."""
+    """Where a front end writes and reads."""
 
     live: bool
-    """Whether it redraws and its input line stays free; otherwise it only prints, and lines wait for their turn."""
+    """
+    Whether it redraws and accepts input at any time. Otherwise it only prints, and lines wait until they are read.
+    """
 
     glyphs: Glyphs
 
@@ -45,28 +47,28 @@ class Surface(Protocol):
         """
         Begin.
 
-        :param reads: whether lines are wanted even if they do not come from a person at a terminal.
+        :param reads: whether to read lines even if the input is not a terminal.
         """
 
     def print(self, lines: Sequence[Line], answer: bool = False) -> None:
         """
         Print lines that stay.
 
-        :param answer: they are an answer in whole.
-        :raises OSError: nobody reads the output any more.
+        :param answer: whether they are a complete answer.
+        :raises OSError: the output was closed.
         """
 
     def show(self, live: Live) -> None:
-        """Draw what changes; only a surface that is :attr:`live` does."""
+        """Redraw the changing part; ignored by a surface that is not :attr:`live`."""
 
     def bell(self, text: str) -> None:
-        """Call the person; ``text`` says what for, and is ours."""
+        """Alert the person; ``text`` says why, and needs no escaping."""
 
     def calm(self) -> None:
-        """Nothing waits for the person any more."""
+        """End the alert."""
 
     def put_back(self, text: str) -> None:
-        """Put text into the input line, before what is there."""
+        """Insert text at the beginning of the input line."""
 
     def close(self) -> Awaitable[None]:
-        """Draw nothing more, and leave the terminal as it was."""
+        """Stop drawing, and restore the terminal."""

@@ -1,8 +1,8 @@
 """
-What a person sees of a session: its events go in, and what is to be printed comes out.
+The state of a session's display: takes events, returns items to print.
 
-What is over is printed once and stays. What still changes (text that is not finished, the call that runs, what waits
-for a decision) is the *live* part, drawn anew whenever it changes.
+Finished items are printed once and stay. Changing ones (unfinished text, the call in progress, pending escalations) are
+the *live* part, which is redrawn.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ironcurtain.text.display import left, one_line, paragraphs
 from ironcurtain.view.escalations import tool_name
 
 REMEMBERED = 200
-"""How many outcomes of escalations are remembered for late answers."""
+"""Number of outcomes of escalations kept for late answers."""
 
 REMARK_LIMIT = 300
-"""Most characters of a reason or message in a remark; an error of a turn may have :data:`ERROR_LIMIT`."""
+"""Maximum length in characters of a reason or message in a remark; an error of a turn may have :data:`ERROR_LIMIT`."""
 
 ERROR_LIMIT = 1000
 
@@ -36,7 +36,7 @@ class Answers(Enum):
     """
     Where the answer of a message goes.
 
-    ``FLOWING``: printed line by line as it comes. ``WHOLE``: handed over when it is complete. ``ELSEWHERE``: not shown,
+    ``FLOWING``: printed line by line as it arrives. ``WHOLE``: printed when it is complete. ``ELSEWHERE``: not printed,
     the caller has it.
     """
 
@@ -52,13 +52,13 @@ class Say(NamedTuple):
 
 
 class WholeAnswer(NamedTuple):
-    """Print a whole answer; its text is escaped."""
+    """Print a complete answer; its text is escaped."""
 
     text: str
 
 
 class Ask(NamedTuple):
-    """Put an escalation before the person."""
+    """Show an escalation to the person."""
 
     pending: events.EscalationRaised
 
@@ -67,7 +67,7 @@ Item = Say | WholeAnswer | Ask
 
 
 class Live(NamedTuple):
-    """What is drawn anew: the end of the unfinished text, and one line about the state."""
+    """The live part: the end of the unfinished text, and a status line."""
 
     tail: tuple[str, ...]
     status: Line
@@ -77,7 +77,7 @@ class View:
     """
     The state of the display of one session.
 
-    :param airy: whether a blank line parts what belongs to different things.
+    :param airy: whether a blank line separates unrelated items.
     """
 
     def __init__(self, answers: Answers, *, airy: bool = True, glyphs: Glyphs = UNICODE) -> None:
@@ -87,7 +87,7 @@ class View:
         self.reason = ""
         self.pending: dict[int, events.EscalationRaised] = {}
         self.outcomes: dict[int, str] = {}
-        """What became of escalations, in words, the newest last."""
+        """Outcomes of escalations in words, the newest last."""
         self._answers, self._airy, self._glyphs = answers, airy, glyphs
         self._speech = Speech(answers is Answers.FLOWING)
         self._calls = RunningCalls(glyphs)
@@ -96,19 +96,19 @@ class View:
 
     @property
     def working(self) -> bool:
-        """Whether a message is being worked on."""
+        """Whether a message is being processed."""
         return self.state == "processing"
 
     def apply(self, stamped: events.Stamped) -> list[Item]:
-        """:returns: what an event gives to print."""
+        """:returns: the items to print for an event."""
         return list(self._apply(stamped.event, stamped.time))
 
     def note(self, text: str, style: Style = "dim") -> list[Item]:
-        """:returns: a line of our own; ``text`` may hold anything."""
+        """:returns: a line of the front end; ``text`` may be untrusted."""
         return list(self._say("note", (Span(one_line(text), style),)))
 
     def report(self, lines: Iterable[Line]) -> list[Item]:
-        """:returns: lines that answer a command."""
+        """:returns: the output of a command."""
         return [*self._gap("report"), *map(Say, lines)]
 
     def message(self, text: str) -> list[Item]:
@@ -118,18 +118,18 @@ class View:
         return items + [Say((Span("  "), Span(line, "bold"))) for line in rest]
 
     def failed(self, why: str) -> list[Item]:
-        """:returns: an error whose event never came."""
+        """:returns: an error whose event did not arrive."""
         return list(self._failure("no answer", why, ERROR_LIMIT))
 
     def answer(self, text: str) -> list[Item]:
-        """:returns: an answer whose event never came."""
+        """:returns: an answer whose event did not arrive."""
         return list(self._answer(text))
 
     def resync(self, state: str, pending: Sequence[events.EscalationRaised]) -> list[Item]:
         """
-        Take the truth from the session after events were missed.
+        Take the session's state after events were lost.
 
-        :param pending: what waits for a person in this session.
+        :param pending: the session's pending escalations.
         """
         self.state = state
         self._calls.forget()
@@ -227,7 +227,7 @@ class View:
         self.pending.pop(event.number, None)
         words = ending(event.number, event.outcome, event.by)
         if event.kept:
-            words += f"; no more asked about {one_line(event.kept)}"
+            words += f"; not asked again about {one_line(event.kept)}"
         self.outcomes[event.number] = words
         while len(self.outcomes) > REMEMBERED:
             del self.outcomes[next(iter(self.outcomes))]
@@ -260,7 +260,7 @@ class View:
             case events.ResultTruncated():
                 yield from self._warn(f"a result was cut: the agent got {event.kept} of {event.size} bytes")
             case events.Missed():
-                yield from self._warn(f"{event.count} events were missed here: /history shows the messages")
+                yield from self._warn(f"{event.count} events were lost here: /history shows the messages")
 
     def _warn(self, text: str) -> Iterator[Item]:
         yield from self._say("note", (Span(text, "warn"),))
@@ -309,7 +309,7 @@ class View:
 
 
 def _lines_of(text: str, limit: int) -> list[str]:
-    """:returns: the lines of a text, escaped; of one that has more characters than ``limit`` the first ones."""
+    """:returns: the lines of a text, escaped; if it has more characters than ``limit``, the first ones."""
     lines = shown(text.strip()[:limit]).split("\n")
     rest = len(text.strip()) - limit
     return [*lines[:-1], f"{lines[-1]}… (+{rest} characters)"] if rest > 0 else lines

@@ -19,10 +19,10 @@ from ironcurtain.servers.server import ToolServer, account_of, become, serve
 
 USAGE = "usage: python -m ironcurtain.servers.files [--account=UID:GID] [--root] DIRECTORY [[--root] DIRECTORY ...]"
 HIDE = "--hide="
-"""How an option begins that names a path which does not exist for any call."""
+"""Prefix of an option that hides a path from all calls."""
 
 LATER = ("base64", "ironcurtain.servers.files.differences", "json", "urllib.parse")
-"""What tools import when they are called; another account may not be able to read these modules any more."""
+"""Modules that tools import lazily; another account may be unable to read them later."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         return e.exit_status
     try:
         below = ", ".join(root.path for root in roots.all)
-        told = f"Works with files below {below}. Links are not followed."
-        serve(ToolServer("ironcurtain-files", told, DEFINITIONS, FileTools(roots).call))
+        instructions = f"Works with files below {below}. Links are not followed."
+        serve(ToolServer("ironcurtain-files", instructions, DEFINITIONS, FileTools(roots).call))
     except (BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         return 0
     finally:
@@ -49,9 +49,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def directories(arguments: Sequence[str]) -> list[str]:
     """
-    The directories that a command line names.
+    The directories on a command line.
 
-    :raises UsageError: it names none, or holds another option.
+    :raises UsageError: there is none, or there is an unknown option.
     """
     found: list[str] = []
     for argument in arguments:

@@ -1,8 +1,8 @@
 """
 Check a call's arguments against the JSON schema of its tool.
 
-Only the part of JSON Schema that our own schemas use; what they do not name is refused, so that a misspelt argument is
-never silently without effect.
+It supports only the part of JSON Schema that IronCurtain's schemas use. Unknown arguments are refused, so that a
+misspelt one is not ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, 
 
     :param schema: a schema of type ``object``.
     :returns: all properties that were given or have a default.
-    :raises FileError: one is missing, unknown, or of the wrong type or value.
+    :raises FileError: an argument is missing, unknown, or has a wrong type or value.
     """
     _check_object(schema, arguments, "")
     defaults = {name: each["default"] for name, each in schema["properties"].items() if "default" in each}

@@ -1,4 +1,4 @@
-"""Make, move and delete files and directories by the descriptors of the directories that hold them."""
+"""Create, move and delete files and directories relative to the descriptors of their parents."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ironcurtain.servers.files.walk import Place, enter, parent, require_regular
 
 def make_directories(place: Place) -> bool:
     """
-    Make a directory, and those above it that are missing.
+    Create a directory, with missing parents.
 
-    :returns: whether anything was made; ``False`` if it was there.
-    :raises FileError: a component is a file or a link, or making failed.
+    :returns: whether it was created; ``False`` if it existed.
+    :raises FileError: a component is a file or a link, or creating failed.
     """
     current, made = os.dup(place.root.descriptor), False
     try:
@@ -38,14 +38,13 @@ def make_directories(place: Place) -> bool:
 
 def move(source: Place, destination: Place) -> None:
     """
-    Give a file or directory another name; nothing that exists is ever replaced.
+    Rename a file or directory, without ever replacing an existing one.
 
-    A plain rename would replace. A file is therefore given its second name with ``link``, which fails if the name is
-    taken, and then loses its first; a directory is renamed over an empty one that was made for it, the only thing that
-    a rename of a directory replaces. Both are portable and need no call that Python lacks (``renameat2``, which many
-    network file systems refuse).
+    A plain rename would replace it. So a file is linked to its new name, which fails if the name is taken, and then
+    unlinked; a directory is renamed over a newly created empty one, the only thing that renaming a directory replaces.
+    Both are portable and need no call that Python lacks (``renameat2``, which many network file systems refuse).
 
-    :raises FileError: the source is missing or a link, the destination exists, or they lie on two file systems.
+    :raises FileError: the source is missing or a link, the destination exists, or they are on different file systems.
     """
     if destination.root == source.root and destination.parts[: len(source.parts)] == source.parts:
         raise FileError(f"cannot move {shown(source.path)} to itself or into itself")
@@ -83,7 +82,7 @@ def delete_file(place: Place) -> None:
     """
     Delete a regular file.
 
-    :raises FileError: there is none, or it is something else.
+    :raises FileError: it does not exist, or is something else.
     """
     with parent(place) as (directory, name):
         found = status(directory, name, place.path)
@@ -100,12 +99,12 @@ def delete_directory(place: Place) -> None:
     """
     Delete an empty directory.
 
-    :raises FileError: there is none, it is something else, or it is not empty.
+    :raises FileError: it does not exist, is something else, or is not empty.
     """
     with parent(place) as (directory, name):
         found = status(directory, name, place.path)
         if found is not None and not stat.S_ISDIR(found.st_mode):
-            raise FileError(f"is no directory: {shown(place.path)}; delete_file deletes files")
+            raise FileError(f"is not a directory: {shown(place.path)}; delete_file deletes files")
         try:
             os.rmdir(name, dir_fd=directory)
         except OSError as e:

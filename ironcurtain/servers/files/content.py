@@ -1,4 +1,4 @@
-"""Read and replace the contents of regular files by descriptor."""
+"""Read and replace the contents of regular files through descriptors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ironcurtain.servers.files.failures import FileError, explain, shown
 from ironcurtain.servers.files.walk import SAFE, Place, open_regular, parent, require_regular, status
 
 READ_LIMIT = 16 * 1024 * 1024
-"""Most bytes that are read for one answer: 16 MiB (larger answers are of no use to a model)."""
+"""Maximum number of bytes read for one answer: 16 MiB (larger answers are useless to a model)."""
 
 BLOCK = 256 * 1024
 
 Version = tuple[int, int, int]
-"""Tells whether a file is still the one that was read: inode, size in bytes, time of change in nanoseconds."""
+"""Identifies a version of a file: inode, size in bytes, time of change in nanoseconds."""
 
 
 def _version(found: os.stat_result) -> Version:
@@ -37,9 +37,9 @@ def _opened(place: Place) -> Iterator[int]:
 
 def read_all(place: Place, limit: int = READ_LIMIT) -> tuple[bytes, Version]:
     """
-    Read a whole file.
+    Read a complete file.
 
-    :returns: its bytes, and what :func:`replace` takes to see whether it is still the same.
+    :returns: its bytes, and its version for :func:`replace`.
     :raises FileError: it is longer than ``limit`` bytes, or cannot be read.
     """
     with _opened(place) as descriptor:
@@ -72,7 +72,7 @@ def read_head(place: Place, lines: int) -> bytes:
 
 def read_tail(place: Place, lines: int) -> bytes:
     """
-    Read the last lines of a file, with their ends; it is read from its end backwards.
+    Read the last lines of a file, with their ends, reading backwards.
 
     :raises FileError: as :func:`read_head`.
     """
@@ -111,14 +111,13 @@ def text(data: bytes, place: Place) -> str:
 
 def replace(place: Place, data: bytes, expected: Version | None = None) -> bool:
     """
-    Make a file, or give an existing one new contents at once; its mode stays.
+    Create a file, or replace the contents of an existing one atomically, keeping its mode.
 
-    An existing file is not written to but replaced by a new one, so another name of it (a hard link) keeps the old
-    contents.
+    An existing file is replaced by a new one, so other hard links keep the old contents.
 
-    :param expected: fail if the file is no longer the one that had this version.
+    :param expected: fail unless the file still has this version.
     :returns: whether the file is new.
-    :raises FileError: the place holds something else than a regular file, which we may write, or has changed.
+    :raises FileError: it is not a regular file that may be written, or has changed.
     """
     with parent(place) as (directory, name):
         try:

@@ -1,9 +1,9 @@
 """
-The difference between two texts, as unified diffs show it, in bounded time.
+The difference between two texts as a unified diff, in bounded time.
 
-``difflib`` alone can take minutes for two long texts. Here lines that occur once in both texts are taken as fixed
-points (Bram Cohen's patience diff), and only what lies between two of them is compared line by line, as long as the
-budget lasts; beyond it a stretch is shown as wholly replaced, which is still a right difference.
+``difflib`` alone can take minutes for two long texts. Here, lines that occur once in both texts are fixed points (Bram
+Cohen's patience diff), and only the stretches between them are compared line by line, within a budget. Beyond it, a
+stretch is shown as completely replaced, which is still a correct diff.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ Block = tuple[int, int, int, int]
 """A stretch that differs: lines ``a:b`` of the old text became lines ``c:d`` of the new one; counted from 0."""
 
 CONTEXT = 3
-"""Equal lines shown around a change, as in ``diff -u``."""
+"""Number of equal lines shown around a change, as in ``diff -u``."""
 
 GAP_LIMIT = 40_000
-"""Largest stretch compared line by line, in lines of the one times lines of the other (about 30 ms at worst)."""
+"""
+Maximum size of a stretch compared line by line, in lines of the one times lines of the other (about 30 ms at worst).
+"""
 
 BUDGET = 400_000
-"""Sum of all stretches compared line by line, in the same unit (about 0.3 s at worst)."""
+"""Maximum total size of these stretches, in the same unit (about 0.3 s at worst)."""
 
 
 def unified(old: str, new: str, name: str) -> str:
     """
-    The unified diff that makes ``new`` of ``old``; empty if they are equal.
+    :returns: the unified diff from ``old`` to ``new``; empty if they are equal.
 
-    :param name: the file's name for both heads.
+    :param name: the file's name for both headers.
     """
     before, after = lines_of(old), lines_of(new)
     changes = list(blocks(before, after))
@@ -43,13 +45,13 @@ def unified(old: str, new: str, name: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines with their ends; only LF ends a line."""
+    """:returns: lines with their ends; only LF ends a line."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
 def blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[Block]:
-    """The stretches that differ, in order, each as large as it has to be."""
+    """:returns: the stretches that differ, in order, each as small as possible."""
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
@@ -92,7 +94,7 @@ def _once(lines: Sequence[str]) -> dict[str, int]:
 
 
 def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    # The longest run of pairs whose second numbers rise too (patience sorting).
+    # The longest run of pairs with rising second numbers (patience sorting).
     tops: list[int] = []
     ends: list[int] = []
     previous: list[int] = []

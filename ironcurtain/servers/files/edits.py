@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironcurtain.servers.files.failures import FileError
 
 EDIT_LIMIT = 500
-"""Most edits of one call (a larger change is better written as a whole file)."""
+"""Maximum number of edits of one call (write a complete file for larger changes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class Edit:
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
     """
-    Apply edits in order, each to what the ones before it made.
+    Apply edits in order, each to the result of the previous ones.
 
-    Where the text has CRLF line ends throughout and an edit has LF ones, the edit is taken to mean CRLF.
+    If the text has CRLF line ends throughout and an edit has LF ones, the edit is applied with CRLF.
 
-    :raises FileError: a passage is empty, missing or ambiguous; no edit counts as made then.
+    :raises FileError: a passage is empty, missing or ambiguous; then no edit is applied.
     """
     if not 1 <= len(edits) <= EDIT_LIMIT:
-        raise FileError(f"edits: between 1 and {EDIT_LIMIT} are taken at once, not {len(edits)}")
+        raise FileError(f"edits: between 1 and {EDIT_LIMIT} are accepted at once, not {len(edits)}")
     windows = "\r\n" in text and text.count("\n") == text.count("\r\n")
     for number, edit in enumerate(edits, start=1):
         old, new = (_with_crlf(edit.old), _with_crlf(edit.new)) if windows else (edit.old, edit.new)

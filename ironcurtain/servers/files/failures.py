@@ -1,4 +1,4 @@
-"""What a tool of the file server answers when it cannot do what was asked."""
+"""Error messages of the file server's tools."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from ironcurtain.errors import IronCurtainError
 
 
 class FileError(IronCurtainError):
-    """A call that cannot be carried out. The message is the tool's answer, for the agent to act on."""
+    """A call that cannot be carried out. The message is the tool's answer for the agent."""
 
     code = "FILE"
 
 
 class LinkInPath(FileError):
-    """A component of the path is a symbolic link. It was none when the call was judged, or nobody judged it."""
+    """
+    A component of the path is a symbolic link. It was not one when the call was judged, or the call was not judged.
+    """
 
     code = "LINK_IN_PATH"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{shown(path)} is a symbolic link, and links are not followed; name the file it leads to")
+        super().__init__(f"{shown(path)} is a symbolic link, and links are not followed; use the path of its target")
 
 
 _REASONS = {
@@ -42,9 +44,9 @@ _REASONS = {
 
 def explain(error: OSError, path: str) -> FileError:
     """
-    Say in words why the system refused.
+    Explain an error of the system in words.
 
-    :param path: what the caller named.
+    :param path: the caller's path.
     """
     reason = _REASONS.get(error.errno or 0)
     if reason is None:
@@ -53,7 +55,9 @@ def explain(error: OSError, path: str) -> FileError:
 
 
 def shown(name: str) -> str:
-    """A file name on one line: what would break the line, or is no text, is written as an escape (``\\x0a``)."""
+    """
+    :returns: a file name on one line. Characters that would break the line, or are not text, are escaped (``\\x0a``).
+    """
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() else _escaped(c) for c in name)
@@ -61,6 +65,6 @@ def shown(name: str) -> str:
 
 def _escaped(character: str) -> str:
     number = ord(character)
-    if 0xDC80 <= number <= 0xDCFF:  # a byte that is no UTF-8, as os.fsdecode gives it
+    if 0xDC80 <= number <= 0xDCFF:  # a byte that is not UTF-8, as os.fsdecode returns it
         return f"\\x{number - 0xDC00:02x}"
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

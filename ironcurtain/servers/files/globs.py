@@ -1,9 +1,9 @@
 """
-Match paths against patterns as people write them for files.
+Match paths against glob patterns.
 
-``*`` and ``?`` stay within one name, ``[abc]`` is one of these characters, ``**`` as a whole component is any number of
-components. A pattern without a slash is matched against the last name alone, at any depth. No pattern takes more than
-time in proportion to its length times the path's.
+``*`` and ``?`` match within one name, ``[abc]`` one of these characters, ``**`` as a complete component any number of
+components. A pattern without a slash is matched against the last name alone, at any depth. The time is bounded by the
+pattern's length times the path's.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Sequence
 
 PATTERN_LIMIT = 1024
-"""Most characters of a pattern (a path has at most 4096)."""
+"""Maximum length in characters of a pattern (a path has at most 4096)."""
 
 Matcher = Callable[[Sequence[str]], bool]
-"""Tells whether the names from the start down to a file match."""
+"""Returns whether the names from the start down to a file match."""
 
 _ANY_DEPTH = None
 _Name = Callable[[str], object]
@@ -24,7 +24,7 @@ _Name = Callable[[str], object]
 
 def matcher(pattern: str) -> Matcher:
     """
-    Prepare a pattern for matching.
+    Compile a pattern.
 
     :raises ValueError: it is empty or longer than :data:`PATTERN_LIMIT`.
     """
@@ -39,7 +39,7 @@ def matcher(pattern: str) -> Matcher:
 
 def any_of(patterns: Sequence[str]) -> Matcher:
     """
-    Match if one of the patterns does.
+    Match any of the patterns.
 
     :raises ValueError: as :func:`matcher`.
     """
@@ -48,7 +48,7 @@ def any_of(patterns: Sequence[str]) -> Matcher:
 
 
 def _matches(steps: Sequence[_Name | None], names: Sequence[str]) -> bool:
-    # Only the last "**" seen needs to be tried at other lengths: what lies before it has matched as early as possible.
+    # Only the last "**" needs to be tried at other lengths: everything before it has matched as early as possible.
     step = name = 0
     back: tuple[int, int] | None = None
     while name < len(names):

@@ -1,4 +1,4 @@
-"""Look into directories, and below them, without following a link and within bounds."""
+"""List directories, and everything below them, without following links and within limits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ironcurtain.servers.files.walk import Place, directory, enter
 Kind = Literal["file", "directory", "link", "other"]
 
 VISIT_LIMIT = 100_000
-"""Most entries that one call looks at (about a second of work)."""
+"""Maximum number of entries of one call (about a second of work)."""
 
 DEPTH_LIMIT = 64
-"""How many directories deep a call goes (one descriptor is open for each)."""
+"""Maximum depth of directories (one descriptor is open for each)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class DirectoryEntry:
     """
     One name in a directory.
 
-    :param size: in bytes; 0 for what is no regular file.
+    :param size: in bytes; 0 if it is not a regular file.
     """
 
     name: str
@@ -36,29 +36,29 @@ class DirectoryEntry:
 
 @dataclass(slots=True)
 class Bounds:
-    """How much one call may still look at, and why it left things out, if it did."""
+    """The remaining limits of one call, and the reasons why something was left out."""
 
     entries: int = VISIT_LIMIT
     depth: int = DEPTH_LIMIT
     reasons: list[str] = field(default_factory=list)
 
     def cut(self, reason: str) -> None:
-        """Note that something was left out."""
+        """Record that something was left out."""
         if reason not in self.reasons:
             self.reasons.append(reason)
 
 
 def entries(descriptor: int, bounds: Bounds) -> list[DirectoryEntry]:
     """
-    What an open directory holds, by name.
+    The entries of an open directory, by name.
 
-    :param bounds: is charged for each entry; no more than it allows are returned.
+    :param bounds: charged for each entry; no more than it allows are returned.
     """
     found: list[DirectoryEntry] = []
     with os.scandir(descriptor) as scan:
         for item in scan:
             if bounds.entries <= 0:
-                bounds.cut("there are more entries than one call looks at")
+                bounds.cut("there are more entries than one call lists")
                 break
             bounds.entries -= 1
             found.append(_entry(item))
@@ -83,9 +83,9 @@ def _entry(item: os.DirEntry[str]) -> DirectoryEntry:
 
 def listed(place: Place, bounds: Bounds) -> list[DirectoryEntry]:
     """
-    What a directory holds.
+    The entries of a directory.
 
-    :raises FileError: it is not there, is no directory, or may not be read.
+    :raises FileError: it does not exist, is not a directory, or cannot be read.
     """
     with directory(place) as descriptor:
         try:
@@ -95,16 +95,16 @@ def listed(place: Place, bounds: Bounds) -> list[DirectoryEntry]:
 
 
 Visit = Callable[[tuple[str, ...], DirectoryEntry], bool]
-"""Is told of each entry, with the names from the start down to it; answers whether to look inside a directory."""
+"""Called with each entry, and the names from the start down to it; returns whether to descend into a directory."""
 
 
 def descend(place: Place, bounds: Bounds, visit: Visit) -> None:
     """
-    Look at everything below a directory, each directory before what is in it.
+    List everything below a directory, each directory before its contents.
 
-    A directory inside that cannot be opened is left out, and so noted.
+    A directory inside that cannot be opened is left out, which is recorded.
 
-    :raises FileError: as :func:`listed`, for the directory to start from.
+    :raises FileError: as :func:`listed`, for the start directory.
     """
     with directory(place) as descriptor:
         try:

@@ -1,8 +1,8 @@
 """
-What the tools are called, take and are for.
+Names, arguments and descriptions of the tools.
 
 Names and argument schemas are those of the reference server ``@modelcontextprotocol/server-filesystem`` (2026.8), so
-that policies and agents made for it fit; ``delete_file`` and ``delete_directory`` are ours.
+that policies and agents for it work; ``delete_file`` and ``delete_directory`` are additions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carry out the tools: one method for each, from checked arguments to the parts of a result."""
+"""Carry out the tools: one method each, from checked arguments to the parts of a result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ironcurtain.servers.files.walk import Place, Roots, directory, parent, stat
 from ironcurtain.servers.server import Part
 
 MATCH_LIMIT = 5000
-"""Most paths that one search answers with."""
+"""Maximum number of paths in the answer of a search."""
 
 TREE_LIMIT = 10_000
-"""Most entries of one tree (about 1 MB of JSON)."""
+"""Maximum number of entries of one tree (about 1 MB of JSON)."""
 
 _MARKS = {"directory": "[DIR]", "file": "[FILE]", "link": "[LINK]", "other": "[OTHER]"}
 
@@ -41,9 +41,9 @@ _MEDIA = {
 
 class FileTools:
     """
-    The tools. What only some of them need is imported when they are called, since most servers are asked for little.
+    The tools. Modules that only some of them need are imported lazily, since most servers are little used.
 
-    :param roots: where the tools work.
+    :param roots: the allowed directories.
     """
 
     def __init__(self, roots: Roots) -> None:
@@ -58,7 +58,7 @@ class FileTools:
 
         :returns: the content parts of its result.
         :raises KeyError: there is no such tool.
-        :raises FileError: the arguments do not fit, or it cannot be done.
+        :raises FileError: the arguments are wrong, or the call failed.
         """
         tool = self._tools[name]
         return tool(check(SCHEMAS[name], arguments))

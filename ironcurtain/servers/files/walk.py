@@ -1,9 +1,8 @@
 """
-Reach files from the descriptors of the allowed directories, and by no other way.
+Open files only relative to the descriptors of the allowed directories.
 
-Each component is opened relative to the one before it, with ``O_NOFOLLOW``; so whatever is renamed or linked between
-the decision about a call and its execution, the call either touches what lies at that place below the directory, or
-fails.
+Each component is opened relative to its parent with ``O_NOFOLLOW``. If something is renamed or linked between the
+decision about a call and its execution, the call either acts on the file at that path below the directory, or fails.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ironcurtain.errors import Unavailable
 from ironcurtain.servers.files.failures import FileError, LinkInPath, explain, shown
 
 SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-"""Flags of every open: a link fails, a FIFO does not block, no child inherits, no terminal becomes ours."""
+"""Flags of every open: links fail, FIFOs do not block, children do not inherit, no controlling terminal."""
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 
@@ -27,12 +26,12 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | SAFE
 @dataclass(frozen=True, slots=True)
 class OpenRoot:
     """
-    An allowed directory, open since the start.
+    An allowed directory, opened at the start.
 
     :param path: its real path.
-    :param names: the real path, and the path it was given by where that is another one (a link to it).
-    :param descriptor: refers to the directory itself, whatever happens to its name.
-    :param hidden: the parts, below it, of what is neither listed nor reached.
+    :param names: the real path, and the configured path if that differs (a link to it).
+    :param descriptor: open descriptor of the directory, valid even if the directory is renamed.
+    :param hidden: relative paths, in parts, that are neither listed nor reachable.
     """
 
     path: str
@@ -43,7 +42,7 @@ class OpenRoot:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere below a root: ``parts`` are plain names, never empty, ``.`` or ``..``."""
+    """A path below a root. ``parts`` are names, never empty, ``.`` or ``..``."""
 
     root: OpenRoot
     parts: tuple[str, ...]
@@ -55,11 +54,11 @@ class Place:
 
     @property
     def hidden(self) -> bool:
-        """Whether nothing is to be seen here."""
+        """Whether the place is hidden."""
         return self.parts in self.root.hidden
 
     def below(self, *names: str) -> Place:
-        """The place with these names added."""
+        """The place below, with these names appended."""
         return Place(self.root, (*self.parts, *names))
 
 
@@ -67,30 +66,30 @@ class Roots:
     """
     The allowed directories.
 
-    :param paths: existing directories; a link is resolved now, once. Relative paths of calls start in the first.
-    :param hidden: real paths that do not exist for any call, nor what lies below them.
-    :raises Unavailable: one of them is no directory, or cannot be opened.
+    :param paths: existing directories. Links are resolved once, now. Relative paths of calls start in the first.
+    :param hidden: real paths that calls cannot see, with everything below them.
+    :raises Unavailable: one of ``paths`` is not a directory, or cannot be opened.
     """
 
     def __init__(self, paths: Sequence[str], hidden: Sequence[str] = ()) -> None:
         self.all = tuple(_open_root(path, hidden) for path in paths)
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         for root in self.all:
             os.close(root.descriptor)
 
     def locate(self, path: str) -> Place:
         """
-        Find out below which root a path lies, by its text alone.
+        Find the root of a path, from its text alone.
 
-        ``..`` is taken away textually, which is right because no component may be a link.
+        ``..`` is removed textually, which is correct because no component may be a link.
 
         :param path: absolute, or relative to the first root.
-        :raises FileError: it is empty, holds a NUL, or lies outside all roots.
+        :raises FileError: the path is empty, contains a NUL, or is outside all roots.
         """
         if not path or "\0" in path:
-            raise FileError("the path is empty or holds a NUL character")
+            raise FileError("the path is empty or contains a NUL character")
         absolute = path if path.startswith("/") else f"{self.all[0].path}/{path}"
         parts = _normal(absolute)
         names = [(root, _normal(name)) for root in self.all for name in root.names]
@@ -130,9 +129,9 @@ def _normal(path: str) -> tuple[str, ...]:
 @contextmanager
 def directory(place: Place) -> Iterator[int]:
     """
-    Open a directory for the length of a ``with`` block.
+    Open a directory for a ``with`` block.
 
-    :raises FileError: it is not there, is no directory, or a component is a link.
+    :raises FileError: it does not exist, is not a directory, or a component is a link.
     """
     current = os.dup(place.root.descriptor)
     try:
@@ -148,22 +147,22 @@ def directory(place: Place) -> Iterator[int]:
 @contextmanager
 def parent(place: Place) -> Iterator[tuple[int, str]]:
     """
-    Open the directory that holds a place.
+    Open the parent directory of a place.
 
     :returns: its descriptor, and the name in it.
-    :raises FileError: as :func:`directory`; or the place is a root, whose parent is none of ours.
+    :raises FileError: as :func:`directory`; or the place is a root, whose parent is not allowed.
     """
     if not place.parts:
-        raise FileError(f"{place.path} is an allowed directory itself; name something in it")
+        raise FileError(f"{place.path} is an allowed directory itself: give a path below it")
     with directory(Place(place.root, place.parts[:-1])) as descriptor:
         yield descriptor, place.parts[-1]
 
 
 def enter(descriptor: int, name: str, path: str) -> int:
     """
-    Open one directory inside another.
+    Open a directory in another directory.
 
-    :param path: its whole path, for messages.
+    :param path: its absolute path, for messages.
     :returns: a descriptor, which the caller closes.
     :raises FileError: as :func:`directory`.
     """
@@ -177,10 +176,10 @@ def enter(descriptor: int, name: str, path: str) -> int:
 
 def status(descriptor: int, name: str, path: str) -> os.stat_result | None:
     """
-    What is at a name, without following it.
+    Get the status of a name without following links.
 
-    :returns: ``None`` if nothing is.
-    :raises FileError: it is a link, or cannot be looked at.
+    :returns: the status; ``None`` if the name does not exist.
+    :raises FileError: it is a link, or its status cannot be read.
     """
     try:
         found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -194,7 +193,7 @@ def status(descriptor: int, name: str, path: str) -> os.stat_result | None:
 
 
 def is_link(descriptor: int, name: str) -> bool:
-    """Whether a name is a symbolic link now."""
+    """:returns: whether a name is a symbolic link now."""
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
     except OSError:
@@ -205,11 +204,11 @@ def open_regular(descriptor: int, name: str, path: str, flags: int) -> int:
     """
     Open an existing regular file.
 
-    Looked at before opening, as opening a FIFO or a device can have effects, and once more after.
+    Its type is checked before opening, because opening a FIFO or a device can have effects, and again afterwards.
 
     :param flags: ``os.O_RDONLY`` or ``os.O_WRONLY``.
     :returns: a descriptor, which the caller closes.
-    :raises FileError: there is none, it is a link, or something else than a regular file.
+    :raises FileError: it does not exist, or is not a regular file.
     """
     found = status(descriptor, name, path)
     if found is None:
@@ -232,4 +231,4 @@ def require_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise FileError(f"is a directory, not a file: {shown(path)}")
     if not stat.S_ISREG(found.st_mode):
-        raise FileError(f"is no regular file: {shown(path)}; FIFOs, sockets and devices are refused")
+        raise FileError(f"is not a regular file: {shown(path)}; FIFOs, sockets and devices are refused")

@@ -1,7 +1,7 @@
 """
 Run the server: ``python -m ironcurtain.servers.git_remote [--account=UID:GID] WORKSPACE``.
 
-With ``--account``, for root only, it becomes that account for good, and has its credentials. It speaks on standard
+With ``--account``, for root only, it switches to that account permanently, and has its credentials. It uses standard
 input and output until input ends.
 """
 

@@ -1,4 +1,4 @@
-"""Which repositories may be cloned, and the command line that does it."""
+"""Check the addresses of repositories, and build the command line of a clone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ironcurtain.errors import UsageError
 
 ADDRESS_LIMIT = 2000
-"""Most characters of an address."""
+"""Maximum length in characters of an address."""
 
 _HOST = re.compile(
     r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\.)*[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]"
@@ -32,8 +32,8 @@ GIT_SETTINGS = (
     "advice.detachedHead=false",
 )
 """
-For the clone alone. Nothing that the repository or the person's templates bring is run; files of Git LFS stay pointers,
-since fetching them would obey a file of the repository. The person's own settings (proxies, credential helpers) hold.
+Options for the clone. Nothing of the repository or the user's templates is run; files of Git LFS stay pointers, since
+fetching them would use a file of the repository. The user's own settings (proxies, credential helpers) apply.
 """
 
 
@@ -41,7 +41,7 @@ def checked_address(address: str) -> str:
     """
     :param address: ``https://...``, ``ssh://...`` or ``user@host:path``.
     :returns: the same.
-    :raises UsageError: git could take it for something else, it is not encrypted, or it holds a password.
+    :raises UsageError: it is ambiguous for git, not encrypted, or contains a password.
     """
     if not address.isprintable() or not address.isascii() or " " in address or len(address) > ADDRESS_LIMIT:
         raise UsageError("the address of a repository has printable ASCII characters only, and no spaces")
@@ -65,7 +65,7 @@ def _check_url(address: str, scheme: str) -> None:
         raise UsageError(f"{_without_password(address)} is no address of a repository: {e}") from None
     if parts.password is not None or (scheme == "https" and parts.username is not None):
         raise UsageError(
-            "the address holds a password or token, which would end up in process lists and files: leave it out, and "
+            "the address contains a password or token, which would end up in process lists and files: omit it, and "
             "let git's credential helper (git help credentials) or an ssh key answer for you"
         )
     if port == 0 or parts.query or parts.fragment:
@@ -76,7 +76,7 @@ def _check_url(address: str, scheme: str) -> None:
 
 
 def _check_parts(address: str, user: str | None, host: str, path: str) -> None:
-    # ssh takes what begins with a dash for an option (CVE-2017-1000117).
+    # ssh parses an argument that begins with a dash as an option (CVE-2017-1000117).
     fitting = _HOST.fullmatch(host) and (user is None or _USER.fullmatch(user)) and path and not path.startswith("-")
     if not fitting:
         raise UsageError(f"{address} is no address of a repository: user, host or path is wrong")
@@ -95,12 +95,12 @@ def clone_command(git: str, address: str, directory: str) -> list[str]:
 
 def clone_environment(small: Mapping[str, str], environ: Mapping[str, str], own_account: bool) -> dict[str, str]:
     """
-    :param small: the little of our environment that other programs get.
-    :param environ: our environment.
-    :param own_account: whether git runs as ourselves, and so may ask our ssh agent.
+    :param small: the small environment of other programs.
+    :param environ: the environment of this process.
+    :param own_account: whether git runs as this process's account, and so may use its ssh agent.
     """
     wanted = {
-        "GIT_ALLOW_PROTOCOL": "https:ssh",  # also for what a server redirects to
+        "GIT_ALLOW_PROTOCOL": "https:ssh",  # also for redirects of a server
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no",

@@ -1,4 +1,4 @@
-"""The sandboxes in which git runs: one for the repository that the agent writes, one for the network."""
+"""The sandboxes in which git runs: one for the agent's repository, one with the network."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ironcurtain.servers.files.failures import FileError
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 600.0
-"""How long one git command may take (a large repository on a slow line)."""
+"""Time limit in seconds of a git command (a large repository on a slow line)."""
 
 CREDENTIAL_SECONDS = 60.0
-"""How long the person's credential helper may take; some ask in a window."""
+"""Time limit in seconds of the user's credential helper; some open a window."""
 
 SAID_LIMIT = 4000
-"""Most characters of git's words in an answer."""
+"""Maximum length in characters of git's output in an answer."""
 
 CREDENTIAL = "/tmp/credential"
-"""Where the sandbox with the network finds the one credential that it has."""
+"""Where the sandbox with the network has its only credential."""
 
 SSH = "ssh -oBatchMode=yes -oClearAllForwardings=yes -oForwardAgent=no -oPermitLocalCommand=no"
 
@@ -35,7 +35,7 @@ _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.file.
 
 
 class GitFailed(FileError):
-    """Git could not do it. The message holds its last words."""
+    """Git failed. The message contains its last output."""
 
     code = "GIT_FAILED"
 
@@ -46,7 +46,7 @@ class Runner:
     Runs git.
 
     :param workspace: real path of the agent's workspace.
-    :param environ: our environment.
+    :param environ: the environment of this process.
     """
 
     workspace: str
@@ -60,12 +60,12 @@ class Runner:
         self, words: Sequence[str], cwd: str, *, writes: bool, read: str = "", out: Path | None = None
     ) -> str:
         """
-        Run git where the agent writes: without network and credentials.
+        Run git on the agent's files: without network and credentials.
 
-        :param read: a directory of ours that it may read.
-        :param out: a file that takes what it prints.
-        :returns: what it said.
-        :raises GitFailed: it did not end well.
+        :param read: another directory that it may read.
+        :param out: a file for its output.
+        :returns: its output.
+        :raises GitFailed: it failed.
         """
         also = (read,) if read else ()
         identity = self._settings(("user.name", "user.email"))
@@ -80,11 +80,11 @@ class Runner:
         return self._git(words, sandbox, out)
 
     def in_private(self, words: Sequence[str], directory: str, read: str = "") -> str:
-        """Run git in a directory of ours, without anything else; see :meth:`in_workspace`."""
+        """Run git in a private directory, without anything else; see :meth:`in_workspace`."""
         return self._git(words, Sandbox((read,) if read else (), (directory,), cwd=directory, home=self._home))
 
     def in_network(self, words: Sequence[str], directory: str, url: str) -> str:
-        """Run git in a directory of ours with the network, and with the credentials for one address only."""
+        """Run git in a private directory with the network, and with the credentials for one address only."""
         home, extra = self._home, dict[str, str]()
         files, read = list[tuple[str, bytes]](), list[str]()
         if urlsplit(url).scheme == "https":
@@ -111,7 +111,7 @@ class Runner:
         return files, [authority] if authority.startswith("/") and os.path.isfile(authority) else []
 
     def _settings(self, names: Sequence[str], url: str = "") -> dict[str, str]:
-        """:returns: of the person's own settings, those that are named; no repository is near."""
+        """:returns: the given settings of the user; no repository's settings apply."""
         found = {}
         for name in names:
             how = ["--get-urlmatch", name, url] if url else ["--get", name]

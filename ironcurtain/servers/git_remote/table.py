@@ -1,4 +1,4 @@
-"""What the tools are called, take and are for."""
+"""Names, arguments and descriptions of the tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carry out the tools: how objects get from the network to the agent's repository, and back."""
+"""Carry out the tools: transfer objects between the network and the agent's repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ironcurtain.servers.git_remote.table import SCHEMAS
 from ironcurtain.servers.server import Part
 
 _NAME = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)))[A-Za-z0-9_][A-Za-z0-9._/+@#=-]*(?<![./])\Z")
-"""Names of branches and remotes: what git takes (git-check-ref-format(1)) and no shell or option parser misreads."""
+"""Names of branches and remotes that git accepts (git-check-ref-format(1)) and no shell or option parser misreads."""
 
 
 class GitRemoteTools:
@@ -33,13 +33,13 @@ class GitRemoteTools:
 
         :returns: the content parts of its result.
         :raises KeyError: there is no such tool.
-        :raises IronCurtainError: the arguments do not fit, or it cannot be done.
+        :raises IronCurtainError: the arguments are wrong, or the call failed.
         """
         values = check(SCHEMAS[name], arguments)
         checked_address(values["url"])
         for argument in ("branch", "to", "remote"):
             if argument in values and not _NAME.match(values[argument]):
-                raise FileError(f"{argument}: {values[argument]!r} is no name of a branch or remote")
+                raise FileError(f"{argument}: {values[argument]!r} is not a name of a branch or remote")
         said = getattr(self, f"_{name}")(values)
         return [{"type": "text", "text": said or "done"}]
 
@@ -82,7 +82,7 @@ class GitRemoteTools:
 
     @contextmanager
     def _received(self, url: str, branch: str | None) -> Iterator[str]:
-        """Give a fresh bare repository with the branches that lie elsewhere, which nobody else has written."""
+        """:returns: a new bare repository with the branches of a remote one, which nobody else has written."""
         with _private() as top:
             self._runner.in_private(["init", "--quiet", "--bare", "--template=", "."], str(top))
             which = f"refs/heads/{branch or '*'}"
@@ -93,13 +93,13 @@ class GitRemoteTools:
             yield str(top)
 
     def _head(self, directory: str, url: str) -> str:
-        """:returns: the branch that a repository elsewhere calls its current one."""
+        """:returns: the current branch of a remote repository."""
         said = self._runner.in_network(["ls-remote", "--symref", "--", url, "HEAD"], directory, url)
         found = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", said, re.MULTILINE)
         return found[1] if found is not None and _NAME.match(found[1]) else "main"
 
     def _inside(self, path: str) -> str:
-        """:returns: the path, which must be below the workspace as it is written; sandboxes hold links to it."""
+        """:returns: the path, which must be textually below the workspace; sandboxes contain links."""
         place = os.path.normpath(os.path.join(self._runner.workspace, path))
         if not f"{place}/".startswith(f"{self._runner.workspace}/"):
             raise FileError(f"{path} is not in the workspace {self._runner.workspace}")

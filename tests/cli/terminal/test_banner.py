@@ -61,7 +61,7 @@ class BannerTests(SynchronousTestCase):
         lines = [
             unstyled(line) for line in banner(pending(scope="filesystem.write_file in /etc\x1b"), 1001.0, 79, ASCII)
         ]
-        self.assertEqual(lines[-2], "| /approve 3 keep: ask no more about filesystem.write_file in /etc\\x1b")
+        self.assertEqual(lines[-2], "| /approve 3 keep: stop asking about filesystem.write_file in /etc\\x1b")
         lines = [
             unstyled(line) for line in banner(pending(scope="filesystem.write_file in /" + "x/" * 900), 0, 79, ASCII)
         ]
@@ -80,7 +80,7 @@ class BannerTests(SynchronousTestCase):
             asked = pending(**changes)
             self.assertFalse(is_shown(asked, 79), changes)
             self.assertEqual(unstyled(banner(asked, 1001.0, 79, ASCII)[-1]), LOOK_FIRST)
-        self.assertIn("| arguments of 20,000 bytes, which have no room here", lines_of(omitted=20_000))
+        self.assertIn("| arguments of 20,000 bytes, too long to show here", lines_of(omitted=20_000))
         self.assertTrue(is_shown(pending(), 79))
         long = pending(scope="filesystem.write_file in /" + "x/" * 900)
         self.assertEqual((is_shown(long, 79), is_shown(long, 79, keep=True)), (True, False))

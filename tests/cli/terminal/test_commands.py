@@ -55,7 +55,7 @@ class ParseTests(SynchronousTestCase):
         self.assertIsInstance(parse("/"), Wrong)
 
     def test_too_much_is_said(self) -> None:
-        self.assertEqual(parse("/quit now"), Wrong("/quit takes nothing after it"))
+        self.assertEqual(parse("/quit now"), Wrong("/quit takes no argument"))
 
     def test_blank_lines_are_nothing(self) -> None:
         self.assertIsNone(parse(" \t "))
@@ -71,18 +71,18 @@ class ChooseTests(SynchronousTestCase):
         self.assertEqual(choose(Decide(Outcome.APPROVED, None), [3], {3: 1.0}, 2.0, {}), 3)
 
     def test_one_that_came_while_typing_needs_its_number(self) -> None:
-        self.refuse("came while you were typing", Decide(Outcome.APPROVED, None), [3], {3: 2.5})
+        self.refuse("arrived while you were typing", Decide(Outcome.APPROVED, None), [3], {3: 2.5})
         self.assertEqual(choose(Decide(Outcome.APPROVED, 3), [3], {3: 2.5}, 2.0, {}), 3)
 
     def test_one_that_was_never_shown_cannot_be_meant(self) -> None:
-        self.refuse("came while", Decide(Outcome.APPROVED, None), [3], {})
+        self.refuse("arrived while", Decide(Outcome.APPROVED, None), [3], {})
         self.refuse("no escalation 3", Decide(Outcome.APPROVED, 3), [3], {})
 
     def test_several_are_listed(self) -> None:
         self.refuse(r"like: /deny 3 \(waiting: 3, 5\)", Decide(Outcome.DENIED, None), [5, 3], {3: 1, 5: 1})
 
     def test_none_is_said(self) -> None:
-        self.refuse("nothing waits for a decision", Decide(Outcome.APPROVED, None), [], {})
+        self.refuse("no call waits for a decision", Decide(Outcome.APPROVED, None), [], {})
 
     def test_one_that_is_over_is_said_with_its_outcome(self) -> None:
         self.refuse("too late: escalation 3: denied by al", Decide(Outcome.APPROVED, 3), [], {3: 1})

@@ -160,7 +160,7 @@ class ConversationTests(FrontEndCase):
         self.session.lagging = False
         self.session.deliver()
         self.draw()
-        self.assertIn("1 events were missed", self.surface.text)
+        self.assertIn("1 events were lost", self.surface.text)
         self.assertIn("Escalation 4", self.surface.text)
 
     def test_an_event_that_cannot_be_shown_does_no_harm(self) -> None:
@@ -233,21 +233,21 @@ class EscalationTests(FrontEndCase):
         self.session.raise_escalation(3)
         self.draw()
         scope = "filesystem.write_file in /etc and below"
-        self.assertIn(f"/approve 3 keep: ask no more about {scope}", self.surface.text)
+        self.assertIn(f"/approve 3 keep: stop asking about {scope}", self.surface.text)
         self.type("/permissions", "/approve 3 keep", "/permissions")
-        self.assertIn("no approvals were kept", self.surface.printed)
-        self.assertIn(f"escalation 3: approved by me; no more asked about {scope}", " ".join(self.surface.printed))
+        self.assertIn("no kept approvals", self.surface.printed)
+        self.assertIn(f"escalation 3: approved by me; not asked again about {scope}", " ".join(self.surface.printed))
         self.assertIn(f"   3  {scope} (used: 0)", self.surface.printed)
         self.type("/revoke 3", "/revoke 3")
         self.assertIn(f"permission 3 revoked by me: {scope}", self.surface.printed)
-        self.assertIn("there is no permission 3 in this session: see /permissions", self.surface.printed)
+        self.assertIn("there is no kept approval 3 in this session: see /permissions", self.surface.printed)
 
     def test_by_number(self) -> None:
         self.session.raise_escalation(3)
         self.session.raise_escalation(4)
         self.draw()
         self.type("/deny")
-        self.assertIn("say which one, like: /deny 3 (waiting: 3, 4)", self.surface.printed)
+        self.assertIn("give a number, like: /deny 3 (waiting: 3, 4)", self.surface.printed)
         self.type("/deny 4")
         self.assertEqual(self.session.decisions, [(4, Outcome.DENIED, "digest-4")])
 
@@ -258,7 +258,7 @@ class EscalationTests(FrontEndCase):
         self.front.typed("/approve", began)
         self.draw()
         self.assertEqual(self.session.decisions, [])
-        self.assertIn("came while you were typing", self.surface.text)
+        self.assertIn("arrived while you were typing", self.surface.text)
 
     def test_one_that_is_not_drawn_yet_is_not_meant(self) -> None:
         self.session.raise_escalation(3)
@@ -299,7 +299,7 @@ class EscalationTests(FrontEndCase):
 
     def test_none_is_said(self) -> None:
         self.type("/approve")
-        self.assertIn("nothing waits for a decision: there is nothing to approve", self.surface.printed)
+        self.assertIn("no call waits for a decision: there is nothing to approve", self.surface.printed)
 
 
 class SingleShotTests(FrontEndCase):
@@ -329,7 +329,7 @@ class SingleShotTests(FrontEndCase):
         self.type("and then?")
         self.front.input_ended()
         self.draw()
-        self.assertIn("this is a single task: start without one to talk", self.surface.printed)
+        self.assertIn("this is a single task: start without a task for a conversation", self.surface.printed)
 
     def test_what_is_no_answer_to_a_question_is_told_what_to_type(self) -> None:
         self.session.raise_escalation(3)

@@ -73,7 +73,7 @@ class PlainConversationTests(FrontEndCase):
         self.assertNotIn("nothing waits", self.surface.text)
         self.session.answer("1")
         self.draw()
-        self.assertIn("nothing waits for a decision", self.surface.text)
+        self.assertIn("no call waits for a decision", self.surface.text)
 
     def test_a_last_message_that_failed_is_the_status(self) -> None:
         self.type("one", "two")
@@ -95,7 +95,7 @@ class PlainConversationTests(FrontEndCase):
         for i in range(100):
             self.front.typed(f"/help {i}", float("inf"))
         self.end(0)
-        self.assertEqual(self.surface.text.count("/help takes nothing"), 100)
+        self.assertEqual(self.surface.text.count("/help takes no argument"), 100)
 
 
 class DeadOwnerTests(FrontEndCase):

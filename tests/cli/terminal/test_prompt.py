@@ -225,7 +225,7 @@ class RestoreTests(TerminalCase):
         await self.surface.close()
         self.assertEqual(self.modes(), self.before)
 
-    async def test_a_terminal_that_goes_away_is_told(self) -> None:
+    async def test_a_terminal_that_goes_away_is_reported(self) -> None:
         await self.open()
         self.hang_up()
         await self.until(lambda: self.heard.others == ["lost"])

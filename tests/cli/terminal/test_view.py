@@ -259,10 +259,10 @@ class RemarkTests(SynchronousTestCase):
                 "x the code failed: NameError: x",
                 "budget nearly used up",
                 "s.t: the same call came too often, refused",
-                "the MCP server git\\x1b is not up yet: its tools cannot be called",
+                "the MCP server git\\x1b is starting: its tools cannot be called",
                 "a tool is withheld\\x1b",
                 "a result was cut: the agent got 5 of 10 bytes",
-                "7 events were missed here: /history shows the messages",
+                "7 events were lost here: /history shows the messages",
                 "the session is closed: ended by alice",
             ],
         )

@@ -120,8 +120,8 @@ class ContainmentTests(ToolCase):
             ("delete_file", {}),
         ]
         for tool, arguments in calls:
-            self.assertIn("no regular file", self.refused(tool, path="pipe", **arguments))
-        self.assertIn("no regular file", self.refused("move_file", source="pipe", destination="x"))
+            self.assertIn("not a regular file", self.refused(tool, path="pipe", **arguments))
+        self.assertIn("not a regular file", self.refused("move_file", source="pipe", destination="x"))
 
     def test_the_allowed_directory_may_be_a_link(self) -> None:
         (self.inside / "a").write_text("A")

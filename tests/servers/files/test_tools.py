@@ -145,7 +145,7 @@ class WriteTests(ToolCase):
         (self.inside / "d" / "f").write_text("")
         self.assertIn("not empty", self.refused("delete_directory", path="d"))
         self.assertIn("is a directory", self.refused("delete_file", path="d"))
-        self.assertIn("is no directory", self.refused("delete_directory", path="d/f"))
+        self.assertIn("is not a directory", self.refused("delete_directory", path="d/f"))
         self.call("delete_file", path="d/f")
         self.call("delete_directory", path="d")
         self.assertIn("no such file", self.refused("delete_file", path="d"))
@@ -192,7 +192,7 @@ class ListTests(ToolCase):
         roots = Roots([str(self.inside)])
         self.addCleanup(roots.close)
         self.assertEqual(len(listing.listed(roots.locate("."), bounds)), 2)
-        self.assertEqual(bounds.reasons, ["there are more entries than one call looks at"])
+        self.assertEqual(bounds.reasons, ["there are more entries than one call lists"])
 
     def test_names_cannot_forge_lines(self) -> None:
         (self.inside / "src" / "a\n[FILE] b").write_text("")

@@ -26,7 +26,7 @@ class ShellAgent:
         return {"ENV": "/usr/local/share/shell-agent/start.sh"}
 
     def files(self, facts: Facts) -> Sequence[File]:
-        """:returns: what it is told about the place; and a file that it goes on writing itself."""
+        """:returns: the orientation, and a file that the agent continues to write."""
         return (
             File("orientation", "orientation.md", facts.orientation),
             File("home", "notes.txt", "The agent's own notes.\n", replace=False),
