@@ -289,9 +289,7 @@ class DemoTests(ProductCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("I mended the typo", done.stdout)
             introduction, _, rest = done.stderr.partition("Step 1")
-            introduction = introduction.partition("MCP servers run as")[
-                0
-            ]  # one line, for root
+            introduction = introduction.partition("MCP servers run as")[0]  # one line, for root
             lines = [*introduction.splitlines(), *rest.partition("The record of all")[2].splitlines()]
             self.assertEqual([line for line in lines if line[80:] and " " in line.strip()], [])
             self.assertIn(f"{decision:<9} escalation 1", done.stderr)
