@@ -18,15 +18,10 @@ from pathlib import Path
 from ironcurtain.errors import ConfigurationError, UsageError
 
 SOCKET_PATH_LIMIT = 103
-"""
-Maximum length in bytes of a UNIX socket's path on all systems (sun_path has 104 bytes on BSD and macOS, 108 on Linux).
-"""
+"""Maximum length in bytes of a UNIX socket's path on all systems (sun_path: 104 bytes on BSD and macOS)."""
 
 RUN_LIMIT = 60
-"""
-Maximum length in bytes of the ``run`` directory's path, so that all sockets below it fit into
-:data:`SOCKET_PATH_LIMIT`.
-"""
+"""Maximum length in bytes of the ``run`` directory's path: sockets below it fit into :data:`SOCKET_PATH_LIMIT`."""
 
 PROBE_SIZE = 4096
 """Number of bytes with which :meth:`Home.check_writable` tests for free space: a block of common file systems."""

@@ -117,7 +117,7 @@ class PlanTests(TerminalCase):
         self.begin(PLAN)
         self.terminal.type("# make two files")
         self.answer("d")
-        self.terminal.wait("^╰ [a-z]")
+        self.terminal.wait("^╰ stopped")
         self.terminal.type("ls | wc -l; echo do''ne")
         self.terminal.wait("^done")
         self.assertFalse((self.product.project / "one").exists())
