@@ -139,7 +139,10 @@ def _registry(environ: Mapping[str, str]) -> str:
 def _certificates(environ: Mapping[str, str]) -> bytes:
     for variable in ("npm_config_cafile", "NPM_CONFIG_CAFILE", "NODE_EXTRA_CA_CERTS"):
         if path := environ.get(variable):
-            text = read_configuration(Path(os.path.abspath(path)))
+            try:
+                text = read_configuration(Path(os.path.abspath(path)))
+            except ConfigurationError as e:
+                raise _wrong(variable, f"{path} {e.detail}") from None
             if text is None or "-----BEGIN CERTIFICATE-----" not in text:
                 raise _wrong(variable, f"{path} contains no PEM certificates")
             if "PRIVATE KEY-----" in text:

@@ -23,7 +23,7 @@ class HungEngineTests(ProductCase):
         self.hung.listen(64)
         self.product.environ |= {"DOCKER_HOST": f"unix://{path}", "ANTHROPIC_API_KEY": "sk-ant-api03-of-nobody"}
         if os.geteuid() == 0:
-            self.product.environ["IRONCURTAIN_RUN_AS"] = "4242:4242"
+            self.product.environ["IRONCURTAIN_RUN_AS"] = "4242"
 
     def test_it_is_said_that_it_is_waited_for_and_that_it_is_silent(self) -> None:
         began = time.monotonic()

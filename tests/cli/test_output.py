@@ -11,7 +11,7 @@ COLUMNS = 47
 
 REFUSAL = (
     "ironcurtain: there is no session with a terminal that runs: see 'ironcurtain sessions'",
-    "[loop] session 1, headless: true, on this machine, with all that you may do",
+    "[loop] session 1, headless: true, on this machine, with all your rights",
 )
 
 
@@ -27,8 +27,8 @@ class WidthTests(SynchronousTestCase):
         terminal = Tmux(self.product, COLUMNS, 40)
         self.addCleanup(terminal.close)
         for words, whole in zip(("observe", "loop --prompt x -n 1 -- true"), REFUSAL, strict=True):
-            terminal.type(f"clear; {self.product.command()[0]} {words}; echo over")
-            lines = [line.rstrip() for line in terminal.wait("^over").splitlines()]
+            terminal.type(f"clear; {self.product.command()[0]} {words}; echo over {words[:4]}")
+            lines = [line.rstrip() for line in terminal.wait(f"^over {words[:4]}").splitlines()]
             self.assertIn(whole, " ".join(lines))
             self.assertNotIn(whole[:COLUMNS], lines)
 

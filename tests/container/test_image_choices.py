@@ -68,7 +68,8 @@ class ChoicesTests(Case):
         for variable, value in (
             ("IRONCURTAIN_IMAGES_NETWORK", "none"),
             ("NPM_CONFIG_REGISTRY", "registry.example"),
-            ("NODE_EXTRA_CA_CERTS", "/nonexistent"),
+            ("NODE_EXTRA_CA_CERTS", "/nonexistent/file"),
+            ("NODE_EXTRA_CA_CERTS", "/"),
             ("NPM_CONFIG_CAFILE", self.file("nothing")),
         ):
             refused = self.assertRaises(ConfigurationError, find_choices, {variable: value})

@@ -182,7 +182,7 @@ class ConversationTests(RealAgentCase):
         again = self.product.start("start", "--resume", "last")
         out, err = again.communicate("What was the word?\n/quit\n", timeout=PATIENCE)
         self.assertEqual((again.returncode, out), (0, "Three.\n"), err)
-        self.assertIn("continues", err)
+        self.assertIn("is resumed", err)
         self.assertIn("xyzzy", json.dumps(self.stub.turns[-1]["json"]))
         (history,) = self.product.home.glob("sessions/*/history.jsonl")
         turns = [json.loads(line) for line in history.read_text().splitlines()]
