@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import contextlib
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -70,7 +70,7 @@ class LineTests(SynchronousTestCase):
     @example(b'{"type":"instruction","text":"\xff"}')
     @example(b'{"type":"steer","plan_id":"p1","context":"\\ud800"}')
     def test_nothing_else_than_a_usage_error_is_raised(self, line: bytes) -> None:
-        with suppress(UsageError):
+        with contextlib.suppress(UsageError):
             decode_action(line)
 
     def test_examples(self) -> None:
