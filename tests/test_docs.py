@@ -257,7 +257,9 @@ class StructureTests(SynchronousTestCase):
 
     def test_the_pages_together_are_short(self) -> None:
         pages = [page.read_text() for page in docs_commands.pages() if page.is_relative_to(DOCS)]
-        words = [word for page in pages for word in page.split() if re.search("[A-Za-z]", word)]
+        # The names of the tests behind the promises are no words.
+        texts = [word for page in pages for word in page.split() if not word.startswith("``tests/")]
+        words = [word for word in texts if re.search("[A-Za-z]", word)]
         self.assertLessEqual(len(words), WORDS)
 
     def test_each_page_is_in_the_table_of_contents(self) -> None:
