@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fcntl import ioctl
 from pathlib import Path
 from struct import pack
@@ -70,13 +70,10 @@ class Seat:
             seen = seen[-len(mark) :] + os.read(self._master, READ)
 
     def close(self) -> None:
-        """End it."""
+        """End it, and close its terminal, as shells ignore SIGTERM."""
         self._process.terminate()
-        with contextlib.suppress(OSError):
-            while os.read(self._master, READ):
-                pass
-        self._process.wait()
         os.close(self._master)
+        self._process.wait(PATIENCE)
 
 
 def lines(product: Product, program: str) -> dict[str, list[str]]:
@@ -116,11 +113,14 @@ def throughput(product: Product, kind: str, megabytes: int, rounds: int) -> dict
     return {name: statistics.median(found) for name, found in rates.items()}
 
 
-def latency(product: Product, keys: int) -> dict[str, float]:
-    """:returns: by name, seconds at the median."""
-    times: dict[str, list[float]] = {"script": [], "loop": []}
+def latency(product: Product, keys: int, commands: Mapping[str, list[str]]) -> dict[str, float]:
+    """
+    :param commands: by name, command lines that write "ready" and then what they read.
+    :returns: by name, seconds at the median.
+    """
+    times: dict[str, list[float]] = {name: [] for name in commands}
     with contextlib.ExitStack() as stack:
-        seats = {name: stack.enter_context(seat(product, line)) for name, line in lines(product, ECHO).items()}
+        seats = {name: stack.enter_context(seat(product, line)) for name, line in commands.items()}
         time.sleep(STARTING)
         for number in range(keys):
             key = b"abcdefgh"[number % 8 : number % 8 + 1]
@@ -145,7 +145,7 @@ def main() -> None:
             rate = throughput(product, kind, chosen.megabytes, chosen.rounds)
             share = rate["loop"] / rate["script"]
             print(f"{kind:<8} script {rate['script']:6.1f} MB/s   loop {rate['loop']:6.1f} MB/s   x{share:.2f}")
-        took = latency(product, chosen.keys)
+        took = latency(product, chosen.keys, lines(product, ECHO))
         times = took["loop"] / took["script"]
         print(f"keys     script {took['script'] * 1e6:6.0f} us     loop {took['loop'] * 1e6:6.0f} us     x{times:.2f}")
     finally:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import Protocol
 
 from twisted.internet.defer import Deferred, TimeoutError, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.session import events
-from ironcurtain.session.history import History
-from ironcurtain.session.model import Reply, Turn, Usage
+from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.shell.assistant import CANCELLED, Assistant
+from ironcurtain.shell.agent_mode import AgentMode, ShellMode
+from ironcurtain.shell.assistant import Assistant
 from ironcurtain.shell.execution import CommandRunner
+from ironcurtain.shell.journal import TurnJournal
 from ironcurtain.shell.marks import (
     CommandBegan,
     CommandEnded,
@@ -46,44 +44,14 @@ FIRST_PROMPT_SECONDS = 30.0
 HELD_LIMIT = 256 * 1024
 """Most bytes that jobs in the background write while the agent has the terminal; of more, the last are shown."""
 
+NOTICE_SECONDS = 0.2
+"""How long a shell that is known to have no marks has for its prompt, before the user is told."""
+
+EXEC_SECONDS = 0.5
+"""How long after Enter it is looked whether another program took the place of the shell."""
+
 KILL_LINE = b"\x15"
 """Ctrl-U: what was typed ahead goes to the shell's kill ring."""
-
-
-class ShellMode(Enum):
-    """Who has the terminal."""
-
-    SHELL = "shell"
-    INSTRUCTED = "instructed"
-    """An instruction was typed, and the shell has not shown its next prompt yet."""
-    AGENT = "agent"
-    SUSPENDED = "suspended"
-    """The user is back in the shell, and the agent waits."""
-
-
-class AgentMode(Protocol):
-    """The agent's part of the terminal."""
-
-    def begin(self) -> None:
-        """Take the terminal."""
-
-    def tell(self, message: Message) -> None:
-        """Show what the agent says."""
-
-    def output(self, data: bytes) -> None:
-        """Show output of the command that runs."""
-
-    def typed(self, data: bytes) -> None:
-        """Keys."""
-
-    def resized(self, columns: int, rows: int) -> None:
-        """The terminal has another size."""
-
-    def suspend(self) -> None:
-        """Give the terminal back for now."""
-
-    def end(self) -> None:
-        """Give the terminal back."""
 
 
 class ShellAgent:
@@ -91,6 +59,7 @@ class ShellAgent:
     :param wrapped: the shell and its marks.
     :param runner: types commands into it.
     :ivar assistant: works on instructions; set before the start.
+    :ivar journal: records instructions.
     :ivar trace_id: of the trace that it belongs to.
     :ivar ending: called when the shell has ended.
     :ivar terminal: ``None``: the session takes messages.
@@ -107,10 +76,11 @@ class ShellAgent:
         self._mode, self._held = ShellMode.SHELL, bytearray()
         self._instructions: list[str] = []
         self._timer: IDelayedCall | None = None
+        self._checking: IDelayedCall | None = None
         self._prompted: Deferred[None] | None = None
         self._resumed: list[Deferred[None]] = []
         self._working: Deferred[None] | None = None
-        self._history = History(core.paths.history)
+        self.journal = TurnJournal(core)
         self._stopping = False
         self._watchers: list[Callable[[Message], None]] = []
         self.trace_id = ""
@@ -134,8 +104,9 @@ class ShellAgent:
                 await self._wrapped.stop()
                 why = f"the shell showed no prompt with marks within {FIRST_PROMPT_SECONDS:.0f} s"
                 raise SessionError("SESSION_INIT_FAILED", why) from None
-        elif self._wrapped.integrated:
-            self._timer = self._clock.callLater(MARKS_SECONDS, self._no_marks)
+        else:
+            seconds = MARKS_SECONDS if self._wrapped.integrated else NOTICE_SECONDS
+            self._timer = self._clock.callLater(seconds, self._no_marks)
 
     async def respond(self, message: str) -> Reply:
         """Work on an instruction."""
@@ -208,6 +179,8 @@ class ShellAgent:
     def type(self, data: bytes) -> None:
         """Give keys to the shell, or to what runs in it."""
         self._runner.typed()
+        if b"\r" in data and (self._checking is None or not self._checking.active()):
+            self._checking = self._clock.callLater(EXEC_SECONDS, self._check)
         for instruction in self._wrapped.type(data):
             self._instructed(instruction)
 
@@ -247,6 +220,8 @@ class ShellAgent:
     def ended(self, ended: ProgramExit) -> None:
         """For the terminal: the shell ended."""
         self._cancel_timer()
+        if self._checking is not None and self._checking.active():
+            self._checking.cancel()
         self._runner.lost()
         self.ending()
         if self._mode is not ShellMode.SHELL:
@@ -264,14 +239,14 @@ class ShellAgent:
         if self._mode in (ShellMode.SHELL, ShellMode.SUSPENDED):
             self._show(data)
         elif running and self.agent_mode is not None:
-            self._wrapped.lines.feed(data)
+            self._wrapped.shown(data)
             self.agent_mode.output(data)
         else:
             self._held += data
             del self._held[:-HELD_LIMIT]
 
     def _show(self, data: bytes) -> None:
-        self._wrapped.lines.feed(data)
+        self._wrapped.shown(data)
         if self.terminal is not None:
             self.terminal.received(data)
 
@@ -282,14 +257,20 @@ class ShellAgent:
                 self._held.clear()
                 self._runner.prompt_began()
             case PromptEnded():
+                self._wrapped.prompted()
                 self._runner.prompt_ended()
                 self._prompt()
             case CommandBegan():
                 self._held_up()
+                if not self._wrapped.integrated:
+                    self._held.clear()
                 self._runner.command_began()
             case CommandEnded(status):
                 self._wrapped.status = status
                 self._runner.command_ended(status)
+                if not self._wrapped.integrated:
+                    self._held.clear()
+                    self._timer = self._clock.callLater(JOIN_SECONDS, self._empty_line)
             case DirectoryChanged(path):
                 self._wrapped.directory = path
             case InstructionTyped(text):
@@ -302,6 +283,13 @@ class ShellAgent:
             self._prompted.callback(None)
         if self._mode is ShellMode.INSTRUCTED and self._timer is None:
             self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
+
+    def _empty_line(self) -> None:
+        """A shell without marks is at its prompt, as far as can be known."""
+        self._timer = None
+        self._runner.pasting = self._wrapped.pasting
+        self._runner.prompt_began()
+        self._runner.prompt_ended()
 
     def _held_up(self) -> None:
         """A command that was typed ahead of the agent runs first."""
@@ -324,6 +312,8 @@ class ShellAgent:
         instruction = "\n".join(self._instructions)
         self._instructions.clear()
         self._mode = ShellMode.AGENT
+        if not self._wrapped.integrated:
+            self._empty_line()
         if self._wrapped.typed_ahead:
             self._wrapped.pty.write(KILL_LINE)
             self._runner.prompt_ended()
@@ -334,27 +324,16 @@ class ShellAgent:
         )
 
     async def _work(self, instruction: str) -> None:
-        number, began = len(self._history.turns) + 1, timestamp(self._core.services.now())
-        redactor, done = self._core.services.redactor, InstructionDone(error="the shell ended")
-        self._core.emit(events.TurnStarted(turn=number, message=redactor.live(instruction)))
+        done = InstructionDone(error="the shell ended")
+        self.journal.begin(instruction)
         try:
             done = await self.assistant.respond(instruction)
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
             self.tell(done)
         finally:
-            self._record(number, instruction, done, began)
+            self.journal.end(done, self.usage())
             self._leave()
-
-    def _record(self, number: int, instruction: str, done: InstructionDone, began: str) -> None:
-        asked, answer, error = map(self._core.services.redactor.text, (instruction, done.text, done.error))
-        turn = Turn(number=number, message=asked, answer=answer, usage=self.usage(), timestamp=began, error=error)
-        try:
-            self._history.append(turn)
-        except OSError as e:
-            self.log.critical("a turn is not in {path}: {error}", path=self._core.paths.history, error=e)
-        code = "CANCELLED" if done.error == CANCELLED else "MESSAGE_FAILED" if done.error else ""
-        self._core.emit(events.TurnFinished(turn=number, answer=answer, error=error, code=code))
 
     def _leave(self) -> None:
         if self.agent_mode is not None:
@@ -372,6 +351,8 @@ class ShellAgent:
 
     def _resume(self, text: str) -> None:
         self._mode = ShellMode.AGENT
+        if not self._wrapped.integrated:
+            self._empty_line()
         if self.agent_mode is not None:
             self.agent_mode.begin()
         waiting, self._resumed = self._resumed, []
@@ -382,18 +363,26 @@ class ShellAgent:
 
     def _flush(self) -> None:
         held, self._held = bytes(self._held), bytearray()
+        if not self._wrapped.integrated:
+            held = held.removeprefix(b"\r\n")  # of the Enter that was shown already
         if held:
             self._show(held)
 
     def _no_marks(self) -> None:
         self._timer = None
         self._wrapped.give_up_marks()
-        self._say("this shell shows no marks: begin an instruction with ## instead of #")
+        why = self._wrapped.why_not or "this shell shows no marks"
+        self._say(f"{why}: begin an instruction with ## instead of #")
+
+    def _check(self) -> None:
+        if self._wrapped.replaced:
+            self._no_marks()
 
     def _say(self, sentence: str) -> None:
         self._core.emit(events.Notice(text=sentence))
         if self.terminal is not None:
-            self.terminal.received(b"\r\n\x1b[2m[ironcurtain] %b\x1b[0m\r\n" % sentence.encode())
+            notice = b"\r\x1b[K\x1b[2m[ironcurtain] %b\x1b[0m\r\n" % sentence.encode()
+            self.terminal.received(notice + self._wrapped.row)
 
     def _cancel_timer(self) -> None:
         timer, self._timer = self._timer, None

@@ -23,6 +23,9 @@ BEGIN_SECONDS = 5.0
 PROMPT_SECONDS = 10.0
 """How long the shell has to show its next prompt (prompts that ask Git can be slow)."""
 
+MARK_SECONDS = 0.3
+"""How often a shell without marks of its own is asked, after an interrupt, whether the command has ended."""
+
 GRACE_SECONDS = 5.0
 """How long a command has after SIGINT, and again after SIGTERM, before it is ended by force."""
 
@@ -111,6 +114,9 @@ class CommandRunner:
     :param limit: most bytes of output that are kept of a command.
     :ivar pasting: whether the shell takes pastes as such (bracketed paste mode).
     :ivar at_prompt: whether the shell waits at a primary prompt with an empty line.
+    :ivar line: makes what is typed of a command; ``None``: this shell cannot be used.
+    :ivar end_line: gives what is typed after an interrupt so that the shell shows the mark of the end;
+        empty while a command still runs; ``None``: it shows its marks by itself.
     """
 
     def __init__(self, pty: ShellPty, clock: IReactorTime, limit: int) -> None:
@@ -123,6 +129,8 @@ class CommandRunner:
         self._stopped: StepOutcome | None = None
         self._timers: list[IDelayedCall] = []
         self.pasting = self.at_prompt = False
+        self.line: Callable[[str], str | None] = lambda command: command
+        self.end_line: Callable[[], str | None] = lambda: None
 
     @property
     def running(self) -> bool:
@@ -141,11 +149,13 @@ class CommandRunner:
             raise SessionError("MESSAGE_FAILED", "the shell is not at an empty prompt: nothing was typed")
         if "\n" in command and not self.pasting:
             return _not_run("this shell takes no pastes (bracketed paste is off), so several lines cannot be typed")
+        if (line := self.line(command)) is None:
+            return _not_run("commands can only be typed into bash, zsh, fish and POSIX shells")
         self._stage, self._show, self._capture = _Stage.TYPED, show, Capture(self._limit)
         self._status = self._stopped = None
         self.at_prompt = False
-        typed = command.encode("utf-8", "replace")
-        self._pty.write((PASTE_BEGIN + typed + PASTE_END if self.pasting else typed) + ENTER)
+        typed = line.encode("utf-8", "replace")
+        self._pty.write((PASTE_BEGIN + typed + PASTE_END if self.pasting else typed.replace(b"\n", ENTER)) + ENTER)
         try:
             return await self._result(seconds)
         finally:
@@ -156,7 +166,7 @@ class CommandRunner:
         await self._past(_Stage.TYPED, BEGIN_SECONDS)
         if self._stage is not _Stage.RUNNING:
             if self._stage is _Stage.TYPED:
-                self._pty.write(CANCEL)
+                self._cancel()
                 await self._past(_Stage.TYPED, PROMPT_SECONDS)
             await self._past(_Stage.ENDED, PROMPT_SECONDS)
             if self._stopped is not None:
@@ -184,7 +194,24 @@ class CommandRunner:
         """As Ctrl-C in the shell."""
         if self._stage in (_Stage.TYPED, _Stage.RUNNING):
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
-            self._pty.write(CANCEL)
+            self._cancel()
+
+    def _cancel(self) -> None:
+        self._ask_later()
+        self._pty.write(CANCEL)
+
+    def _ask_later(self) -> None:
+        self._timers.append(self._clock.callLater(MARK_SECONDS, self._ask))
+
+    def _ask(self) -> None:
+        """An interrupt ends the whole line that was typed, with the mark of its end."""
+        if self._stage in (_Stage.TYPED, _Stage.RUNNING):
+            line = self.end_line()
+            if line:
+                self._pty.write(line.encode() + ENTER)
+                self._enter(_Stage.ENDED)  # what is shown until then is this line
+            elif line is not None:
+                self._ask_later()
 
     def kill(self) -> None:
         """End the command at once."""
@@ -212,8 +239,9 @@ class CommandRunner:
 
     def command_ended(self, status: int) -> None:
         """For the reader of the shell."""
-        if self._stage is _Stage.RUNNING:
+        if self._stage in (_Stage.RUNNING, _Stage.ENDED):
             self._status = status
+        if self._stage is _Stage.RUNNING:
             self._enter(_Stage.ENDED)
 
     def prompt_began(self) -> None:
@@ -247,6 +275,7 @@ class CommandRunner:
     def _time_out(self) -> None:
         self._stopped = StepOutcome.TIMED_OUT
         self._pty.signal_foreground(signal.SIGINT)
+        self._ask_later()
         for delay, number in ((GRACE_SECONDS, signal.SIGTERM), (2 * GRACE_SECONDS, signal.SIGKILL)):
             self._timers.append(self._clock.callLater(delay, self._pty.signal_foreground, number))
 

@@ -26,7 +26,7 @@ _CONTROL_SEQUENCE = re.compile(rb"\x1b(?:[@-NP-Z\\-~]|O[@-~]?|\[[0-?]*[ -/]*[@-~
 @dataclass(frozen=True, slots=True)
 class FallbackInput:
     """
-    :param forwarded: for the shell.
+    :param forwarded: for the shell; of an instruction the Enter, so that it shows its prompt again.
     :param echo: for the user's terminal, before the shell answers.
     :param instructions: that were typed.
     """
@@ -141,6 +141,7 @@ class FallbackPrefix:
         if byte in _BREAKS and not self._pasted:
             self._instructions.append(without_signs(self._text.decode(errors="replace")))
             self._echo += b"\r\n"
+            self._forwarded += b"\r"
             self._restart()
         elif byte == _INTERRUPT:
             self._forwarded.append(byte)

@@ -30,7 +30,8 @@ from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, SessionKind, Tools
 from ironcurtain.session.tools import ToolFiles, session_protected, teller
-from ironcurtain.shell.agent import AgentMode, ShellAgent
+from ironcurtain.shell.agent import ShellAgent
+from ironcurtain.shell.agent_mode import AgentMode
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.context import Prompt, ShellState, prompt, result
@@ -146,8 +147,10 @@ class _Making:
         prepared = self._prepared(nonce)
         wrapped = WrappedShell(self._reactor, prepared, nonce, self._options.directory, self._size, lines)
         runner = CommandRunner(wrapped.pty, self._reactor, own.output_bytes)
+        runner.line, runner.end_line = wrapped.line, wrapped.end_line
         agent = ShellAgent(core, wrapped, runner)
         agent.assistant = self._assistant(agent, wrapped, runner)
+        agent.journal.clean = self._scrubber.text
         agent.trace_id = self._trace.trace_id
         if (tracer := self._tracer()) is not None:
             agent.watch(tracer.receive)

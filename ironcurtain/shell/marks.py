@@ -92,16 +92,18 @@ class MarkReader:
     """
 
     def __init__(self, nonce: str) -> None:
-        self._mark = re.compile(
-            rb"\x1b\](?:133;(?:([ABC])|D;(\d{1,3}));aid=%b|%d;%b;(?:(entered)|(cwd|instruction);([A-Za-z0-9+/=]*)))"
-            rb"(?:\x07|\x1b\\)" % (nonce.encode(), PRIVATE, nonce.encode())
-        )
+        self._nonce = nonce
+        self._mark = _pattern(nonce, nonce)
         self._held = b""
         self._tail = b""
         self._pieces: list[bytes | Mark] = []
         self._at_prompt = False
         self._redrawing = False
         self.bracketed_paste = False
+
+    def also(self, nonce: str) -> None:
+        """:param nonce: letters and digits; from now on commands can begin and end with it, and with no earlier one."""
+        self._mark = _pattern(f"(?:{self._nonce}|{nonce})", self._nonce)
 
     def feed(self, data: bytes) -> list[bytes | Mark]:
         """
@@ -165,6 +167,13 @@ class MarkReader:
         if on != off:
             self.bracketed_paste = on > off
         self._tail = seen[1 - len(_PASTE_ON) :]
+
+
+def _pattern(aid: str, nonce: str) -> re.Pattern[bytes]:
+    return re.compile(
+        rb"\x1b\](?:133;(?:([ABC])|D;(\d{1,3}));aid=%b|%d;%b;(?:(entered)|(cwd|instruction);([A-Za-z0-9+/=]*)))"
+        rb"(?:\x07|\x1b\\)" % (aid.encode(), PRIVATE, nonce.encode())
+    )
 
 
 def _read(found: re.Match[bytes]) -> Mark | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import Iterable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -14,9 +15,13 @@ from ironcurtain.shell.fallback import FallbackPrefix
 from ironcurtain.shell.integration import Prepared
 from ironcurtain.shell.marks import Mark, MarkReader
 from ironcurtain.shell.terminal_lines import TerminalLines
+from ironcurtain.shell.typed_marks import end_mark, with_marks
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
 
 T = TypeVar("T")
+
+ROW_LIMIT = 4096
+"""Most bytes of the last row that are kept."""
 
 
 class WrappedShell:
@@ -24,11 +29,11 @@ class WrappedShell:
     :param prepared: the command line that starts it, and its environment.
     :param directory: where it starts.
     :param size: columns and rows of its terminal at first.
-    :ivar name: ``bash``, ``zsh``, ``fish`` or another.
     :ivar integrated: whether it says by marks where its prompts and commands begin and end.
     :ivar directory: the one that it is in.
     :ivar status: of the last command.
     :ivar lines: the last lines that its terminal showed.
+    :ivar row: the last row of what it showed, as it was written.
     :ivar typed_ahead: whether something was typed after the last Enter.
     """
 
@@ -39,16 +44,30 @@ class WrappedShell:
         self._prepared, self._start, self._size = prepared, directory, size
         self._reader, self._fallback = MarkReader(nonce), FallbackPrefix()
         self.pty = self.another()
-        self.name = PurePath(prepared.argv[0]).name
         self.integrated = prepared.integrated
         self.status = 0
         self.lines = lines
+        self.row = b""
         self.typed_ahead = False
         self._directory = directory
+        self._nonce = ""
+        self._words = b""
 
     def another(self) -> LocalPty:
         """:returns: a terminal for another command."""
         return LocalPty(self._reactor, self._reactor)
+
+    @property
+    def name(self) -> str:
+        """``bash``, ``zsh``, ``fish`` or another; of one that replaced it with ``exec``, if it has no marks."""
+        if not self.integrated and (name := self._proc("comm")):
+            return name.decode(errors="replace").strip()
+        return PurePath(self._prepared.argv[0]).name
+
+    @property
+    def why_not(self) -> str:
+        """Why it has no marks, for the user; empty if it should have them."""
+        return self._prepared.why_not
 
     def spawn(self, owner: PtyOwner) -> None:
         """
@@ -96,6 +115,11 @@ class WrappedShell:
         """:returns: its output, and what its marks say."""
         return self._reader.feed(data)
 
+    def shown(self, data: bytes) -> None:
+        """:param data: output that its terminal shows now."""
+        self.lines.feed(data)
+        self.row = (self.row + data[-ROW_LIMIT:]).rpartition(b"\n")[2][-ROW_LIMIT:]
+
     def type(self, data: bytes) -> list[str]:
         """
         Give it keys.
@@ -121,3 +145,36 @@ class WrappedShell:
     def give_up_marks(self) -> None:
         """It has none."""
         self.integrated = False
+
+    def prompted(self) -> None:
+        """It showed a prompt with marks, maybe after it was thought to have none."""
+        self.integrated, self._words = True, self._proc("cmdline")
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another program has taken the place of the one that showed marks, as by ``exec``."""
+        return self.integrated and self._words not in (b"", self._proc("cmdline"))
+
+    def line(self, command: str) -> str | None:
+        """:returns: what to type for a command; ``None``: it is a shell whose syntax is not known."""
+        if self.integrated:
+            return command
+        self._nonce = secrets.token_hex(16)
+        self._reader.also(self._nonce)
+        return with_marks(command, self.name, self._nonce)
+
+    def end_line(self) -> str | None:
+        """
+        :returns: what to type after an interrupt for the mark that is missing; empty while a command still runs, and
+            ``None`` if marks come by themselves.
+        """
+        if self.integrated:
+            return None
+        return end_mark(self.name, self._nonce) if self.pty.in_foreground else ""
+
+    def _proc(self, name: str) -> bytes:
+        """:returns: what the kernel says of its process; nothing on systems without ``/proc``."""
+        try:
+            return Path(f"/proc/{self.pty.pid}/{name}").read_bytes()
+        except OSError:
+            return b""

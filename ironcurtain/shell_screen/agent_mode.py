@@ -14,7 +14,7 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.messages import Action, Edit, Message, Notice
 from ironcurtain.shell_screen.keyboard import EditRequested, ForCommand, Keyboard, Local, Suspend
-from ironcurtain.shell_screen.look import look_for
+from ironcurtain.shell_screen.look import encoding_of, look_for
 from ironcurtain.shell_screen.panel import Panel
 from ironcurtain.shell_screen.screen import Screen
 from ironcurtain.terminal.hub import Hub
@@ -37,7 +37,7 @@ class InlineAgentMode:
 
     def __init__(self, agent: ShellAgent, hub: Hub, clock: IReactorTime) -> None:
         self._agent, self._hub, self._clock = agent, hub, clock
-        self._panel = Panel(look_for(os.environ, "utf-8"))
+        self._panel = Panel(look_for(os.environ, encoding_of(os.environ)))
         self._keyboard, self._screen = Keyboard(self._panel), Screen(self._panel, *hub.size)
         self._timer: IDelayedCall | None = None
         self._shown = False

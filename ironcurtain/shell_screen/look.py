@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -93,6 +94,12 @@ class Look:
         return text.replace("…", "...").encode("ascii", "backslashreplace").decode()
 
 
+def encoding_of(environ: Mapping[str, str]) -> str:
+    """:returns: what the locale says of a terminal's encoding, or a word that names none."""
+    locale = environ.get("LC_ALL") or environ.get("LC_CTYPE") or environ.get("LANG") or "C"
+    return locale.partition("@")[0].rpartition(".")[2]
+
+
 def look_for(environ: Mapping[str, str], encoding: str) -> Look:
     """
     :param environ: ``TERM`` and ``NO_COLOR`` of whoever sits at the terminal.
@@ -101,9 +108,7 @@ def look_for(environ: Mapping[str, str], encoding: str) -> Look:
     term = environ.get("TERM", "")
     dumb = term in ("", "dumb", "unknown")
     try:
-        "".join(getattr(UNICODE, name) for name in UNICODE.__slots__).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
+        unicode = codecs.lookup(encoding).name == "utf-8"  # what we write is in no other
+    except LookupError:
         unicode = False
-    else:
-        unicode = True
     return Look(unicode, not (dumb or environ.get("NO_COLOR") or term.endswith("-m")), dumb)

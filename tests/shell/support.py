@@ -47,7 +47,7 @@ class PromptShell:
         self.written += data
         if data.endswith(ENTER) and data.startswith(PASTE_BEGIN) and not self.deaf:
             self.clock.callLater(0, self._run, data.removeprefix(PASTE_BEGIN).partition(PASTE_END)[0].decode())
-        elif data == b"\x03" and self.runner.running:
+        elif data == b"\x03" and self.runner.running and not self.deaf:
             self.finish(130)
 
     def _run(self, command: str) -> None:

@@ -252,6 +252,10 @@ class BashFilesTests(ShellCase):
         self.assertIn("off", shell.new)
         self.assertNotIn("not found", "\n".join(shell.screen()))
 
+    def test_without_utf_8(self) -> None:
+        self.files = {".bashrc": f"PS1='{PROMPT}'\n"}
+        self.compare(["bash"], ("echo x", "# caught", "echo y"), "caught", LC_ALL="C")
+
     def test_an_escaped_comment_is_the_shells(self) -> None:
         self.files = {".bashrc": f"PS1='{PROMPT}'\nunset HISTFILE\n"}
         shell = self.start("bash")

@@ -10,7 +10,14 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import SessionError
-from ironcurtain.shell.execution import BEGIN_SECONDS, GRACE_SECONDS, PROMPT_SECONDS, Capture, CommandResult
+from ironcurtain.shell.execution import (
+    BEGIN_SECONDS,
+    GRACE_SECONDS,
+    MARK_SECONDS,
+    PROMPT_SECONDS,
+    Capture,
+    CommandResult,
+)
 from ironcurtain.shell.messages import StepOutcome
 from tests.shell.support import ShellTestCase
 
@@ -140,6 +147,27 @@ class RunTests(ShellTestCase):
         self.runner.interrupt()
         self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
         self.assertEqual(self.waiting(), [])
+
+    def test_after_an_interrupt_a_shell_without_marks_is_asked_for_the_end(self) -> None:
+        self.shell.slow.add("ls")
+        answers = ["", "end"]
+        self.runner.end_line = lambda: answers.pop(0)
+        running = self.run_command()
+        self.shell.deaf = True
+        self.runner.interrupt()
+        for _ in range(2):
+            self.clock.advance(MARK_SECONDS)
+        self.assertEqual((answers, self.shell.written[-5:]), ([], b"\x03end\r"))
+        self.assertFalse(self.runner.output(b"end\r\n"))
+        self.shell.finish(130)
+        result = self.successResultOf(running)
+        self.assertEqual((result.outcome, result.status), (StepOutcome.INTERRUPTED, 130))
+        self.assertEqual(self.waiting(), [])
+
+    def test_a_shell_of_unknown_syntax_is_not_typed_into(self) -> None:
+        self.runner.line = lambda command: None
+        result = self.successResultOf(self.run_command())
+        self.assertEqual((result.outcome, self.shell.written), (StepOutcome.NOT_RUN, b""))
 
     def test_an_interrupt_counts_before_the_command_has_begun(self) -> None:
         self.shell.deaf = True

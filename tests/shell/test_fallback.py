@@ -39,15 +39,15 @@ def shown(echo: bytes) -> str:
 
 
 class InstructionTests(SynchronousTestCase):
-    def instructed(self, data: bytes, *instructions: str, forwarded: bytes = b"") -> None:
+    def instructed(self, data: bytes, *instructions: str, forwarded: bytes = b"\r") -> None:
         got = typed(data)
         self.assertEqual((got.instructions, got.forwarded), (instructions, forwarded))
 
     def test_enter_sends(self) -> None:
-        self.assertEqual(typed(b"## free space\r"), FallbackInput(b"", b"## free space\r\n", ("free space",)))
+        self.assertEqual(typed(b"## free space\r"), FallbackInput(b"\r", b"## free space\r\n", ("free space",)))
 
     def test_several(self) -> None:
-        self.instructed(b"##a\r##b\nls\r##c\r", "a", "b", "c", forwarded=b"ls\r")
+        self.instructed(b"##a\r##b\nls\r##c\r", "a", "b", "c", forwarded=b"\r\rls\r\r")
 
     def test_none_within_a_line(self) -> None:
         for data in (b"echo ## x\r", b" ## x\r", b"\x1b[A## x\r", b"\x1bOA##\r", b"\t##x\r", b"#x##\r", b"a\x7f##\r"):
@@ -68,17 +68,17 @@ class InstructionTests(SynchronousTestCase):
         self.instructed(b"##\x7f\x7f##x\r", "x")
         self.instructed(b"##\x7f\x7fls\r", forwarded=b"ls\r")
         self.instructed(b"##\x7fls\r", forwarded=b"#ls\r")
-        self.instructed(b"\x7f##x\r", "x", forwarded=b"\x7f")
+        self.instructed(b"\x7f##x\r", "x", forwarded=b"\x7f\r")
         self.assertEqual(shown(typed("##日x\x08\x08a".encode()).echo), "##a")
 
     def test_cancelled(self) -> None:
-        self.instructed(b"##a\x03##b\r", "b", forwarded=b"\x03")
+        self.instructed(b"##a\x03##b\r", "b", forwarded=b"\x03\r")
         self.instructed(b"##a\x15##b\r", "b")
         self.assertEqual(shown(typed("##a 日\x15".encode()).echo), "")
 
     def test_a_line_that_the_shell_gave_up(self) -> None:
-        self.instructed(b"ls\x03##a\r", "a", forwarded=b"ls\x03")
-        self.instructed(b"ls\x15##a\r", "a", forwarded=b"ls\x15")
+        self.instructed(b"ls\x03##a\r", "a", forwarded=b"ls\x03\r")
+        self.instructed(b"ls\x15##a\r", "a", forwarded=b"ls\x15\r")
 
     def test_other_keys_do_nothing_in_it(self) -> None:
         self.instructed(b"##a\x1b[A\x1b[1;5Cb\tc\x1bOP\x1bxd\r", "abcd")
@@ -102,11 +102,11 @@ class PasteTests(SynchronousTestCase):
     def test_a_paste_is_the_shells(self) -> None:
         for data in (PASTED % b"## a\r## b\r", PASTED % b"##a" + b"##b", b"#" + PASTED % b"# a"):
             got = typed(data + b"\r##c\r")
-            self.assertEqual((got.forwarded, got.instructions), (data + b"\r", ("c",)))
+            self.assertEqual((got.forwarded, got.instructions), (data + b"\r\r", ("c",)))
 
     def test_a_paste_into_an_instruction_is_its_text(self) -> None:
         got = typed(b"##a " + PASTED % b"b\rc" + b" d\r")
-        self.assertEqual(got, FallbackInput(b"", b"##a b c d\r\n", ("a b\nc d",)))
+        self.assertEqual(got, FallbackInput(b"\r", b"##a b c d\r\n", ("a b\nc d",)))
 
 
 class SlicingTests(SynchronousTestCase):

@@ -227,3 +227,58 @@ class EndTests(TerminalCase):
         self.terminal.wait("^status 137$")
         self.terminal.type("stty -g >again; cmp before again && echo as be''fore")
         self.terminal.wait("^as before")
+
+
+class UnmarkedTests(TerminalCase):
+    """A shell that shows no marks."""
+
+    shell = "dash"
+
+    def test_instructions_begin_with_two_signs(self) -> None:
+        self.begin(PLAN, {**THANKS, "expect": {"last_result_contains": "exit status: 0"}}, {"text": "Bye."})
+        self.terminal.wait("begin an instruction with ##")
+        self.terminal.type("## make two files")
+        self.answer("a")
+        self.terminal.wait("Both are there")
+        self.assertTrue((self.product.project / "two").exists())
+        self.assertNotIn("133;", self.terminal.text)
+        self.terminal.type("## bye")
+        self.terminal.wait("Bye")
+        self.leave(3)
+
+    def test_an_interrupted_command_is_over(self) -> None:
+        wait = {"commands": [{"command": "sleep 1000", "purpose": "wait"}]}
+        self.begin(wait, PLAN, THANKS)
+        self.terminal.type("## wait")
+        self.answer("a")
+        self.terminal.wait("^\\$ sleep 1000")
+        self.terminal.keys("C-c")
+        self.terminal.wait("interrupted with status 130")
+        self.terminal.type("## make two files")
+        self.answer("a")
+        self.terminal.wait("Both are there")
+        self.assertTrue((self.product.project / "two").exists())
+        self.leave()
+
+    def test_another_program_in_place_of_the_shell(self) -> None:
+        self.shell = "bash"
+        self.begin({"text": "Hello."})
+        self.terminal.type("exec dash")
+        self.terminal.wait("begin an instruction with ##")
+        self.terminal.type("## hello")
+        self.terminal.wait("Hello")
+        self.leave()
+
+
+class SecretTests(TerminalCase):
+    """What the environment holds stays out of the records."""
+
+    def test_an_instruction_with_a_secret(self) -> None:
+        self.terminal.type("export DEPLOY_TOKEN=canary-7f3a9d1c5e")
+        self.begin({"text": "Done."})
+        self.terminal.type("# use canary-7f3a9d1c5e")
+        self.terminal.wait("Done")
+        self.leave()
+        for path in self.product.home.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"canary-7f3a9d1c5e", path.read_bytes(), path)

@@ -7,7 +7,7 @@ import re
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.shell.messages import InstructionDone
-from ironcurtain.shell_screen.look import Look, look_for
+from ironcurtain.shell_screen.look import Look, encoding_of, look_for
 from tests.shell_screen.doubles import AgentMode
 from tests.shell_screen.frames import SIZES, STATES, note, picture_file, pictures, planned, running, stepping
 
@@ -57,6 +57,16 @@ class ColorTests(SynchronousTestCase):
         self.assertEqual(look_for({"TERM": "vt100-m"}, "utf-8"), Look(color=False))
         self.assertEqual(look_for({"TERM": "xterm"}, "latin-1"), Look(unicode=False))
         self.assertEqual(look_for({}, "no such encoding"), Look(unicode=False, color=False, dumb=True))
+
+    def test_the_encoding_is_that_of_the_locale(self) -> None:
+        for locale in (
+            {"LANG": "de_DE.UTF-8@euro"},
+            {"LC_CTYPE": "UTF-8", "LANG": "C"},
+            {"LC_ALL": "", "LANG": "C.utf8"},
+        ):
+            self.assertEqual(look_for({"TERM": "xterm", **locale}, encoding_of(locale)), Look())
+        for locale in ({}, {"LC_ALL": "C", "LANG": "C.UTF-8"}, {"LANG": "de_DE"}, {"LANG": "zh_CN.gb18030"}):
+            self.assertEqual(look_for({"TERM": "xterm", **locale}, encoding_of(locale)), Look(unicode=False))
 
 
 class DumbTests(SynchronousTestCase):

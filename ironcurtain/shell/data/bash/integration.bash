@@ -139,7 +139,8 @@ __ironcurtain_arm() {
 }
 
 # Each key that accepts a line calls __ironcurtain_enter first. A key of the user's own that sends one of them does too.
-# The cursor goes to the end before, as what bash draws after such a call is left out (see marks.py).
+# The cursor goes to the end before, as what bash draws after such a call is left out (see marks.py). Without UTF-8, bash
+# lists "\e[" as "\M-[".
 __ironcurtain_bind() {
     local map line IFS=$'\n'
     set -f
@@ -148,7 +149,7 @@ __ironcurtain_bind() {
         builtin bind -m $map '"\e[6973a": accept-line'
         builtin bind -m $map '"\e[6973e": end-of-line'
         for line in $(builtin bind -m $map -p); do
-            if [[ $line == \"*'": accept-line' && $line != '"\e[6973a"'* ]]; then
+            if [[ $line == \"*'": accept-line' && $line != *'[6973a":'* ]]; then
                 builtin bind -m $map "${line%accept-line}"'"\e[6973e\e[6973h\e[6973a"'
             fi
         done
