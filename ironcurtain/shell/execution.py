@@ -191,6 +191,8 @@ class CommandRunner:
         if self.running:
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
             self._pty.signal_foreground(signal.SIGKILL)
+        else:
+            self.interrupt()
 
     def output(self, data: bytes) -> bool:
         """

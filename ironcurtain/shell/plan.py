@@ -55,6 +55,7 @@ class PlanRun:
         self._completed: dict[int, StepCompleted] = {}
         self._answer: Deferred[Action] | None = None
         self._question: StepQuestion | None = None
+        self._step = 0
         self._step_by_step = parts.confirm is ConfirmMode.EACH
         self._deadline = parts.clock.seconds() + parts.plan_seconds
         self.ending = PlanEnding.COMPLETED
@@ -84,6 +85,10 @@ class PlanRun:
         """
         if isinstance(action, Approval | Edit | Steer) and action.plan_id != self.plan_id:
             raise StaleDecision(f"plan {action.plan_id} is over")
+        if isinstance(action, Edit) and action.step not in self._open():
+            raise UsageError(f"the plan has no step {action.step} that is still to come")
+        if self._phase is _Phase.CONFIRMING and isinstance(action, Approval):
+            self._check(action)
         if self._phase is _Phase.CONFIRMING and self._answer is not None:
             waiting, self._answer = self._answer, None
             waiting.callback(action)
@@ -95,6 +100,19 @@ class PlanRun:
             self._end(PlanEnding.STEERED, action.context)
         else:
             raise UsageError("nothing waits for a decision now")
+
+    def _open(self) -> set[int]:
+        """:returns: the numbers of steps that have not begun."""
+        begun = self._step if self._phase is _Phase.RUNNING else 0
+        return {step.number for step in self._steps if step.number not in self._completed} - {begun}
+
+    def _check(self, decision: Approval) -> None:
+        """Check a decision on the plan."""
+        if decision.digest is not None:
+            raise StaleDecision("a plan has no digest: decide on its steps one by one, with the decision step")
+        skipped = decision.decision == "skip"
+        if decision.step not in self._open() if skipped else decision.step is not None:
+            raise UsageError("the plan waits: allow, step or deny it without a step, or skip one of its steps")
 
     async def _confirm(self) -> None:
         self._phase = _Phase.CONFIRMING
@@ -125,7 +143,8 @@ class PlanRun:
         self._phase = _Phase.BETWEEN
 
     async def _take(self, index: int) -> None:
-        step = self._steps[index]
+        step, self._question = self._steps[index], None
+        self._step = step.number
         if step.number in self._skipped:
             self._complete(step, StepOutcome.SKIPPED)
             return
@@ -146,9 +165,13 @@ class PlanRun:
             self._parts.admission.close(call, e.status, error=e.why)
             await self._refused(index, e)
             return
-        result = await self._execute(step)
+        try:
+            result = await self._execute(step)
+        except BaseException as e:
+            self._parts.admission.close(call, "failed", error=str(e) or type(e).__name__)
+            raise
         self._parts.admission.close(call, _status(result), result.output, result.reason)
-        if not await self._parts.judge.finished(step, directory, result):
+        if result.outcome is not StepOutcome.NOT_RUN and not await self._parts.judge.finished(step, directory, result):
             self._end(PlanEnding.STEP_DENIED)
 
     async def _admit(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> None:
@@ -201,6 +224,9 @@ class PlanRun:
     async def _execute(self, step: ProposedStep) -> CommandResult:
         parts = self._parts
         await parts.resumed()
+        if self.ending is not PlanEnding.COMPLETED:  # while the user was in the shell, or the decision was recorded
+            self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
+            return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=self.ending.value)
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
         result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
