@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import Protocol
 
-from twisted.internet.defer import Deferred, TimeoutError, succeed
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
@@ -18,7 +16,7 @@ from ironcurtain.session.history import History
 from ironcurtain.session.model import Reply, Turn, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.shell.assistant import CANCELLED, Assistant
-from ironcurtain.shell.execution import CommandRunner
+from ironcurtain.shell.execution import KILL_LINE, CommandRunner
 from ironcurtain.shell.marks import (
     CommandBegan,
     CommandEnded,
@@ -29,10 +27,14 @@ from ironcurtain.shell.marks import (
     PromptEnded,
 )
 from ironcurtain.shell.messages import Action, InstructionDone, Message
+from ironcurtain.shell.terminal_mode import AgentMode, ShellMode
 from ironcurtain.shell.wrapped import WrappedShell
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty
+
+LINE_SECONDS = 2.0
+"""How long the shell has for a line that was typed ahead, before the agent begins all the same."""
 
 JOIN_SECONDS = 0.05
 """How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
@@ -42,45 +44,6 @@ MARKS_SECONDS = 2.0
 
 FIRST_PROMPT_SECONDS = 30.0
 """How long a shell without a person at it has for its first prompt."""
-
-KILL_LINE = b"\x15"
-"""Ctrl-U: what was typed ahead goes to the shell's kill ring."""
-
-
-class ShellMode(Enum):
-    """Who has the terminal."""
-
-    SHELL = "shell"
-    INSTRUCTED = "instructed"
-    """An instruction was typed, and the shell has not shown its next prompt yet."""
-    AGENT = "agent"
-    SUSPENDED = "suspended"
-    """The user is back in the shell, and the agent waits."""
-
-
-class AgentMode(Protocol):
-    """The agent's part of the terminal."""
-
-    def begin(self) -> None:
-        """Take the terminal."""
-
-    def tell(self, message: Message) -> None:
-        """Show what the agent says."""
-
-    def output(self, data: bytes) -> None:
-        """Show output of the command that runs."""
-
-    def typed(self, data: bytes) -> None:
-        """Keys."""
-
-    def resized(self, columns: int, rows: int) -> None:
-        """The terminal has another size."""
-
-    def suspend(self) -> None:
-        """Give the terminal back for now."""
-
-    def end(self) -> None:
-        """Give the terminal back."""
 
 
 class ShellAgent:
@@ -106,6 +69,7 @@ class ShellAgent:
         self._timer: IDelayedCall | None = None
         self._prompted: Deferred[None] | None = None
         self._resumed: list[Deferred[None]] = []
+        self._returning = self._users_command = False
         self._working: Deferred[None] | None = None
         self._history = History(core.paths.history)
         self._stopping = False
@@ -187,7 +151,7 @@ class ShellAgent:
 
     def resumed(self) -> Deferred[None]:
         """:returns: fires when the agent has the terminal, so that a command can be typed."""
-        if self._mode is not ShellMode.SUSPENDED:
+        if self._mode is not ShellMode.SUSPENDED and not self._returning:
             return succeed(None)
         done: Deferred[None] = Deferred()
         self._resumed.append(done)
@@ -245,9 +209,10 @@ class ShellAgent:
         """For the terminal: the shell ended."""
         self._cancel_timer()
         self._runner.lost()
+        if self._working is not None:
+            self._working.cancel()
+        self._leave()
         self.ending()
-        if self._mode is not ShellMode.SHELL:
-            self._leave()
         if self._prompted is not None and not self._prompted.called:
             self._prompted.errback(SessionError("SESSION_INIT_FAILED", f"the shell ended: {ended.reason}"))
         why = "the session was ended" if self._stopping else "the shell ended"
@@ -258,7 +223,7 @@ class ShellAgent:
 
     def _output(self, data: bytes) -> None:
         running = self._runner.output(data)
-        if self._mode in (ShellMode.SHELL, ShellMode.SUSPENDED):
+        if self._mode in (ShellMode.SHELL, ShellMode.SUSPENDED) or self._users_command:
             self._show(data)
         elif running and self.agent_mode is not None:
             self._wrapped.lines.feed(data)
@@ -275,14 +240,16 @@ class ShellAgent:
         self._runner.pasting = self._wrapped.pasting
         match mark:
             case PromptBegan():
+                self._users_command = False
                 self._held.clear()
                 self._runner.prompt_began()
             case PromptEnded():
                 self._runner.prompt_ended()
                 self._prompt()
             case CommandBegan():
-                self._held_up()
                 self._runner.command_began()
+                self._users_command = not self._runner.running
+                self._held_up()
             case CommandEnded(status):
                 self._wrapped.status = status
                 self._runner.command_ended(status)
@@ -296,7 +263,10 @@ class ShellAgent:
             self._cancel_timer()
         if self._prompted is not None and not self._prompted.called:
             self._prompted.callback(None)
-        if self._mode is ShellMode.INSTRUCTED and self._timer is None:
+        if self._mode is ShellMode.AGENT:
+            self._released()
+        if self._mode is ShellMode.INSTRUCTED:
+            self._cancel_timer()
             self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
 
     def _held_up(self) -> None:
@@ -309,14 +279,19 @@ class ShellAgent:
         self._cancel_timer()
         if self._mode is ShellMode.SUSPENDED:
             self._resume(text)
+        elif self._returning:
+            self.assistant.steer(text)
         elif self._mode in (ShellMode.SHELL, ShellMode.INSTRUCTED):
             self._mode = ShellMode.INSTRUCTED
             self._instructions.append(text)
             if not self._wrapped.integrated:
                 self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
 
-    def _begin(self) -> None:
+    def _begin(self, late: bool = False) -> None:
         self._timer = None
+        if self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late:
+            self._timer = self._clock.callLater(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
+            return
         instruction = "\n".join(self._instructions)
         self._instructions.clear()
         self._mode = ShellMode.AGENT
@@ -338,6 +313,8 @@ class ShellAgent:
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
             self.tell(done)
+        except CancelledError:  # by the end of the shell
+            self.tell(done)
         finally:
             self._record(number, instruction, done, began)
             self._leave()
@@ -353,14 +330,14 @@ class ShellAgent:
         self._core.emit(events.TurnFinished(turn=number, answer=answer, error=error, code=code))
 
     def _leave(self) -> None:
-        if self.agent_mode is not None:
+        if self.agent_mode is not None and self._mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
             self.agent_mode.end()
-        self._mode = ShellMode.SHELL
+        self._mode, self._returning = ShellMode.SHELL, False
         self._flush()
 
     def suspend(self) -> None:
         """Give the terminal back to the shell, until the user types an instruction; an empty one goes on."""
-        if self._mode is ShellMode.AGENT and not self._runner.running:
+        if self._mode is ShellMode.AGENT and not self._runner.busy:
             if self.agent_mode is not None:
                 self.agent_mode.suspend()
             self._mode = ShellMode.SUSPENDED
@@ -370,11 +347,18 @@ class ShellAgent:
         self._mode = ShellMode.AGENT
         if self.agent_mode is not None:
             self.agent_mode.begin()
+        if text:
+            self.assistant.steer(text)
+        self._returning = True  # until the shell shows its next prompt
+        if not self._wrapped.integrated:
+            self._released()
+
+    def _released(self) -> None:
+        """Commands can be typed again."""
+        self._returning = False
         waiting, self._resumed = self._resumed, []
         for done in waiting:
             done.callback(None)
-        if text:
-            self.assistant.steer(text)
 
     def _flush(self) -> None:
         held, self._held = bytes(self._held), bytearray()

@@ -92,6 +92,7 @@ class Assistant:
         self._plans = 0
         self._interrupted = False
         self._forming: list[ToolUse] = []
+        self._notes: list[str] = []
         self._model = ""
 
     def usage(self) -> Usage:
@@ -99,9 +100,11 @@ class Assistant:
         return self._accounting.turn
 
     def steer(self, context: str) -> None:
-        """The user tells the model something about the plan that waits."""
+        """The user tells the model something: about the plan that waits, or before there is one."""
         if self._plan is not None:
             self._plan.receive(Steer(plan_id=self._plan.plan_id, context=context))
+        else:
+            self._notes.append(context)
 
     async def respond(self, instruction: str) -> InstructionDone:
         """
@@ -110,6 +113,7 @@ class Assistant:
         :returns: how it ended; front ends are told, too.
         """
         self._interrupted = False
+        self._notes.clear()
         self._accounting.begin()
         self._tell(InstructionAccepted(text=instruction))
         self._window.instruct(self._describe(instruction))
@@ -158,6 +162,11 @@ class Assistant:
             self._accounting.require()
             reply = await self._ask(number)
             uses = self._window.answer(reply.content, reply.usage)
+            if self._notes:
+                self._window.results([ToolResult(use.id, PlanEnding.STEERED.value, True) for use in uses])
+                self._say("\n".join(self._notes))
+                self._notes.clear()
+                continue
             if not uses:
                 return _words(reply, first=number == 1)
             if reply.stop_reason in _CUT:
@@ -221,9 +230,12 @@ class Assistant:
             plan, self._plan = self._plan, None
         self._window.results([self._result(use, step) for use, step in zip(uses, completed, strict=True)])
         if plan.ending is PlanEnding.STEERED:
-            self._window.say(f"The user says: {plan.note}\nRevise what has not run yet.")
+            self._say(plan.note)
         over = {PlanEnding.REFUSED: REFUSED, PlanEnding.CANCELLED: CANCELLED}
         return over.get(plan.ending)
+
+    def _say(self, note: str) -> None:
+        self._window.say(f"The user says: {note}\nRevise what has not run yet.")
 
     def _reject(self, uses: Sequence[ToolUse], why: str) -> str:
         self._window.results([ToolResult(use.id, why, True) for use in uses])

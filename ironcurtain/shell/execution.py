@@ -28,6 +28,9 @@ GRACE_SECONDS = 5.0
 
 ENTER, CANCEL = b"\r", b"\x03"
 
+KILL_LINE = b"\x15"
+"""Ctrl-U: what was typed ahead goes to the shell's kill ring."""
+
 _LAST_WORD, _FIRST_WORD = re.compile(rb"\S*\Z"), re.compile(rb"\A\S*")
 
 
@@ -122,12 +125,17 @@ class CommandRunner:
         self._status: int | None = None
         self._stopped: StepOutcome | None = None
         self._timers: list[IDelayedCall] = []
-        self.pasting = self.at_prompt = False
+        self.pasting = self.at_prompt = self._left_over = False
 
     @property
     def running(self) -> bool:
         """Whether a command of ours runs, so that output is its and keys are for it."""
         return self._stage is _Stage.RUNNING
+
+    @property
+    def busy(self) -> bool:
+        """Whether a command of ours was typed, and the shell has not shown its next prompt yet."""
+        return self._stage is not _Stage.NONE
 
     async def run(self, command: str, seconds: float, show: Callable[[bytes], None]) -> CommandResult:
         """
@@ -144,6 +152,9 @@ class CommandRunner:
         self._stage, self._show, self._capture = _Stage.TYPED, show, Capture(self._limit)
         self._status = self._stopped = None
         self.at_prompt = False
+        if self._left_over:
+            self._pty.write(KILL_LINE)
+        self._left_over = False
         typed = command.encode("utf-8", "replace")
         self._pty.write((PASTE_BEGIN + typed + PASTE_END if self.pasting else typed) + ENTER)
         try:
@@ -230,8 +241,9 @@ class CommandRunner:
             self._enter(_Stage.PROMPTED)
 
     def typed(self) -> None:
-        """Somebody typed something at the prompt, so that the line may not be empty any more."""
+        """Somebody typed something, so that the line may not be empty any more, or not be when it comes."""
         self.at_prompt = False
+        self._left_over = self._left_over or self.busy
 
     def lost(self) -> None:
         """The shell ended."""

@@ -30,7 +30,7 @@ from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, SessionKind, Tools
 from ironcurtain.session.tools import ToolFiles, session_protected, teller
-from ironcurtain.shell.agent import AgentMode, ShellAgent
+from ironcurtain.shell.agent import ShellAgent
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.context import Prompt, ShellState, prompt, result
@@ -43,6 +43,7 @@ from ironcurtain.shell.messages import StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
 from ironcurtain.shell.scrubbing import Scrubber, environment
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
+from ironcurtain.shell.terminal_mode import AgentMode
 from ironcurtain.shell.trace import join_trace, with_sink
 from ironcurtain.shell.trace_sinks import FileSink, make_sink
 from ironcurtain.shell.tracer import Tracer

@@ -223,6 +223,24 @@ class RoundTests(AssistantTestCase):
         self.assertEqual([each.is_error for each in last_results(request)], [False, True])
         self.assertIn("that is enough", last_words(request))
 
+    def test_a_word_that_comes_while_the_model_answers(self) -> None:
+        """As from the shell, while the agent is suspended."""
+        self.make(ConfirmMode.AUTO)
+        self.instruct()
+        self.assistant.steer("but not")
+        self.assistant.steer("that one")
+        self.plan("allow x", "allow y")
+        self.assertEqual(self.shell.ran, [])
+        request = self.model.requests[1]
+        self.assertEqual([each.is_error for each in last_results(request)], [True, True])
+        self.assertIn("The user says: but not\nthat one\n", last_words(request))
+        self.assistant.steer("and why")
+        self.say("As you wish.")
+        self.assertIn("and why", last_words(self.model.requests[2]))
+        self.say("Because.")
+        self.assertEqual(self.done().text, "Because.")
+        self.still_valid()
+
     def test_an_edited_step_is_what_the_model_gets_the_result_of(self) -> None:
         self.instruct()
         self.plan("rm x")
@@ -262,12 +280,13 @@ class WrongAnswerTests(AssistantTestCase):
     """Models make mistakes."""
 
     def test_what_has_no_command_is_given_back(self) -> None:
-        for arguments, name in (
+        cases: list[tuple[dict[str, object], str]] = [
             ({}, "shell"),
             ({"command": 5}, "shell"),
             ({"command": ["ls"]}, "shell"),
             ({"command": "ls"}, "bash"),
-        ):
+        ]
+        for arguments, name in cases:
             self.instruct()
             self.model.answer(self.model.use({"command": "allow x"}), self.model.use(arguments, name))
             self.turn()
@@ -445,6 +464,5 @@ class EndTests(AssistantTestCase):
         for action in (Approval(plan_id="p1", decision="allow"), Steer(plan_id="p1", context="x")):
             with self.assertRaisesRegex(UsageError, "no plan waits"):
                 self.assistant.receive(action)
-        self.assistant.steer("for no plan")
         self.say("So.")
         self.done()

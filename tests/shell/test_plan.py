@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 
 from ironcurtain.errors import SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
@@ -302,10 +303,9 @@ class RunTests(PlanTestCase):
         self.assertEqual((self.plan.ending, self.plan.note), (PlanEnding.STEERED, "enough"))
 
     def test_nothing_is_typed_once_it_was_cancelled_in_the_shell(self) -> None:
-        back: Deferred[None] = Deferred()
         for action in (Interrupt(), Steer(plan_id="p1", context="no")):
-            back = Deferred()
-            self.parts = replace(self.parts, resumed=lambda: back)
+            back: Deferred[None] = Deferred()
+            self.parts = replace(self.parts, resumed=partial(DeferredList, [back]))  # type: ignore[arg-type]
             self.begin("allow x", confirm=ConfirmMode.AUTO)
             self.plan.receive(action)
             back.callback(None)
