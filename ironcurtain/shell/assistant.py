@@ -231,7 +231,7 @@ class Assistant:
         self._window.results([self._result(use, step) for use, step in zip(uses, completed, strict=True)])
         if plan.ending is PlanEnding.STEERED:
             self._say(plan.note)
-        over = {PlanEnding.REFUSED: REFUSED, PlanEnding.CANCELLED: CANCELLED}
+        over = {PlanEnding.REFUSED: plan.note or REFUSED, PlanEnding.CANCELLED: CANCELLED}
         return over.get(plan.ending)
 
     def _say(self, note: str) -> None:

@@ -41,7 +41,7 @@ from ironcurtain.shell.integration import Prepared, prepare
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
-from ironcurtain.shell.scrubbing import Scrubber, environment
+from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
 from ironcurtain.shell.terminal_mode import AgentMode
 from ironcurtain.shell.trace import join_trace, with_sink
@@ -130,6 +130,8 @@ class _Making:
         self._size = core.request.terminal or PIPE_SIZE
         self._home = person_home(environ, os.geteuid())
         self._mark = secrets.token_hex(8)
+        for secret in secrets_of(environ):  # so that they are not in the session's files either
+            core.services.redactor.add_own(secret)
         self._scrubber = Scrubber(core.services.redactor, environ, self._settings.context.scrub)
         self._instruction = ""
         self._chosen: Chosen | None = None

@@ -32,6 +32,9 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.model import SERVER, TOOL, ConfirmMode, JudgedStep, PlanEnding, PlanParts
 
+LINE_LIMIT = 64 * 1024
+"""Bytes of output that are shown although they are no whole line."""
+
 
 class _Phase(Enum):
     BETWEEN = "between steps"
@@ -56,11 +59,12 @@ class PlanRun:
         self._answer: Deferred[Action] | None = None
         self._question: StepQuestion | None = None
         self._step = 0
+        self._unshown = bytearray()
         self._step_by_step = parts.confirm is ConfirmMode.EACH
         self._deadline = parts.clock.seconds() + parts.plan_seconds
         self.ending = PlanEnding.COMPLETED
         self.note = ""
-        """What the user said instead."""
+        """What the user said instead, or why nobody has approved it."""
 
     async def run(self) -> list[StepCompleted]:
         """:returns: what became of each step, in their order."""
@@ -214,7 +218,8 @@ class PlanRun:
                 self._end(PlanEnding.CANCELLED)
             case _:
                 by_rule = refusal.why == "denied-by-rule"
-                self._end(PlanEnding.STEP_DENIED if by_rule else PlanEnding.REFUSED)
+                note = "" if refusal.why == "denied-by-person" else str(refusal)
+                self._end(PlanEnding.STEP_DENIED if by_rule else PlanEnding.REFUSED, note)
                 tell = StepDecided(plan_id=self.plan_id, step=step.number, allowed=False, by="", reason=str(refusal))
                 self._parts.tell(tell)
                 self._complete(step, StepOutcome.DENIED, reason=str(refusal))
@@ -229,7 +234,10 @@ class PlanRun:
             return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=self.ending.value)
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
-        result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
+        try:
+            result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
+        finally:
+            self._show_lines(step, len(self._unshown))
         self._phase = _Phase.BETWEEN
         if result.outcome is StepOutcome.INTERRUPTED:
             self._end(PlanEnding.CANCELLED)
@@ -247,7 +255,17 @@ class PlanRun:
         return result
 
     def _show(self, step: ProposedStep, data: bytes) -> None:
-        self._parts.tell(StepOutput(plan_id=self.plan_id, step=step.number, text=self._parts.text(data)))
+        """Show whole lines: characters, escape sequences and secrets are not cut."""
+        self._unshown += data
+        whole = self._unshown.rfind(b"\n") + 1
+        self._show_lines(step, whole or (len(self._unshown) if len(self._unshown) > LINE_LIMIT else 0))
+
+    def _show_lines(self, step: ProposedStep, size: int) -> None:
+        if size:
+            data = bytes(self._unshown[:size])
+            del self._unshown[:size]
+            text = self._parts.text(data) + "\n" * data.endswith(b"\n")
+            self._parts.tell(StepOutput(plan_id=self.plan_id, step=step.number, text=text))
 
     def _complete(self, step: ProposedStep, outcome: StepOutcome, **fields: object) -> None:
         completed = StepCompleted(plan_id=self.plan_id, step=step.number, outcome=outcome, **fields)  # type: ignore[arg-type]

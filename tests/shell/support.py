@@ -150,7 +150,7 @@ class ShellTestCase(SynchronousTestCase):
             by="local:ada",
             directory=lambda: self.directory,
             resumed=lambda: succeed(None),
-            text=lambda data: data.decode(),
+            text=lambda data: data.decode().replace("\r", "").removesuffix("\n"),
             tell=self.told.append,
             command_seconds=300.0,
             plan_seconds=1800.0,

@@ -195,7 +195,7 @@ class WorkTests(AgentTestCase):
         self.shows(b"allow ls\r\n", mark("C"), b"\x1b[1ma\x1b[m\r\n")
         self.assertEqual((self.eye.new(), self.mode.noted[-1]), (b"\x1b[1ma\x1b[m\r\n", "output \x1b[1ma\x1b[m\r\n"))
         self.assertIn("a", self.lines.lines())
-        self.assertEqual([each.text for each in self.told if isinstance(each, StepOutput)], ["\x1b[1ma\x1b[m\r\n"])
+        self.assertEqual([each.text for each in self.told if isinstance(each, StepOutput)], ["\x1b[1ma\x1b[m\n"])
         self.shows(mark("D;0"), PROMPT)
         self.says("One.")
         self.assertEqual([(turn.message, turn.answer, turn.error) for turn in self.turns], [("look", "One.", "")])
@@ -373,7 +373,7 @@ class PipeTests(AgentTestCase):
         self.runs(b"a\r\n")
         self.says("One.")
         self.assertEqual(self.successResultOf(reply).text, "One.")
-        self.assertEqual([each.text for each in self.told if isinstance(each, StepOutput)], ["a\r\n"])
+        self.assertEqual([each.text for each in self.told if isinstance(each, StepOutput)], ["a\n"])
 
     def test_the_shell_ends_and_so_does_the_instruction(self) -> None:
         self.starting()

@@ -430,6 +430,14 @@ class EndTests(AssistantTestCase):
         self.assertEqual(self.shell.ran, [])
         self.still_valid()
 
+    def test_nobody_to_ask_is_no_denial_of_the_user(self) -> None:
+        self.attended = False
+        self.make(ConfirmMode.AUTO)
+        self.instruct()
+        self.plan("ls")
+        self.assertIn("nobody is there to ask", self.done().error)
+        self.still_valid()
+
     def test_a_command_that_is_interrupted_ends_the_instruction(self) -> None:
         self.shell.slow.add("sleep 9")
         self.instruct()

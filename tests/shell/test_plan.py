@@ -21,9 +21,10 @@ from ironcurtain.shell.messages import (
     StepCompleted,
     StepDecided,
     StepOutcome,
+    StepOutput,
 )
 from ironcurtain.shell.model import ConfirmMode, PlanEnding
-from ironcurtain.shell.plan import PlanRun
+from ironcurtain.shell.plan import LINE_LIMIT, PlanRun
 from tests.audit.doubles import ManualThread, at_once
 from tests.shell.support import ShellTestCase, steps
 
@@ -337,6 +338,25 @@ class RunTests(PlanTestCase):
             self.say("allow", 1)
         self.shell.finish(0)
 
+    def test_output_is_shown_in_whole_lines(self) -> None:
+        self.shell.slow.add("allow x")
+        self.begin("allow x", confirm=ConfirmMode.AUTO)
+        for piece in ("é".encode()[:1], "é".encode()[1:] + b"\x1b[", b"m\nsec", b"ret\n\nno end"):
+            self.runner.output(piece)
+        self.shell.finish(0)
+        self.outcomes()
+        shown = [each.text for each in self.told if isinstance(each, StepOutput)]
+        self.assertEqual(shown, ["output of allow x\n", "é\x1b[m\n", "secret\n\n", "no end"])
+
+    def test_a_long_line_is_shown_before_its_end(self) -> None:
+        self.shell.slow.add("allow x")
+        self.begin("allow x", confirm=ConfirmMode.AUTO)
+        self.runner.output(b"x" * LINE_LIMIT)
+        self.assertEqual(len([each for each in self.told if isinstance(each, StepOutput)]), 1)
+        self.runner.output(b"y")
+        self.assertTrue(self.last(StepOutput).text.endswith("xy"))  # type: ignore[union-attr]
+        self.shell.finish(0)
+
     def test_the_end_of_each_call_is_recorded(self) -> None:
         self.shell.statuses["false"] = 3
         self.begin("false")
@@ -345,5 +365,5 @@ class RunTests(PlanTestCase):
         records = [json.loads(line) for line in self.audit_path.read_text().splitlines()]
         self.assertEqual([r["status"] for r in records if r["kind"] == "outcome"], ["error"])
         completed = self.last(StepCompleted)
-        self.assertEqual((completed.exit_code, completed.output), (3, "output of false\r\n"))  # type: ignore[union-attr]
+        self.assertEqual((completed.exit_code, completed.output), (3, "output of false"))  # type: ignore[union-attr]
         self.assertEqual(self.judge.finished_steps, [1])
