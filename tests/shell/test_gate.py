@@ -153,7 +153,7 @@ class TableTests(SynchronousTestCase):
         self.assertEqual(verdict.asking, ("approval.filesystem.read", "structural-unknown"))
         self.assertEqual(
             verdict.resources,
-            (Resource("read-path", "command", "/usr/x"), Resource("write-path", "command", f"{HERE}/y")),
+            (Resource("read-path", "", "/usr/x"), Resource("write-path", "", f"{HERE}/y")),
         )
         self.assertEqual(verdict.reason, "[approval.filesystem] does not list /usr/x: reading")
         self.assertIn("'sudo *'", self.gate.judged("sudo ls", HERE).reason)
