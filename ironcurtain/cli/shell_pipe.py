@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import click
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.protocol import connectionDone
 from twisted.internet.stdio import StandardIO
 from twisted.protocols.basic import LineOnlyReceiver
@@ -19,7 +21,7 @@ from twisted.python.failure import Failure
 from ironcurtain.assembly import Application
 from ironcurtain.cli.piped import read_piped, with_data
 from ironcurtain.cli.run import run
-from ironcurtain.errors import IronCurtainError, SessionError, UsageError
+from ironcurtain.errors import IronCurtainError, SessionError, StaleDecision, UsageError
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
 from ironcurtain.services.lifecycle import to_its_end
@@ -79,11 +81,12 @@ class PipeFrontEnd:
         self._instructions, self._as_json, self._trace = instructions, as_json, trace
         self._agent: ShellAgent | None = None
         self._input: _Lines | None = None
-        self._failed = False
+        self._failed = self._unread = False
+        self._serving: Deferred[None] | None = None
         self._pending: ApprovalRequested | PlanProposed | None = None
 
     def run(self) -> int:
-        """:returns: 0: all was done; 1: something failed or was denied."""
+        """:returns: 0: all was done; 1: something failed or was denied; 141: nobody reads what is said any more."""
         return run(self._main)
 
     async def _main(self, reactor: Any) -> int:
@@ -99,16 +102,14 @@ class PipeFrontEnd:
             agent.watch(self._show)
             if self._trace:
                 click.echo(f"trace {agent.trace_id}", err=True)
-            if instructions is None:
-                self._input = _Lines(self._acted)
-                StandardIO(self._input)
-                await self._serve(session, self._input)
-            else:
-                for instruction in instructions:
-                    await self._work(session, instruction)
+            self._serving = Deferred.fromCoroutine(self._serve(session, instructions))
+            await self._serving
+        except CancelledError:
+            if not self._unread:
+                raise
         finally:
             await to_its_end(application.stop("the command ends"))
-        return int(self._failed)
+        return 128 + signal.SIGPIPE if self._unread else int(self._failed)
 
     def _with_data(self) -> Sequence[str] | None:
         if self._instructions is None or os.isatty(0):
@@ -122,9 +123,16 @@ class PipeFrontEnd:
             return True
         return sys.stdin.isatty() or sys.stderr.isatty() or is_held(self._home.listener_lock)
 
-    async def _serve(self, session: Session, lines: _Lines) -> None:
-        while (instruction := await lines.next()) is not None:
-            await self._work(session, instruction)
+    async def _serve(self, session: Session, instructions: Sequence[str] | None) -> None:
+        for each in instructions or ():
+            if not self._unread:
+                await self._work(session, each)
+        if instructions is None:
+            self._input = lines = _Lines(self._acted)
+            with open(os.devnull, "wb") as unused:  # it would make standard output non-blocking
+                StandardIO(lines, stdout=unused.fileno())  # type: ignore[call-arg]  # typed as on Windows
+                while not self._unread and (instruction := await lines.next()) is not None:
+                    await self._work(session, instruction)
 
     async def _work(self, session: Session, instruction: str) -> None:
         try:
@@ -135,19 +143,24 @@ class PipeFrontEnd:
     def _acted(self, action: Action | None) -> None:
         """What the program at the other end says; ``None``: nothing more."""
         if action is None:
-            self._deny_pending()
+            self._decide_pending()
         elif self._agent is not None:
             try:
                 self._agent.act(action)
             except IronCurtainError as e:
                 self._print(Notice(text=f"{e.code}: {e}"))
 
-    def _deny_pending(self) -> None:
+    def _decide_pending(self) -> None:
+        """Nobody at the other end decides any more: a person at a console may still decide on steps, not on plans."""
         pending, self._pending = self._pending, None
         if pending is None or self._agent is None:
             return
-        step = pending.step.number if isinstance(pending, ApprovalRequested) else None
-        self._agent.act(Approval(plan_id=pending.plan_id, step=step, decision="deny"))
+        with suppress(UsageError, StaleDecision):  # it was decided in time
+            if not self._attended():
+                step = pending.step.number if isinstance(pending, ApprovalRequested) else None
+                self._agent.act(Approval(plan_id=pending.plan_id, step=step, decision="deny"))
+            elif isinstance(pending, PlanProposed):
+                self._agent.act(Approval(plan_id=pending.plan_id, decision="step"))
 
     def _show(self, message: Message) -> None:
         match message:
@@ -156,16 +169,27 @@ class PipeFrontEnd:
             case StepDecided() | StepStarted() | InstructionDone():
                 self._pending = None
         self._print(message)
-        if self._pending is message and not self._attended():
+        if self._pending is message and (self._input is None or self._input.ended):
             assert self._agent is not None
-            self._agent.later(self._deny_pending)
+            self._agent.later(self._decide_pending)
 
     def _print(self, message: Message) -> None:
-        if self._as_json:
-            sys.stdout.buffer.write(encode(message))
-            sys.stdout.buffer.flush()
-        else:
-            _print_text(message)
+        try:
+            if self._as_json:
+                sys.stdout.buffer.write(encode(message))
+                sys.stdout.buffer.flush()
+            else:
+                _print_text(message)
+        except BrokenPipeError:
+            self._end()
+
+    def _end(self) -> None:
+        """Nobody reads what is said any more."""
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        if self._agent is not None and self._serving is not None and not self._unread:
+            self._unread = True
+            self._agent.later(self._serving.cancel)
 
 
 def _print_text(message: Message) -> None:

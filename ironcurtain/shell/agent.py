@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from twisted.internet.defer import Deferred, TimeoutError, succeed
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
@@ -13,9 +13,8 @@ from ironcurtain.errors import IronCurtainError, SessionError
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
-from ironcurtain.shell.agent_mode import AgentMode, ShellMode
 from ironcurtain.shell.assistant import Assistant
-from ironcurtain.shell.execution import CommandRunner
+from ironcurtain.shell.execution import KILL_LINE, CommandRunner
 from ironcurtain.shell.journal import TurnJournal
 from ironcurtain.shell.marks import (
     CommandBegan,
@@ -27,31 +26,20 @@ from ironcurtain.shell.marks import (
     PromptEnded,
 )
 from ironcurtain.shell.messages import Action, InstructionDone, Message
-from ironcurtain.shell.wrapped import WrappedShell
+from ironcurtain.shell.terminal_mode import AgentMode, ShellMode
+from ironcurtain.shell.wrapped import EXEC_SECONDS, FIRST_PROMPT_SECONDS, MARKS_SECONDS, NOTICE_SECONDS, WrappedShell
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty
 
+LINE_SECONDS = 2.0
+"""How long the shell has for a line that was typed ahead, before the agent begins all the same."""
+
 JOIN_SECONDS = 0.05
 """How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
 
-MARKS_SECONDS = 2.0
-"""How long the shell has to show a prompt with marks, before the user is told that there are none."""
-
-FIRST_PROMPT_SECONDS = 30.0
-"""How long a shell without a person at it has for its first prompt."""
-
 HELD_LIMIT = 256 * 1024
 """Most bytes that jobs in the background write while the agent has the terminal; of more, the last are shown."""
-
-NOTICE_SECONDS = 0.2
-"""How long a shell that is known to have no marks has for its prompt, before the user is told."""
-
-EXEC_SECONDS = 0.5
-"""How long after Enter it is looked whether another program took the place of the shell."""
-
-KILL_LINE = b"\x15"
-"""Ctrl-U: what was typed ahead goes to the shell's kill ring."""
 
 
 class ShellAgent:
@@ -79,6 +67,7 @@ class ShellAgent:
         self._checking: IDelayedCall | None = None
         self._prompted: Deferred[None] | None = None
         self._resumed: list[Deferred[None]] = []
+        self._returning = self._users_command = False
         self._working: Deferred[None] | None = None
         self.journal = TurnJournal(core)
         self._stopping = False
@@ -161,7 +150,7 @@ class ShellAgent:
 
     def resumed(self) -> Deferred[None]:
         """:returns: fires when the agent has the terminal, so that a command can be typed."""
-        if self._mode is not ShellMode.SUSPENDED:
+        if self._mode is not ShellMode.SUSPENDED and not self._returning:
             return succeed(None)
         done: Deferred[None] = Deferred()
         self._resumed.append(done)
@@ -223,9 +212,10 @@ class ShellAgent:
         if self._checking is not None and self._checking.active():
             self._checking.cancel()
         self._runner.lost()
+        if self._working is not None:
+            self._working.cancel()
+        self._leave()
         self.ending()
-        if self._mode is not ShellMode.SHELL:
-            self._leave()
         if self._prompted is not None and not self._prompted.called:
             self._prompted.errback(SessionError("SESSION_INIT_FAILED", f"the shell ended: {ended.reason}"))
         why = "the session was ended" if self._stopping else "the shell ended"
@@ -236,7 +226,7 @@ class ShellAgent:
 
     def _output(self, data: bytes) -> None:
         running = self._runner.output(data)
-        if self._mode in (ShellMode.SHELL, ShellMode.SUSPENDED):
+        if self._mode in (ShellMode.SHELL, ShellMode.SUSPENDED) or self._users_command:
             self._show(data)
         elif running and self.agent_mode is not None:
             self._wrapped.shown(data)
@@ -254,6 +244,7 @@ class ShellAgent:
         self._runner.pasting = self._wrapped.pasting
         match mark:
             case PromptBegan():
+                self._users_command = False
                 self._held.clear()
                 self._runner.prompt_began()
             case PromptEnded():
@@ -261,10 +252,11 @@ class ShellAgent:
                 self._runner.prompt_ended()
                 self._prompt()
             case CommandBegan():
-                self._held_up()
                 if not self._wrapped.integrated:
                     self._held.clear()
                 self._runner.command_began()
+                self._users_command = not self._runner.running
+                self._held_up()
             case CommandEnded(status):
                 self._wrapped.status = status
                 self._runner.command_ended(status)
@@ -281,7 +273,10 @@ class ShellAgent:
             self._cancel_timer()
         if self._prompted is not None and not self._prompted.called:
             self._prompted.callback(None)
-        if self._mode is ShellMode.INSTRUCTED and self._timer is None:
+        if self._mode is ShellMode.AGENT:
+            self._released()
+        if self._mode is ShellMode.INSTRUCTED:
+            self._cancel_timer()
             self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
 
     def _empty_line(self) -> None:
@@ -301,14 +296,19 @@ class ShellAgent:
         self._cancel_timer()
         if self._mode is ShellMode.SUSPENDED:
             self._resume(text)
+        elif self._returning:
+            self.assistant.steer(text)
         elif self._mode in (ShellMode.SHELL, ShellMode.INSTRUCTED):
             self._mode = ShellMode.INSTRUCTED
             self._instructions.append(text)
             if not self._wrapped.integrated:
                 self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
 
-    def _begin(self) -> None:
+    def _begin(self, late: bool = False) -> None:
         self._timer = None
+        if self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late:
+            self._timer = self._clock.callLater(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
+            return
         instruction = "\n".join(self._instructions)
         self._instructions.clear()
         self._mode = ShellMode.AGENT
@@ -331,19 +331,21 @@ class ShellAgent:
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
             self.tell(done)
+        except CancelledError:  # by the end of the shell
+            self.tell(done)
         finally:
             self.journal.end(done, self.usage())
             self._leave()
 
     def _leave(self) -> None:
-        if self.agent_mode is not None:
+        if self.agent_mode is not None and self._mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
             self.agent_mode.end()
-        self._mode = ShellMode.SHELL
+        self._mode, self._returning = ShellMode.SHELL, False
         self._flush()
 
     def suspend(self) -> None:
         """Give the terminal back to the shell, until the user types an instruction; an empty one goes on."""
-        if self._mode is ShellMode.AGENT and not self._runner.running:
+        if self._mode is ShellMode.AGENT and not self._runner.busy:
             if self.agent_mode is not None:
                 self.agent_mode.suspend()
             self._mode = ShellMode.SUSPENDED
@@ -355,11 +357,18 @@ class ShellAgent:
             self._empty_line()
         if self.agent_mode is not None:
             self.agent_mode.begin()
+        if text:
+            self.assistant.steer(text)
+        self._returning = True  # until the shell shows its next prompt
+        if not self._wrapped.integrated:
+            self._released()
+
+    def _released(self) -> None:
+        """Commands can be typed again."""
+        self._returning = False
         waiting, self._resumed = self._resumed, []
         for done in waiting:
             done.callback(None)
-        if text:
-            self.assistant.steer(text)
 
     def _flush(self) -> None:
         held, self._held = bytes(self._held), bytearray()

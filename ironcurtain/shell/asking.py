@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.escalation.model import Change, Closed, Escalation, Raised
-from ironcurtain.mcp_proxy.admission import OpenCall
+from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
 from ironcurtain.shell.messages import (
     Action,
     Approval,
@@ -47,6 +47,10 @@ class StepQuestion:
         self._asking = Deferred.fromCoroutine(parts.admission.ask(self._call, judged.verdict, None, tool))
         try:
             await self._asking
+        except CancelledError:  # of the record of a decision; a question that is cancelled is withdrawn
+            if self.instead is None:
+                raise
+            raise CallRefused("withdrawn", "withdrawn", "it was taken back", judged.verdict.rule) from None
         finally:
             stop()
             self._pending = None
@@ -59,6 +63,9 @@ class StepQuestion:
         :raises UsageError: it does not fit, or came before the question.
         :raises StaleDecision: something else was shown.
         """
+        others = isinstance(action, Approval) and action.step != self._step.number
+        if others and action != Approval(plan_id=self._plan_id, decision="deny"):
+            raise StaleDecision(f"it is step {self._step.number} that waits for a decision")
         match action:
             case Approval(decision="allow" | "allow_session" | "deny" as decision):
                 if (pending := self._pending) is None:

@@ -47,6 +47,9 @@ from ironcurtain.shell.window import ContextWindow
 CANCELLED, REFUSED = "cancelled", "you denied it"
 """The errors of instructions that the user has ended."""
 
+_CUT = ("max_tokens", "model_context_window_exceeded")
+"""Why an answer stops before its end."""
+
 
 @dataclass(frozen=True, slots=True)
 class AssistantLimits:
@@ -89,6 +92,7 @@ class Assistant:
         self._plans = 0
         self._interrupted = False
         self._forming: list[ToolUse] = []
+        self._notes: list[str] = []
         self._model = ""
 
     def usage(self) -> Usage:
@@ -96,9 +100,11 @@ class Assistant:
         return self._accounting.turn
 
     def steer(self, context: str) -> None:
-        """The user tells the model something about the plan that waits."""
+        """The user tells the model something: about the plan that waits, or before there is one."""
         if self._plan is not None:
             self._plan.receive(Steer(plan_id=self._plan.plan_id, context=context))
+        else:
+            self._notes.append(context)
 
     async def respond(self, instruction: str) -> InstructionDone:
         """
@@ -107,6 +113,7 @@ class Assistant:
         :returns: how it ended; front ends are told, too.
         """
         self._interrupted = False
+        self._notes.clear()
         self._accounting.begin()
         self._tell(InstructionAccepted(text=instruction))
         self._window.instruct(self._describe(instruction))
@@ -155,19 +162,23 @@ class Assistant:
             self._accounting.require()
             reply = await self._ask(number)
             uses = self._window.answer(reply.content, reply.usage)
+            if self._notes:
+                self._window.results([ToolResult(use.id, PlanEnding.STEERED.value, True) for use in uses])
+                self._say("\n".join(self._notes))
+                self._notes.clear()
+                continue
             if not uses:
-                return "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
-            if (ended := await self._work(uses)) is not None:
+                return _words(reply, first=number == 1)
+            if reply.stop_reason in _CUT:
+                self._reject(uses, "the answer was cut off at its limit; nothing of the plan was run")
+            elif (ended := await self._work(uses)) is not None:
                 raise SessionError("MESSAGE_FAILED", ended)
         raise SessionError("MESSAGE_FAILED", f"no end after {self._limits.rounds} model requests: say how to go on")
 
     async def _ask(self, number: int) -> ModelReply:
-        chosen, self._forming = await self._choose(), []
-        self._model = chosen.model
+        self._forming = []
         self._plans += 1
-        messages = self._window.messages()
-        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens, self._traceparent)
-        self._asking = Deferred.fromCoroutine(chosen.provider.converse(request, self._model_event))
+        self._asking = Deferred.fromCoroutine(self._converse())
         try:
             reply = await self._asking
         except ModelError as e:
@@ -178,6 +189,13 @@ class Assistant:
             self._asking = None
         self._accounting.step(number, reply.usage)
         return reply
+
+    async def _converse(self) -> ModelReply:
+        chosen = await self._choose()
+        self._model = chosen.model
+        messages = self._window.messages()
+        request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens, self._traceparent)
+        return await chosen.provider.converse(request, self._model_event)
 
     def _model_event(self, event: ModelEvent) -> None:
         match event:
@@ -212,9 +230,12 @@ class Assistant:
             plan, self._plan = self._plan, None
         self._window.results([self._result(use, step) for use, step in zip(uses, completed, strict=True)])
         if plan.ending is PlanEnding.STEERED:
-            self._window.say(f"The user says: {plan.note}\nRevise what has not run yet.")
-        over = {PlanEnding.REFUSED: REFUSED, PlanEnding.CANCELLED: CANCELLED}
+            self._say(plan.note)
+        over = {PlanEnding.REFUSED: plan.note or REFUSED, PlanEnding.CANCELLED: CANCELLED}
         return over.get(plan.ending)
+
+    def _say(self, note: str) -> None:
+        self._window.say(f"The user says: {note}\nRevise what has not run yet.")
 
     def _reject(self, uses: Sequence[ToolUse], why: str) -> str:
         self._window.results([ToolResult(use.id, why, True) for use in uses])
@@ -248,3 +269,17 @@ class Assistant:
 
     def _tell(self, message: Message) -> None:
         self._parts.tell(message)
+
+
+def _words(reply: ModelReply, first: bool) -> str:
+    """
+    :param first: whether nothing was done before; else a model may end without a word.
+    :returns: the last words of the model.
+    :raises SessionError: there are none.
+    """
+    text = "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
+    if not text and (first or reply.stop_reason != "end_turn"):
+        raise SessionError("MESSAGE_FAILED", f"the model gave an empty answer ({reply.stop_reason}): ask again")
+    if reply.stop_reason in _CUT:
+        return f"{text}\n[cut off by the model's limit: say 'go on', or raise model.max_tokens]"
+    return text

@@ -31,6 +31,9 @@ GRACE_SECONDS = 5.0
 
 ENTER, CANCEL = b"\r", b"\x03"
 
+KILL_LINE = b"\x15"
+"""Ctrl-U: what was typed ahead goes to the shell's kill ring."""
+
 _LAST_WORD, _FIRST_WORD = re.compile(rb"\S*\Z"), re.compile(rb"\A\S*")
 
 
@@ -128,7 +131,7 @@ class CommandRunner:
         self._status: int | None = None
         self._stopped: StepOutcome | None = None
         self._timers: list[IDelayedCall] = []
-        self.pasting = self.at_prompt = False
+        self.pasting = self.at_prompt = self._left_over = False
         self.line: Callable[[str], str | None] = lambda command: command
         self.end_line: Callable[[], str | None] = lambda: None
 
@@ -136,6 +139,11 @@ class CommandRunner:
     def running(self) -> bool:
         """Whether a command of ours runs, so that output is its and keys are for it."""
         return self._stage is _Stage.RUNNING
+
+    @property
+    def busy(self) -> bool:
+        """Whether a command of ours was typed, and the shell has not shown its next prompt yet."""
+        return self._stage is not _Stage.NONE
 
     async def run(self, command: str, seconds: float, show: Callable[[bytes], None]) -> CommandResult:
         """
@@ -154,6 +162,9 @@ class CommandRunner:
         self._stage, self._show, self._capture = _Stage.TYPED, show, Capture(self._limit)
         self._status = self._stopped = None
         self.at_prompt = False
+        if self._left_over:
+            self._pty.write(KILL_LINE)
+        self._left_over = False
         typed = line.encode("utf-8", "replace")
         self._pty.write((PASTE_BEGIN + typed + PASTE_END if self.pasting else typed.replace(b"\n", ENTER)) + ENTER)
         try:
@@ -218,6 +229,8 @@ class CommandRunner:
         if self.running:
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
             self._pty.signal_foreground(signal.SIGKILL)
+        else:
+            self.interrupt()
 
     def output(self, data: bytes) -> bool:
         """
@@ -256,8 +269,9 @@ class CommandRunner:
             self._enter(_Stage.PROMPTED)
 
     def typed(self) -> None:
-        """Somebody typed something at the prompt, so that the line may not be empty any more."""
+        """Somebody typed something, so that the line may not be empty any more, or not be when it comes."""
         self.at_prompt = False
+        self._left_over = self._left_over or self.busy
 
     def lost(self) -> None:
         """The shell ended."""

@@ -31,7 +31,6 @@ from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, SessionKind, Tools
 from ironcurtain.session.tools import ToolFiles, session_protected, teller
 from ironcurtain.shell.agent import ShellAgent
-from ironcurtain.shell.agent_mode import AgentMode
 from ironcurtain.shell.approval import read_approval
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.context import Prompt, ShellState, prompt, result
@@ -42,8 +41,9 @@ from ironcurtain.shell.integration import Prepared, prepare
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import StepCompleted
 from ironcurtain.shell.model import ConfirmMode, PlanParts
-from ironcurtain.shell.scrubbing import Scrubber, environment
+from ironcurtain.shell.scrubbing import Scrubber, environment, secrets_of
 from ironcurtain.shell.terminal_lines import TerminalLines, as_read
+from ironcurtain.shell.terminal_mode import AgentMode
 from ironcurtain.shell.trace import join_trace, with_sink
 from ironcurtain.shell.trace_sinks import FileSink, make_sink
 from ironcurtain.shell.tracer import Tracer
@@ -130,6 +130,8 @@ class _Making:
         self._size = core.request.terminal or PIPE_SIZE
         self._home = person_home(environ, os.geteuid())
         self._mark = secrets.token_hex(8)
+        for secret in secrets_of(environ):  # so that they are not in the session's files either
+            core.services.redactor.add_own(secret)
         self._scrubber = Scrubber(core.services.redactor, environ, self._settings.context.scrub)
         self._instruction = ""
         self._chosen: Chosen | None = None

@@ -32,6 +32,9 @@ from ironcurtain.shell.messages import (
 )
 from ironcurtain.shell.model import SERVER, TOOL, ConfirmMode, JudgedStep, PlanEnding, PlanParts
 
+LINE_LIMIT = 64 * 1024
+"""Bytes of output that are shown although they are no whole line."""
+
 
 class _Phase(Enum):
     BETWEEN = "between steps"
@@ -55,11 +58,13 @@ class PlanRun:
         self._completed: dict[int, StepCompleted] = {}
         self._answer: Deferred[Action] | None = None
         self._question: StepQuestion | None = None
+        self._step = 0
+        self._unshown = bytearray()
         self._step_by_step = parts.confirm is ConfirmMode.EACH
         self._deadline = parts.clock.seconds() + parts.plan_seconds
         self.ending = PlanEnding.COMPLETED
         self.note = ""
-        """What the user said instead."""
+        """What the user said instead, or why nobody has approved it."""
 
     async def run(self) -> list[StepCompleted]:
         """:returns: what became of each step, in their order."""
@@ -84,6 +89,10 @@ class PlanRun:
         """
         if isinstance(action, Approval | Edit | Steer) and action.plan_id != self.plan_id:
             raise StaleDecision(f"plan {action.plan_id} is over")
+        if isinstance(action, Edit) and action.step not in self._open():
+            raise UsageError(f"the plan has no step {action.step} that is still to come")
+        if self._phase is _Phase.CONFIRMING and isinstance(action, Approval):
+            self._check(action)
         if self._phase is _Phase.CONFIRMING and self._answer is not None:
             waiting, self._answer = self._answer, None
             waiting.callback(action)
@@ -95,6 +104,19 @@ class PlanRun:
             self._end(PlanEnding.STEERED, action.context)
         else:
             raise UsageError("nothing waits for a decision now")
+
+    def _open(self) -> set[int]:
+        """:returns: the numbers of steps that have not begun."""
+        begun = self._step if self._phase is _Phase.RUNNING else 0
+        return {step.number for step in self._steps if step.number not in self._completed} - {begun}
+
+    def _check(self, decision: Approval) -> None:
+        """Check a decision on the plan."""
+        if decision.digest is not None:
+            raise StaleDecision("a plan has no digest: decide on its steps one by one, with the decision step")
+        skipped = decision.decision == "skip"
+        if decision.step not in self._open() if skipped else decision.step is not None:
+            raise UsageError("the plan waits: allow, step or deny it without a step, or skip one of its steps")
 
     async def _confirm(self) -> None:
         self._phase = _Phase.CONFIRMING
@@ -125,7 +147,8 @@ class PlanRun:
         self._phase = _Phase.BETWEEN
 
     async def _take(self, index: int) -> None:
-        step = self._steps[index]
+        step, self._question = self._steps[index], None
+        self._step = step.number
         if step.number in self._skipped:
             self._complete(step, StepOutcome.SKIPPED)
             return
@@ -146,9 +169,13 @@ class PlanRun:
             self._parts.admission.close(call, e.status, error=e.why)
             await self._refused(index, e)
             return
-        result = await self._execute(step)
+        try:
+            result = await self._execute(step)
+        except BaseException as e:
+            self._parts.admission.close(call, "failed", error=str(e) or type(e).__name__)
+            raise
         self._parts.admission.close(call, _status(result), result.output, result.reason)
-        if not await self._parts.judge.finished(step, directory, result):
+        if result.outcome is not StepOutcome.NOT_RUN and not await self._parts.judge.finished(step, directory, result):
             self._end(PlanEnding.STEP_DENIED)
 
     async def _admit(self, call: OpenCall, step: ProposedStep, judged: JudgedStep) -> None:
@@ -191,7 +218,8 @@ class PlanRun:
                 self._end(PlanEnding.CANCELLED)
             case _:
                 by_rule = refusal.why == "denied-by-rule"
-                self._end(PlanEnding.STEP_DENIED if by_rule else PlanEnding.REFUSED)
+                note = "" if refusal.why == "denied-by-person" else str(refusal)
+                self._end(PlanEnding.STEP_DENIED if by_rule else PlanEnding.REFUSED, note)
                 tell = StepDecided(plan_id=self.plan_id, step=step.number, allowed=False, by="", reason=str(refusal))
                 self._parts.tell(tell)
                 self._complete(step, StepOutcome.DENIED, reason=str(refusal))
@@ -201,9 +229,15 @@ class PlanRun:
     async def _execute(self, step: ProposedStep) -> CommandResult:
         parts = self._parts
         await parts.resumed()
+        if self.ending is not PlanEnding.COMPLETED:  # while the user was in the shell, or the decision was recorded
+            self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
+            return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=self.ending.value)
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
-        result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
+        try:
+            result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
+        finally:
+            self._show_lines(step, len(self._unshown))
         self._phase = _Phase.BETWEEN
         if result.outcome is StepOutcome.INTERRUPTED:
             self._end(PlanEnding.CANCELLED)
@@ -221,7 +255,17 @@ class PlanRun:
         return result
 
     def _show(self, step: ProposedStep, data: bytes) -> None:
-        self._parts.tell(StepOutput(plan_id=self.plan_id, step=step.number, text=self._parts.text(data)))
+        """Show whole lines: characters, escape sequences and secrets are not cut."""
+        self._unshown += data
+        whole = self._unshown.rfind(b"\n") + 1
+        self._show_lines(step, whole or (len(self._unshown) if len(self._unshown) > LINE_LIMIT else 0))
+
+    def _show_lines(self, step: ProposedStep, size: int) -> None:
+        if size:
+            data = bytes(self._unshown[:size])
+            del self._unshown[:size]
+            text = self._parts.text(data) + "\n" * data.endswith(b"\n")
+            self._parts.tell(StepOutput(plan_id=self.plan_id, step=step.number, text=text))
 
     def _complete(self, step: ProposedStep, outcome: StepOutcome, **fields: object) -> None:
         completed = StepCompleted(plan_id=self.plan_id, step=step.number, outcome=outcome, **fields)  # type: ignore[arg-type]

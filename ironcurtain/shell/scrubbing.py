@@ -16,6 +16,15 @@ def is_secret_variable(name: str) -> bool:
     return _SECRET_VARIABLE.fullmatch(name) is not None or is_secret_name(name)
 
 
+def secrets_of(environ: Mapping[str, str]) -> list[Secret]:
+    """:returns: the values of secret variables."""
+    return [
+        Secret(value, f"environment variable {name}")
+        for name, value in environ.items()
+        if len(value) >= SHORTEST_EXACT and is_secret_variable(name)
+    ]
+
+
 def environment(environ: Mapping[str, str], include: Iterable[str]) -> dict[str, str]:
     """
     :param include: names of variables.
@@ -41,9 +50,8 @@ class Scrubber:
 
     def learn(self, environ: Mapping[str, str]) -> None:
         """:param environ: variables of the shell that were set since."""
-        for name, value in environ.items():
-            if len(value) >= SHORTEST_EXACT and is_secret_variable(name):
-                self._redactor.add_own(Secret(value, f"environment variable {name}"))
+        for secret in secrets_of(environ):
+            self._redactor.add_own(secret)
 
     def text(self, text: str) -> str:
         """:returns: the text without secrets."""

@@ -20,6 +20,18 @@ from ironcurtain.terminal.pty import LocalPty, PtyOwner
 
 T = TypeVar("T")
 
+MARKS_SECONDS = 2.0
+"""How long the shell has to show a prompt with marks, before the user is told that there are none."""
+
+FIRST_PROMPT_SECONDS = 30.0
+"""How long a shell without a person at it has for its first prompt."""
+
+NOTICE_SECONDS = 0.2
+"""How long a shell that is known to have no marks has for its prompt, before the user is told."""
+
+EXEC_SECONDS = 0.5
+"""How long after Enter it is looked whether another program took the place of the shell."""
+
 ROW_LIMIT = 4096
 """Most bytes of the last row that are kept."""
 

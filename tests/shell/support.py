@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.audit import AuditLog
+from ironcurtain.audit.log import InThread
 from ironcurtain.command_rules import Risk
 from ironcurtain.escalation import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
@@ -105,7 +106,15 @@ class ShellTestCase(SynchronousTestCase):
         self.directory = "/work"
         self.audit_path = scratch(self) / "audit.jsonl"
         numbers = itertools.count(1)
-        audit = AuditLog(self.audit_path, "session-1", Redactor(), self.clock, self.clock.seconds, at_once)
+        self.disk: InThread = at_once
+        audit = AuditLog(
+            self.audit_path,
+            "session-1",
+            Redactor(),
+            self.clock,
+            self.clock.seconds,
+            lambda function: self.disk(function),
+        )
         self.addCleanup(lambda: self.successResultOf(Deferred.fromCoroutine(audit.close())))
         self.attended = True
         escalation_numbers = itertools.count(1)
@@ -141,7 +150,7 @@ class ShellTestCase(SynchronousTestCase):
             by="local:ada",
             directory=lambda: self.directory,
             resumed=lambda: succeed(None),
-            text=lambda data: data.decode(),
+            text=lambda data: data.decode().replace("\r", "").removesuffix("\n"),
             tell=self.told.append,
             command_seconds=300.0,
             plan_seconds=1800.0,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 
-from ironcurtain.errors import StaleDecision, UsageError
+from ironcurtain.errors import SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
 from ironcurtain.shell.messages import (
     Approval,
@@ -20,9 +21,11 @@ from ironcurtain.shell.messages import (
     StepCompleted,
     StepDecided,
     StepOutcome,
+    StepOutput,
 )
 from ironcurtain.shell.model import ConfirmMode, PlanEnding
-from ironcurtain.shell.plan import PlanRun
+from ironcurtain.shell.plan import LINE_LIMIT, PlanRun
+from tests.audit.doubles import ManualThread, at_once
 from tests.shell.support import ShellTestCase, steps
 
 
@@ -104,6 +107,19 @@ class ConfirmTests(PlanTestCase):
         self.assertEqual(self.outcomes(), [StepOutcome.SKIPPED, StepOutcome.DONE])
         self.assertEqual(self.shell.ran, ["df"])
 
+    def test_a_decision_that_is_none_on_the_plan_is_refused(self) -> None:
+        self.begin("ls", "df")
+        for decision, step in (("allow", 1), ("deny", 2), ("allow", 9), ("skip", None), ("skip", 9)):
+            with self.assertRaisesRegex(UsageError, "the plan waits"):
+                self.say(decision, step)
+        with self.assertRaises(StaleDecision):
+            self.say("allow", digest="0" * 64)
+        with self.assertRaisesRegex(UsageError, "no step 3"):
+            self.plan.receive(Edit(plan_id="p1", step=3, command="rm x"))
+        self.assertEqual(self.shell.ran, [])
+        self.say("allow")
+        self.assertEqual(self.outcomes(), [StepOutcome.DONE] * 2)
+
     def test_what_is_about_another_plan_is_refused(self) -> None:
         self.begin("ls")
         with self.assertRaisesRegex(StaleDecision, "plan p0 is over"):
@@ -161,6 +177,34 @@ class StepTests(PlanTestCase):
         self.begin("ls", confirm=ConfirmMode.AUTO)
         with self.assertRaises(StaleDecision):
             self.say("allow", 1, "0" * 64)
+        self.assertEqual(self.shell.ran, [])
+
+    def test_a_decision_on_another_step_is_not_taken_for_this_one(self) -> None:
+        """As one that was sent twice."""
+        self.begin("ls", "df", confirm=ConfirmMode.AUTO)
+        self.say("allow", 1)
+        for decision, step in (("allow", 1), ("allow_session", 1), ("skip", 1), ("allow", None), ("allow", 3)):
+            with self.assertRaisesRegex(StaleDecision, "step 2"):
+                self.say(decision, step)
+        self.assertEqual(self.shell.ran, ["ls"])
+        self.say("deny")
+        self.assertEqual(self.outcomes(), [StepOutcome.DONE, StepOutcome.DENIED])
+
+    def test_taken_back_while_its_approval_is_recorded(self) -> None:
+        """The disk is slow."""
+        for action, ending in (
+            (Interrupt(), PlanEnding.CANCELLED),
+            (Steer(plan_id="p1", context="no"), PlanEnding.STEERED),
+        ):
+            self.begin("ls", confirm=ConfirmMode.AUTO)
+            question = self.asked(1)
+            self.disk = disk = ManualThread()
+            self.escalations.decide(question.number, Outcome.APPROVED, "key:bob", question.digest)
+            self.turn()
+            self.plan.receive(action)
+            self.disk = at_once
+            disk.run()
+            self.assertEqual((self.outcomes(), self.plan.ending), ([StepOutcome.NOT_RUN], ending))
         self.assertEqual(self.shell.ran, [])
 
     def test_a_step_that_is_edited_is_asked_about_afresh(self) -> None:
@@ -259,12 +303,58 @@ class RunTests(PlanTestCase):
         self.assertEqual(self.outcomes(), [StepOutcome.DONE, StepOutcome.NOT_RUN])
         self.assertEqual((self.plan.ending, self.plan.note), (PlanEnding.STEERED, "enough"))
 
+    def test_nothing_is_typed_once_it_was_cancelled_in_the_shell(self) -> None:
+        for action in (Interrupt(), Steer(plan_id="p1", context="no")):
+            back: Deferred[None] = Deferred()
+            self.parts = replace(self.parts, resumed=partial(DeferredList, [back]))  # type: ignore[arg-type]
+            self.begin("allow x", confirm=ConfirmMode.AUTO)
+            self.plan.receive(action)
+            back.callback(None)
+            self.assertEqual(self.outcomes(), [StepOutcome.NOT_RUN])
+        self.assertEqual((self.shell.ran, self.judge.finished_steps), ([], []))
+
+    def test_a_kill_counts_before_the_command_has_begun(self) -> None:
+        self.shell.deaf = True
+        self.begin("allow x", confirm=ConfirmMode.AUTO)
+        self.plan.receive(Kill())
+        self.assertTrue(self.shell.written.endswith(b"\x03"))
+        self.shell.prompt()
+        self.assertEqual(self.outcomes(), [StepOutcome.INTERRUPTED])
+
+    def test_the_end_of_the_shell_is_recorded_too(self) -> None:
+        self.shell.slow.add("allow x")
+        self.begin("allow x", confirm=ConfirmMode.AUTO)
+        self.runner.lost()
+        self.failureResultOf(self.running, SessionError)
+        self.parts.admission.flush()
+        records = [json.loads(line) for line in self.audit_path.read_text().splitlines()]
+        self.assertEqual([r["status"] for r in records if r["kind"] == "outcome"], ["failed"])
+
     def test_a_decision_that_nothing_waits_for_is_refused(self) -> None:
         self.shell.slow.add("make")
         self.begin("make")
         self.say("allow")
         with self.assertRaisesRegex(UsageError, "nothing waits"):
             self.say("allow", 1)
+        self.shell.finish(0)
+
+    def test_output_is_shown_in_whole_lines(self) -> None:
+        self.shell.slow.add("allow x")
+        self.begin("allow x", confirm=ConfirmMode.AUTO)
+        for piece in ("é".encode()[:1], "é".encode()[1:] + b"\x1b[", b"m\nsec", b"ret\n\nno end"):
+            self.runner.output(piece)
+        self.shell.finish(0)
+        self.outcomes()
+        shown = [each.text for each in self.told if isinstance(each, StepOutput)]
+        self.assertEqual(shown, ["output of allow x\n", "é\x1b[m\n", "secret\n\n", "no end"])
+
+    def test_a_long_line_is_shown_before_its_end(self) -> None:
+        self.shell.slow.add("allow x")
+        self.begin("allow x", confirm=ConfirmMode.AUTO)
+        self.runner.output(b"x" * LINE_LIMIT)
+        self.assertEqual(len([each for each in self.told if isinstance(each, StepOutput)]), 1)
+        self.runner.output(b"y")
+        self.assertTrue(self.last(StepOutput).text.endswith("xy"))  # type: ignore[union-attr]
         self.shell.finish(0)
 
     def test_the_end_of_each_call_is_recorded(self) -> None:
@@ -275,5 +365,5 @@ class RunTests(PlanTestCase):
         records = [json.loads(line) for line in self.audit_path.read_text().splitlines()]
         self.assertEqual([r["status"] for r in records if r["kind"] == "outcome"], ["error"])
         completed = self.last(StepCompleted)
-        self.assertEqual((completed.exit_code, completed.output), (3, "output of false\r\n"))  # type: ignore[union-attr]
+        self.assertEqual((completed.exit_code, completed.output), (3, "output of false"))  # type: ignore[union-attr]
         self.assertEqual(self.judge.finished_steps, [1])

@@ -1,4 +1,4 @@
-"""Who has the terminal of a shell, and what draws in it while that is the agent."""
+"""Who has the terminal of a shell, and what draws in it while the agent has it."""
 
 from __future__ import annotations
 
