@@ -66,7 +66,7 @@ class ShellTests(AgentTestCase):
         self.types(b"# comment\r")
         self.assertEqual(self.pty.typed, b"# comment\r")
         self.types(b"## what is this\r")
-        self.assertEqual(self.pty.typed, b"# comment\r")
+        self.assertEqual(self.pty.typed, b"# comment\r\r")  # Enter alone, for another prompt
         self.clock.advance(JOIN_SECONDS)
         self.turn()
         self.assertEqual(self.model.requests[0].messages[0].content[0].text.split("\n")[0], "what is this")  # type: ignore[union-attr]
