@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from ironcurtain import __version__
 from ironcurtain.cli.output import home
 
 
@@ -25,6 +26,7 @@ from ironcurtain.cli.output import home
     "--policy",
     type=click.Path(path_type=Path),
     envvar="UNIXAGENT_POLICY",
+    show_envvar=True,
     help="The policy (default: policy.toml at home).",
 )
 @click.option(
@@ -32,9 +34,11 @@ from ironcurtain.cli.output import home
     "config_file",
     type=click.Path(path_type=Path, exists=True),
     envvar="UNIXAGENT_CONFIG",
+    show_envvar=True,
     help="The settings (default: config.toml at home).",
 )
 @click.option("--shell", "program", metavar="PATH", help="The shell (default: shell.command, else $SHELL).")
+@click.version_option(__version__, "--version", prog_name="ironcurtain")
 @click.option("--trace", is_flag=True, help="Print the trace id of this session.")
 @click.option("--usage", is_flag=True, help="List what recent sessions used, and do nothing else.")
 def shell(
@@ -59,7 +63,7 @@ def shell(
 
     The agent proposes commands. What the policy does not allow waits for you: a approves all, s goes step by step,
     e edits, d denies. Ctrl-C cancels, twice within a second kills. Commands run in this shell, with all that you may
-    do; nothing runs unless the policy allows it or you approve it, and everything is recorded.
+    do; nothing runs unless the policy allows it or you approve it. The audit log has every command of the agent's.
 
     \b
       ironcurtain shell                         your $SHELL, here

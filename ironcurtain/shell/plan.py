@@ -61,7 +61,7 @@ class PlanRun:
         self._step = 0
         self._unshown = bytearray()
         self._step_by_step = parts.confirm is ConfirmMode.EACH
-        self._deadline = parts.clock.seconds() + parts.plan_seconds
+        self._left = parts.plan_seconds  # of running; people may take their time
         self.ending = PlanEnding.COMPLETED
         self.note = ""
         """What the user said instead, or why nobody has approved it."""
@@ -152,7 +152,7 @@ class PlanRun:
         if step.number in self._skipped:
             self._complete(step, StepOutcome.SKIPPED)
             return
-        if self._parts.clock.seconds() >= self._deadline:
+        if self._left <= 0:
             self._end(PlanEnding.STEP_FAILED)
             self._complete(step, StepOutcome.NOT_RUN, reason=f"the plan took over {self._parts.plan_seconds:g} s")
             return
@@ -235,8 +235,10 @@ class PlanRun:
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
         try:
-            result = await parts.runner.run(step.command, parts.command_seconds, partial(self._show, step))
+            seconds = min(parts.command_seconds, self._left)
+            result = await parts.runner.run(step.command, seconds, partial(self._show, step))
         finally:
+            self._left -= parts.clock.seconds() - began
             self._show_lines(step, len(self._unshown))
         self._phase = _Phase.BETWEEN
         if result.outcome is StepOutcome.INTERRUPTED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 from functools import partial
 
@@ -289,10 +290,12 @@ class RunTests(PlanTestCase):
         self.shell.slow.add("make")
         self.parts = replace(self.parts, plan_seconds=100.0)
         self.begin("make", "ls")
+        self.clock.advance(1000)  # people may take their time
         self.say("allow")
-        self.clock.advance(101)
+        self.clock.advance(100)
+        self.assertEqual(self.shell.signals, [signal.SIGINT])
         self.shell.finish(0)
-        self.assertEqual(self.outcomes(), [StepOutcome.DONE, StepOutcome.NOT_RUN])
+        self.assertEqual(self.outcomes(), [StepOutcome.TIMED_OUT, StepOutcome.NOT_RUN])
 
     def test_a_word_while_a_command_runs_ends_the_plan_after_it(self) -> None:
         self.shell.slow.add("make")
