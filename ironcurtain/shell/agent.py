@@ -260,7 +260,7 @@ class ShellAgent:
                 self._prompt()
             case CommandBegan():
                 self._held_up()
-                if not self._wrapped.integrated:
+                if self._mode is ShellMode.AGENT:
                     self._held.clear()
                 self._runner.command_began()
             case CommandEnded(status):
