@@ -16,12 +16,8 @@ from twisted.internet.task import LoopingCall, deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
-from ironcurtain.builtin_agent.kind import make_builtin_agent
-from ironcurtain.codemode import pool
-from ironcurtain.codemode.monty import MontyInterpreters
 from ironcurtain.configuration import read_settings, require_files
 from ironcurtain.control import server as control
-from ironcurtain.control.client import ControlClient
 from ironcurtain.errors import ConfigurationError, NotFound
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
@@ -29,7 +25,6 @@ from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.registry import SessionRegistry
 from ironcurtain.home.settings import Settings, Ssh
-from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
@@ -45,7 +40,6 @@ from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.mcp_clients import McpClients
 from ironcurtain.session.model import SessionRequest, Ticket
 from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
-from ironcurtain.session.project import ProjectPart
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
 
@@ -54,6 +48,8 @@ if TYPE_CHECKING:
     from ironcurtain.console.console import Console
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.images import AgentImages
+    from ironcurtain.mcp_proxy.proxy import McpProxy
+    from ironcurtain.session.project import ProjectPart
     from ironcurtain.ssh.channel import SessionChannel
     from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
@@ -240,6 +236,7 @@ def make_programs(reactor: Any, home: Home, operations: Operations, socket: str)
     """
     from ironcurtain.console.console import Console
     from ironcurtain.console.source import HomeSource
+    from ironcurtain.control.client import ControlClient
     from ironcurtain.ssh.attaching import Attaching
     from ironcurtain.ssh.programs import OwnPrograms
 
@@ -272,7 +269,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
     """
     The table of kinds: IronCurtain's own, and one for each agent in a container.
 
-    Modules for containers are imported only when needed, since their import is slow.
+    Modules of a kind are imported only when one of its sessions is started, since their import is slow.
 
     :ivar services: for new sessions.
     """
@@ -354,10 +351,15 @@ class Kinds(Mapping[str, SessionKind[Any]]):
         return make_proxy(core, self._reactor, self._environ)
 
     def _builtin(self, core: Core, proxy: McpProxy) -> SessionAgent:
+        from ironcurtain.builtin_agent.kind import make_builtin_agent
+        from ironcurtain.codemode.monty import MontyInterpreters
+
         interpreters = MontyInterpreters(self._reactor, account=core.switched)
         return make_builtin_agent(core, proxy, self._reactor, self._environ, interpreters)
 
     def _project(self, core: Core) -> ProjectPart:
+        from ironcurtain.session.project import ProjectPart
+
         return ProjectPart(core, self._reactor, self._environ)
 
 
@@ -375,4 +377,6 @@ async def _cancel(cancel: Callable[[], None]) -> None:
 
 
 async def _close_pool(_: None) -> None:
+    from ironcurtain.codemode import pool
+
     await pool.close_pool()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ironcurtain.errors import SessionError, UsageError
-from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.session.model import Reply, SessionRequest, Usage
 from ironcurtain.session.parts import Core
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.proxy import McpProxy
 
 
 class McpClients:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,10 +17,8 @@ from ironcurtain.home.layout import Home, account_home, person_home, private_dir
 from ironcurtain.home.settings import Settings
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
-from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
 from ironcurtain.mcp_proxy.pins import PinFiles
-from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
 from ironcurtain.policy import Policy, PolicyEngine
 from ironcurtain.policy.engine import ServerBounds
@@ -33,6 +31,9 @@ from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
 from ironcurtain.session.workspace import git_identity
+
+if TYPE_CHECKING:
+    from ironcurtain.mcp_proxy.proxy import McpProxy
 
 ARGUMENTS_SHOWN = 200
 """Maximum length in characters of a call's arguments in an event."""
@@ -153,6 +154,9 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
 
     :raises ConfigurationError: the policy or the list of servers is wrong.
     """
+    from ironcurtain.mcp_proxy.gate import GateLimits
+    from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
+
     services, user_home = core.services, person_home(environ, os.geteuid())
     files = ToolFiles.chosen(services.home, core.request.options)
     paths = PathMap(str(core.workspace.resolve()))

@@ -252,7 +252,7 @@ class ShellAgent:
                 self._runner.prompt_ended()
                 self._prompt()
             case CommandBegan():
-                if not self._wrapped.integrated:
+                if self._mode is ShellMode.AGENT:
                     self._held.clear()
                 self._runner.command_began()
                 self._users_command = not self._runner.running
