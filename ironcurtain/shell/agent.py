@@ -83,6 +83,8 @@ class ShellAgent:
 
         :raises SessionError: it did not start.
         """
+        if self.terminal is None and not self._wrapped.integrated:
+            raise SessionError("SESSION_INIT_FAILED", f"{self._wrapped.why_not}: this needs a terminal")
         self._wrapped.spawn(self)
         if self.terminal is None:
             self._prompted = Deferred()
@@ -156,8 +158,6 @@ class ShellAgent:
         self._resumed.append(done)
         return done
 
-    # Input: from viewers, by way of the hub.
-
     def write(self, data: bytes) -> None:
         """For the hub: keys."""
         if self._mode is ShellMode.AGENT and self.agent_mode is not None:
@@ -190,8 +190,6 @@ class ShellAgent:
     def close(self) -> None:
         """For the hub: nobody looks any more."""
         self._wrapped.pty.close()
-
-    # Output: of the shell.
 
     def received(self, data: bytes) -> None:
         """For the terminal: the shell wrote something."""
@@ -309,8 +307,11 @@ class ShellAgent:
         if self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late:
             self._timer = self._clock.callLater(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
             return
-        instruction = "\n".join(self._instructions)
+        instruction = "\n".join(self._instructions).strip()
         self._instructions.clear()
+        if not instruction:
+            self._leave()
+            return
         self._mode = ShellMode.AGENT
         if not self._wrapped.integrated:
             self._empty_line()

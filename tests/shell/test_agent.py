@@ -103,6 +103,16 @@ class BeginTests(AgentTestCase):
         self.assertEqual(self.mode.messages, [InstructionAccepted(text="look")])
         self.assertEqual(self.emitted, [TurnStarted(turn=1, message="look")])
 
+    def test_an_empty_one_is_none(self) -> None:
+        self.ready()
+        self.types(b"#\r")
+        self.shows(private("instruction", "#"), PROMPT)
+        self.clock.advance(JOIN_SECONDS)
+        self.assertEqual((self.model.requests, self.mode.noted), ([], []))
+        self.assertTrue(self.eye.new().endswith(b"$ "))
+        self.types(b"ls\r")
+        self.assertTrue(self.pty.typed.endswith(b"ls\r"))
+
     def test_those_that_were_typed_ahead_are_one(self) -> None:
         self.ready()
         self.types(b"# one\r# two\r")
@@ -353,6 +363,10 @@ class PipeTests(AgentTestCase):
         self.successResultOf(started)
         self.clock.advance(FIRST_PROMPT_SECONDS)
         self.assertEqual(self.pty.signals, [])
+
+    def test_a_shell_that_shows_no_marks_needs_a_terminal(self) -> None:
+        self.wrapped.integrated = False
+        self.assertIn("needs a terminal", str(self.failureResultOf(self.starting(), SessionError).value))
 
     def test_without_a_prompt_it_does_not_start(self) -> None:
         started = self.starting()
