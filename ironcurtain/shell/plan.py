@@ -169,11 +169,18 @@ class PlanRun:
             self._parts.admission.close(call, e.status, error=e.why)
             await self._refused(index, e)
             return
+        result: CommandResult | None = None
         try:
-            result = await self._execute(step)
+            await self._parts.resumed()
+            if self.ending is not PlanEnding.COMPLETED or self._parts.directory() == directory:
+                result = await self._execute(step)
         except BaseException as e:
             self._parts.admission.close(call, "failed", error=str(e) or type(e).__name__)
             raise
+        if result is None:  # the user was in the shell meanwhile, and went where the command was not judged
+            self._parts.admission.close(call, "denied", error="changed-meanwhile")
+            await self._take(index)
+            return
         self._parts.admission.close(call, _status(result), result.output, result.reason)
         if result.outcome is not StepOutcome.NOT_RUN and not await self._parts.judge.finished(step, directory, result):
             self._end(PlanEnding.STEP_DENIED)
@@ -228,7 +235,6 @@ class PlanRun:
 
     async def _execute(self, step: ProposedStep) -> CommandResult:
         parts = self._parts
-        await parts.resumed()
         if self.ending is not PlanEnding.COMPLETED:  # while the user was in the shell, or the decision was recorded
             self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
             return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=self.ending.value)

@@ -7,7 +7,7 @@ import signal
 from dataclasses import replace
 from functools import partial
 
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList, succeed
 
 from ironcurtain.errors import SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome
@@ -359,6 +359,23 @@ class RunTests(PlanTestCase):
         self.runner.output(b"y")
         self.assertTrue(self.last(StepOutput).text.endswith("xy"))  # type: ignore[union-attr]
         self.shell.finish(0)
+
+    def test_what_was_approved_for_another_directory_is_judged_again(self) -> None:
+        """While the user was in the shell; the first approval counts for nothing."""
+        back: Deferred[None] = Deferred()
+        waits = iter((back,))
+        self.parts = replace(self.parts, resumed=lambda: next(waits, succeed(None)))
+        self.begin("rm x", confirm=ConfirmMode.AUTO)
+        self.say("allow", 1)
+        self.directory = "/elsewhere"
+        back.callback(None)
+        self.turn()
+        self.assertEqual(self.shell.ran, [])
+        self.say("allow", 1)
+        self.assertEqual((self.outcomes(), self.shell.ran), ([StepOutcome.DONE], ["rm x"]))
+        records = [json.loads(line) for line in self.audit_path.read_text().splitlines()]
+        calls = [r["arguments"]["directory"] for r in records if r["kind"] == "call"]
+        self.assertEqual(calls, ["/work", "/elsewhere"])
 
     def test_the_end_of_each_call_is_recorded(self) -> None:
         self.shell.statuses["false"] = 3
