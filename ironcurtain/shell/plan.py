@@ -169,15 +169,12 @@ class PlanRun:
             self._parts.admission.close(call, e.status, error=e.why)
             await self._refused(index, e)
             return
-        result: CommandResult | None = None
         try:
-            await self._parts.resumed()
-            if self.ending is not PlanEnding.COMPLETED or self._parts.directory() == directory:
-                result = await self._execute(step)
+            result = await self._execute(step, directory)
         except BaseException as e:
             self._parts.admission.close(call, "failed", error=str(e) or type(e).__name__)
             raise
-        if result is None:  # the user was in the shell meanwhile, and went where the command was not judged
+        if result is None:
             self._parts.admission.close(call, "denied", error="changed-meanwhile")
             await self._take(index)
             return
@@ -233,11 +230,15 @@ class PlanRun:
                 return
         self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
 
-    async def _execute(self, step: ProposedStep) -> CommandResult:
+    async def _execute(self, step: ProposedStep, directory: str) -> CommandResult | None:
+        """:returns: ``None``: the user was in the shell meanwhile, and went where the command was not judged."""
         parts = self._parts
+        await parts.resumed()
         if self.ending is not PlanEnding.COMPLETED:  # while the user was in the shell, or the decision was recorded
             self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
             return CommandResult(StepOutcome.NOT_RUN, None, b"", reason=self.ending.value)
+        if parts.directory() != directory:
+            return None
         self._phase, began = _Phase.RUNNING, parts.clock.seconds()
         parts.tell(StepStarted(plan_id=self.plan_id, step=step.number, command=step.command))
         try:
