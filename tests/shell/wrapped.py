@@ -55,6 +55,7 @@ def private(kind: str, text: str) -> bytes:
     return f"\x1b]{PRIVATE};{NONCE};{kind};{b64encode(text.encode()).decode()}\x07".encode()
 
 
+PASTING = b"\x1b[?2004h"
 PROMPT = mark("A") + b"$ " + mark("B")
 
 
