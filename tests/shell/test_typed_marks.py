@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
@@ -18,13 +19,14 @@ def run(shell: str, line: str) -> list[bytes | Mark]:
     """:returns: what a shell writes when it runs a line, in a terminal of its own."""
     if shutil.which(shell) is None:
         raise SkipTest(f"{shell} is not there")
-    done = subprocess.run(
-        ["script", "--quiet", "--command", f"exec {shell}", "/dev/null"],
-        input=f" stty -echo\n{line}\nexit\n".encode(),
-        env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": "/nonexistent"},
-        capture_output=True,
-        timeout=60,
-    )
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run(
+            ["script", "--quiet", "--command", f"exec {shell}", "/dev/null"],
+            input=f" stty -echo\n{line}\nexit\n".encode(),
+            env={"PATH": "/usr/bin:/bin", "TERM": "dumb", "SHELL": "/bin/sh", "HOME": home},
+            capture_output=True,
+            timeout=60,
+        )
     reader = MarkReader("other")
     reader.also(NONCE)
     return reader.feed(done.stdout)
