@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -129,7 +130,8 @@ class Product:
 def children() -> Iterator[int]:
     """:returns: the pids of our children, adopted ones among them."""
     for task in Path("/proc/self/task").iterdir():
-        yield from map(int, (task / "children").read_text().split())
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            yield from map(int, (task / "children").read_text().split())
 
 
 def until(stream: Any, text: str) -> str:

@@ -55,9 +55,9 @@ class ScreenCase(RealAgentCase):
         kept = f"echo $? > {where}.status; stty -g > {where}.after; echo o''ver {name}"
         terminal.type(f"stty -g > {where}.before; {line}; {kept}")
 
-    def ended(self, terminal: Tmux, name: str) -> int:
+    def ended(self, terminal: Tmux, name: str, word: str = "over") -> int:
         """:returns: the status of a command, once it has ended and the terminal is as before."""
-        terminal.wait(f"^over {name}$")
+        terminal.wait(f"^{word} {name}$")
         where = self.product.person / name
         self.assertEqual(Path(f"{where}.after").read_text(), Path(f"{where}.before").read_text())
         self.assertEqual(terminal.flags[2:], AS_BEFORE)
@@ -68,8 +68,8 @@ class ScreenCase(RealAgentCase):
         end, where = time.monotonic() + PATIENCE, self.product.person / name
         while terminal.flags[2:] != AS_BEFORE and time.monotonic() < end:
             time.sleep(0.1)
-        terminal.type(f"clear; stty -g > {where}.after; echo o''ver {name}")
-        return self.ended(terminal, name)
+        terminal.type(f"clear; stty -g > {where}.after; echo re''stored {name}")
+        return self.ended(terminal, name, "restored")
 
     def say(self, terminal: Tmux, message: str) -> None:
         """Type a message, and send it when the agent shows it."""
