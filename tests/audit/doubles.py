@@ -56,8 +56,8 @@ def scratch(test: SynchronousTestCase) -> Path:
 def open_files(alone: bool = False) -> list[str]:
     """
     :param alone: throw away what earlier tests left as garbage, before it closes something in the middle of this one.
-    :returns: what the open descriptors of this process stand for, but for sockets: threads of earlier tests close theirs
-        when they end.
+    :returns: what the open descriptors of this process stand for, but for sockets: threads of earlier tests close
+        theirs when they end.
     """
     if alone:
         gc.collect()
