@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 from twisted.internet.interfaces import IReactorTime
 
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.home.layout import person_home
 from ironcurtain.home.settings import Provider, Settings
 from ironcurtain.llm import prices
@@ -26,6 +26,7 @@ from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.policy import Policy
 from ironcurtain.providers.keys import real_key
 from ironcurtain.secrets.redaction import Secret
+from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, SessionKind, Tools
@@ -209,7 +210,11 @@ class _Making:
             return None
         sink = make_sink(self._trace.sink, lambda line: print(line.decode(), end="", flush=True))
         if isinstance(sink, FileSink):
-            sink.prune(services.now(), telemetry.retain_days)
+            try:
+                sink.prune(services.now(), telemetry.retain_days)
+            except Unavailable as e:  # a shell without traces is better than none
+                self._core.emit(events.Notice(text=f"no traces: {e}"))
+                return None
         return Tracer(
             self._trace,
             sink,

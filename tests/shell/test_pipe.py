@@ -79,6 +79,16 @@ class OneInstructionTests(PipeCase):
         self.assertEqual((done.returncode, said[-1]["text"]), (0, "Done."), done.stderr)
         self.assertEqual([each["exit_code"] for each in kinds(said, "step_complete")], [1, None])
 
+    def test_without_a_place_for_traces_it_works_all_the_same(self) -> None:
+        other = self.product.person / "notes"
+        other.write_text("of somebody\n")
+        self.product.environ["UA_TRACE_SINK"] = f"file://{other}"
+        done, said = self.shell("-c", "greet", model=self.product.script({"text": "Hello."}))
+        self.assertEqual((done.returncode, said[-1]["text"]), (0, "Hello."), done.stderr)
+        self.assertEqual(other.read_text(), "of somebody\n")
+        (log,) = self.product.home.glob("sessions/*/session.log")
+        self.assertIn("no traces", log.read_text())
+
     def test_a_file_of_instructions_is_a_program(self) -> None:
         self.product.script(plan("echo a"), THANKS, plan("echo b"), {**THANKS, "text": "Both."})
         line = f"#!/usr/bin/env -S {' '.join(self.product.command('shell'))}\n"
