@@ -243,7 +243,7 @@ def serve(top: Path, ca_file: str, provider: int) -> None:
     from twisted.internet.threads import deferToThread
 
     from ironcurtain.audit import AuditLog
-    from ironcurtain.home.settings import Provider
+    from ironcurtain.home.sections import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.limits import MitmLimits
     from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings

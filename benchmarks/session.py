@@ -35,7 +35,7 @@ from ironcurtain.agents import adapter as surroundings
 from ironcurtain.agents.adapter import Facts
 from ironcurtain.agents.claude_code import ClaudeCode
 from ironcurtain.container.spec import ContainerSpec, group_text, mounts, passwd_text
-from ironcurtain.home.settings import Resources
+from ironcurtain.home.sections import Resources
 from ironcurtain.process.accounts import FREE_UIDS
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess

@@ -2,7 +2,8 @@
 What ``ironcurtain shell`` costs a person who only uses the shell, beside script(1) and the plain shell.
 
 Latency: from a key to its echo by bash's line editor, in both side by side and in turns. Starting: from the start of a
-process until bash has shown its first prompt. All keys are on one line, which fits on the screen::
+process until bash has shown its first prompt; and the processor time of that process until then, which says more on a
+busy machine. All keys are on one line, which fits on the screen::
 
     python -m benchmarks.shell [--keys 1500] [--rounds 20]
 
@@ -30,16 +31,18 @@ def lines(product: Product) -> dict[str, list[str]]:
     }
 
 
-def starting(product: Product, rounds: int) -> dict[str, float]:
-    """:returns: by name, seconds until the first prompt at the median."""
+def starting(product: Product, rounds: int) -> dict[str, tuple[float, float]]:
+    """:returns: by name, seconds until the first prompt, and of processor time, each at the median."""
     commands = {"bash": ["sh", "-c", PLAIN], **lines(product)}
     times: dict[str, list[float]] = {name: [] for name in commands}
+    processor: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, line in commands.items():
             begun = time.perf_counter()
-            with seat(product, line):
+            with seat(product, line) as at:
                 times[name].append(time.perf_counter() - begun)
-    return {name: statistics.median(found) for name, found in times.items()}
+                processor[name].append(at.processor())
+    return {name: (statistics.median(times[name]), statistics.median(processor[name])) for name in commands}
 
 
 def main() -> None:
@@ -52,8 +55,9 @@ def main() -> None:
     try:
         (product.person / ".bashrc").write_text(f"PS1='{PROMPT}> '\n")
         began = starting(product, chosen.rounds)
-        more = (began["shell"] - began["bash"]) * 1e3
-        print("prompt   " + "   ".join(f"{name} {taken * 1e3:5.0f} ms" for name, taken in began.items()), end="")
+        more = (began["shell"][0] - began["bash"][0]) * 1e3
+        shown = (f"{name} {taken * 1e3:5.0f} ms ({used * 1e3:.0f} ms)" for name, (taken, used) in began.items())
+        print("prompt   " + "   ".join(shown), end="")
         print(f"   {more:.0f} ms more than bash")
         took = latency(product, chosen.keys, lines(product))
         times = took["shell"] / took["script"]

@@ -115,6 +115,7 @@ def serve(top: Path) -> None:
     from ironcurtain.audit import AuditLog
     from ironcurtain.escalation import EscalationQueue, closing_numbers
     from ironcurtain.mcp_proxy.launch import Ground
+    from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.pins import PinFiles
     from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
     from ironcurtain.mcp_proxy.servers_config import CommandServer
@@ -153,6 +154,7 @@ def serve(top: Path) -> None:
             secret_command=lambda command: succeed(Secret(command)),
             new_id=lambda: f"call-{next(calls)}",
             pins=PinFiles(top / "tool-definitions", time.time),
+            logins=LoginFiles(top / "oauth"),
             tell=lambda sentence: None,
             server_down=lambda server, why: None,
             log_line=lambda server, line: None,

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
@@ -24,7 +24,8 @@ from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, person_home
 from ironcurtain.home.registry import SessionRegistry
-from ironcurtain.home.settings import Settings, Ssh
+from ironcurtain.home.sections import Ssh
+from ironcurtain.home.settings import Settings
 from ironcurtain.operations import Principal
 from ironcurtain.operations.api import LocalApi
 from ironcurtain.operations.model import Reloaded, reloaded
@@ -42,6 +43,7 @@ from ironcurtain.session.model import SessionRequest, Ticket
 from ironcurtain.session.parts import Core, Services, SessionAgent, SessionKind
 from ironcurtain.session.tools import ToolFiles, make_proxy, protected_paths
 from ironcurtain.session.workspace import usable_workspace
+from ironcurtain.traces.exports import Exports
 
 if TYPE_CHECKING:
     from ironcurtain.agents.registry import AgentRegistry
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from ironcurtain.container.images import AgentImages
     from ironcurtain.mcp_proxy.proxy import McpProxy
     from ironcurtain.session.project import ProjectPart
+    from ironcurtain.shell.starting import ShellStart
     from ironcurtain.ssh.channel import SessionChannel
     from ironcurtain.ssh.programs import OwnPrograms
     from ironcurtain.ssh.service import SshService
@@ -84,13 +87,12 @@ class Application:
     ) -> None:
         hide_memory()
         home.prepare()
-        self._config = config or home.config
-        self._environ, self._systemd, self._ssh = environ, Systemd(), Ssh(port=0)
+        self._config, self._environ, self._systemd, self._ssh = config or home.config, environ, Systemd(), Ssh(port=0)
         self._reactor, self._home, self._socket, self._life = reactor, home, socket, Lifecycle(reactor)
         self._lock = FileLock(lock) if lock is not None else None
         if self._lock is not None:
             self._lock.acquire()
-        self._watcher = DirectoryWatcher(reactor)
+        self._watcher, self._exports = DirectoryWatcher(reactor), Exports(reactor, environ)
         services = Services(
             home=home,
             settings=self._read_settings(),
@@ -103,6 +105,7 @@ class Application:
             redactor=Redactor(),
             control_socket=str(socket),
             choose_account=self._choose_account,
+            export=self._exports.find,
         )
         self._kinds = Kinds(services, reactor, environ)
         self.manager = SessionManager(self._kinds, services, self._usable_workspace)
@@ -123,18 +126,34 @@ class Application:
         return made
 
     @classmethod
-    def alone(cls, reactor: Any, home: Home, environ: Mapping[str, str], config: Path | None = None) -> Application:
-        """:returns: the application of a command that runs its own sessions."""
-        return cls(reactor, home, environ, home.owner_socket(os.getpid()), config=config)
+    def alone(
+        cls,
+        reactor: Any,
+        home: Home,
+        environ: Mapping[str, str],
+        config: Path | None = None,
+        shell: ShellStart | None = None,
+    ) -> Application:
+        """
+        :param shell: runs in this process's terminal already, for a session to take over.
+        :returns: the application of a command that runs its own sessions.
+        """
+        made = cls(reactor, home, environ, home.owner_socket(os.getpid()), config=config)
+        made._kinds.shell = shell
+        return made
 
     async def start(self) -> None:
         """Serve the control API."""
-        await self._life.start("the directory watcher", _nothing, self._stop_watcher)
+        await self._life.start("the directory watcher", _nothing, lambda _: maybeDeferred(self._watcher.stop))
         await self._life.start("the interpreters", _nothing, _close_pool)
         await self._life.start("the control API", self._listen, self._stop_listening)
         if self._ssh.port:
             await self._life.start("the SSH service", self._listen_for_ssh, lambda service: service.stop())
         await self._life.start("the watchdog", self._feed_watchdog, _stop_loop)
+        if self.manager.services.settings.session.prune_on_start:
+            from ironcurtain.session.cleanup import prune_on_start
+
+            prune_on_start(self.manager.services)
         if self._lock is not None:
             await self._life.start("the removal of what dead processes left", self._begin_removal, _cancel)
         await deferLater(self._reactor, 0)  # after the start, when signals are handled
@@ -165,6 +184,7 @@ class Application:
         """End all sessions, then everything else."""
         self._systemd.stopping("ending sessions")
         await self.manager.stop(reason)
+        await self._exports.stop()
         await self._life.stop()
         if self._lock is not None:
             self._lock.release()
@@ -191,9 +211,7 @@ class Application:
 
     @property
     def _serving(self) -> str:
-        return (
-            f"serves sessions, and SSH on port {self._ssh.port}" if self._ssh.port else "serves sessions, without SSH"
-        )
+        return "serves sessions, " + (f"and SSH on port {self._ssh.port}" if self._ssh.port else "without SSH")
 
     def _read_settings(self) -> Settings:
         return read_settings(self._config, self._environ).settings
@@ -204,9 +222,8 @@ class Application:
     def _usable_workspace(self, request: SessionRequest) -> Path:
         assert request.workspace is not None
         user_home, settings = person_home(self._environ, os.geteuid()), self.manager.services.settings
-        files = ToolFiles.chosen(self._home, request.options)
+        files, mask = ToolFiles.chosen(self._home, request.options), bool(request.options.get("mask"))
         protected = protected_paths(self._home, user_home, files, settings, request.workspace)
-        mask = bool(request.options.get("mask"))
         return usable_workspace(request.workspace, Path(user_home), self._home.path, protected, mask)
 
     async def _feed_watchdog(self) -> LoopingCall:
@@ -223,9 +240,6 @@ class Application:
         service = SshService(self._reactor, self._home, self._ssh.listen, self._ssh.port, programs)
         await service.start()
         return service
-
-    async def _stop_watcher(self, _: None) -> None:
-        self._watcher.stop()
 
 
 def make_programs(reactor: Any, home: Home, operations: Operations, socket: str) -> OwnPrograms:
@@ -272,10 +286,12 @@ class Kinds(Mapping[str, SessionKind[Any]]):
     Modules of a kind are imported only when one of its sessions is started, since their import is slow.
 
     :ivar services: for new sessions.
+    :ivar shell: the shell that runs in this process's terminal already, if any.
     """
 
     def __init__(self, services: Services, reactor: Any, environ: Mapping[str, str]) -> None:
         self.services, self._reactor, self._environ = services, reactor, environ
+        self.shell: ShellStart | None = None
         self._own = {
             "builtin": SessionKind("builtin", self._tools, self._builtin, self._project),
             "mcp-proxy": SessionKind("mcp-proxy", self._tools, McpClients, check_remote=McpClients.check_remote),
@@ -292,7 +308,7 @@ class Kinds(Mapping[str, SessionKind[Any]]):
             from ironcurtain.shell.kind import ShellKind
             from ironcurtain.shell_screen.agent_mode import InlineAgentMode
 
-            return ShellKind(self._reactor, self._environ, self._screens.open, InlineAgentMode).kind()
+            return ShellKind(self._reactor, self._environ, self._screens.open, InlineAgentMode, self.shell).kind()
         if name not in self._agents.names:
             raise KeyError(name)
         from ironcurtain.container_agent.kind import ContainerKind

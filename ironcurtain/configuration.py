@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.home.layout import Home, person_home, read_configuration
 from ironcurtain.home.lines import Place
-from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, load
+from ironcurtain.home.sections import Audit
+from ironcurtain.home.settings import BUILT_IN_AGENT, Effective, Settings, load
 from ironcurtain.home.structured import wrong
+from ironcurtain.llm.registry import BACKENDS, check_backend
 from ironcurtain.process.accounts import session_account
 from ironcurtain.providers.rules import check_providers
 from ironcurtain.ssh.addresses import check_address
@@ -92,7 +94,11 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     effective = load(str(path), text, environ)
     settings = effective.settings
     check_providers(settings.providers, str(path), text or "")
-    for place, detail in (*_wrong_addresses(settings.ssh.listen), *_wrong_agent(settings.default_agent)):
+    for place, detail in (
+        *_wrong_addresses(settings.ssh.listen),
+        *_wrong_agent(settings.default_agent),
+        *_wrong_backends(settings),
+    ):
         name = str(place[0]) if len(place) == 1 else f"{place[0]}.{place[1]}"
         origin = effective.origins[name]
         raise wrong(origin, detail, text or "" if origin == str(path) else "", place)
@@ -104,7 +110,22 @@ def read_settings(path: Path, environ: Mapping[str, str]) -> Effective:
     for name, provider in settings.providers.items():
         if provider.key.file and (detail := _open_to_others(Path(provider.key.file).expanduser())):
             raise wrong(str(path), detail, text or "", ("providers", name, "key", "file"))
+    for field, detail in _wrong_witness(settings.audit):
+        origin = effective.origins[f"audit.{field}"]
+        raise wrong(origin, detail, text or "" if origin == str(path) else "", ("audit", field))
     return effective
+
+
+def _wrong_witness(audit: Audit) -> Iterator[tuple[str, str]]:
+    if audit.witness_key_file and (detail := _open_to_others(Path(audit.witness_key_file).expanduser())):
+        yield "witness_key_file", detail
+    if audit.witness_ca_file:
+        from ironcurtain.http.trust import VerifyingPolicy
+
+        try:
+            VerifyingPolicy(str(Path(audit.witness_ca_file).expanduser()))
+        except ConfigurationError as e:
+            yield "witness_ca_file", f"{audit.witness_ca_file} {e.detail}"
 
 
 def _wrong_addresses(addresses: tuple[str, ...]) -> Iterator[tuple[Place, str]]:
@@ -122,6 +143,20 @@ def _wrong_agent(name: str) -> Iterator[tuple[Place, str]]:
 
     if name not in (names := [BUILT_IN_AGENT, *installed().names]):
         yield ("default_agent",), f"there is no agent {name!r}: choose one of {', '.join(names)}"
+
+
+def _wrong_backends(settings: Settings) -> Iterator[tuple[Place, str]]:
+    if settings.model.backend not in BACKENDS:
+        yield (
+            ("model", "backend"),
+            f"there is no backend {settings.model.backend!r}: choose one of {', '.join(BACKENDS)}",
+        )
+    for section, backends in (("model", settings.model.backends), ("shell", settings.shell.backends)):
+        for index, backend in enumerate(backends):
+            try:
+                check_backend(backend)
+            except UsageError as e:
+                yield (section, "backends", index), str(e)
 
 
 def _open_to_others(path: Path) -> str:

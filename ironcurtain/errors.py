@@ -90,8 +90,9 @@ class SessionError(IronCurtainError):
     A session cannot do this in its state.
 
     :param code: ``SESSION_NOT_READY``, ``SESSION_CLOSED``, ``SESSION_INIT_FAILED`` or ``MESSAGE_FAILED``.
+    :param partial: the part of an answer that came before the failure.
     """
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: str, detail: str, *, partial: str = "") -> None:
         super().__init__(detail)
-        self.code = code
+        self.code, self.partial = code, partial

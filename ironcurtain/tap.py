@@ -23,7 +23,7 @@ from ironcurtain.configuration import read_settings, require_files
 from ironcurtain.errors import ConfigurationError, IronCurtainError, UsageError
 from ironcurtain.files.locks import FileLock
 from ironcurtain.home.layout import Home, find_home
-from ironcurtain.home.settings import Ssh
+from ironcurtain.home.sections import Ssh
 from ironcurtain.services.systemd import Systemd
 from ironcurtain.ssh.addresses import check, check_address
 

@@ -108,7 +108,16 @@ class ReadTests(SynchronousTestCase):
             ),
             ('default_agent = "nobody"\n', "1: default_agent: there is no agent 'nobody': choose one of builtin, "),
             (f'[providers.anthropic]\nkey = {{ file = "{key}" }}\n', "2: providers.anthropic.key.file: others can "),
-            ('[model]\nbackend = "else"\n', '2: model.backend: must be one of "anthropic", "scripted"'),
+            (
+                '[model]\nbackend = "else"\n',
+                "2: model.backend: there is no backend 'else': choose one of anthropic, openai",
+            ),
+            ('[model]\nbackends = ["google", "x:y"]\n', "2: model.backends[1]: there is no backend 'x:y'"),
+            ('[shell]\nbackends = ["subprocess"]\n', "2: shell.backends[0]: the backend subprocess needs a command"),
+            (
+                '[providers.openai-chat]\nbase_url = "http://example.com/v1"\n',
+                "2: providers.openai-chat.base_url: must",
+            ),
             ('[providers.x]\nkey = "sk-1"\n', "2: providers.x.key: keys are not allowed in this file: give"),
             ('[providers.x.key]\nvalue = "sk-1"\n', "2: providers.x.key.value: keys are not allowed in this file"),
         ):
@@ -127,4 +136,4 @@ class ReadTests(SynchronousTestCase):
         error = self.assertRaises(ConfigurationError, read_settings, self.path, environ)
         self.assertIn("environment variable IRONCURTAIN_DEFAULT_AGENT: default_agent: ", str(error))
         error = self.assertRaises(ConfigurationError, read_settings, self.path, {"IRONCURTAIN_MODEL_BACKEND": "x"})
-        self.assertIn('must be one of "anthropic", "scripted"', str(error))
+        self.assertIn("there is no backend 'x'", str(error))

@@ -300,7 +300,7 @@ class EndTests(DaemonCase):
         process.communicate()
         records = self.product.audit()
         self.assertEqual([r["outcome"] for r in records if r["kind"] == "decision"], ["withdrawn"])
-        self.assertEqual(records[-1]["kind"], "end")
+        self.assertEqual([record["kind"] for record in records[-2:]], ["end", "checkpoint"])
 
     def stubborn(self) -> subprocess.Popen[str]:
         """:returns: a daemon with a session whose server takes seconds to end."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -163,17 +162,9 @@ class Adapter(Protocol):
         """
 
 
-_UNQUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
-
-
 def json_text(value: Any) -> str:
     """:returns: a value as JSON text, which is also YAML."""
     return json.dumps(value, indent=2) + "\n"
-
-
-def toml_string(text: str) -> str:
-    """:returns: a text as a basic string of TOML."""
-    return '"' + _UNQUOTED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + '"'
 
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GOOGLE_API_KEY"}

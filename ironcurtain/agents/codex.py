@@ -18,9 +18,9 @@ from ironcurtain.agents.adapter import (
     File,
     TurnOutcome,
     fake_key,
-    toml_string,
 )
 from ironcurtain.agents.output import failure, objects, text_at
+from ironcurtain.text.toml import toml_string
 
 START_SECONDS = 120
 """Codex's time limit for the start of the MCP server (its default, 10, is short while backends start)."""

@@ -3,14 +3,15 @@ The chain of records: make lines, and verify files.
 
 Each line is a JSON object. Its ``previous`` is the SHA-256 digest of the preceding line (without the line end), so that
 changing, removing or inserting a line invalidates all lines after it. The ``previous`` of the first line is zeros.
-Truncation at the end cannot be detected from the file alone: compare the head digest with one stored elsewhere.
+A chain can be written anew as a whole: signatures (:mod:`~ironcurtain.audit.verification`) show that. Truncation at the
+end cannot be detected from the file alone: compare the head digest with one stored elsewhere.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,8 +19,20 @@ from typing import Any
 
 import msgspec
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """The version in the first record of each file. Readers refuse newer ones."""
+
+UNSIGNED_VERSION = 1
+"""The version of files without signatures. One that is continued is signed from there on, and keeps its version."""
+
+VERSIONS = (UNSIGNED_VERSION, FORMAT_VERSION)
+"""The versions that can be read and continued."""
+
+CHECKPOINT = "checkpoint"
+"""The kind of the records that sign the head of the chain before them: their ``previous``."""
+
+CHECKPOINT_MEMBERS = ("session", "key", "signature")
+"""The members that such a record has besides those of every record."""
 
 START = "0" * 64
 """The ``previous`` of the first line."""
@@ -86,7 +99,7 @@ class ChainReport:
     head: str = START
     """Digest of the last line. Store it elsewhere to detect a truncation later."""
     ended: bool = False
-    """Whether the last record is the end of the session."""
+    """Whether the last record, but for its signature, is the end of the session."""
     recovered: int = 0
     """The number of ``recovered`` records, each of which accounts for lines that a crash left incomplete."""
     problems: list[ChainProblem] = field(default_factory=list)
@@ -97,11 +110,16 @@ class ChainReport:
         return not self.problems
 
 
-def verify(lines: Iterable[bytes]) -> ChainReport:
+Judge = Callable[[Mapping[str, Any], ChainReport], Iterable[str]]
+"""Given a record and the report on those before it, returns what else is wrong with it."""
+
+
+def verify(lines: Iterable[bytes], judge: Judge = lambda record, before: ()) -> ChainReport:
     """
     Verify the chain of a file.
 
     :param lines: with their line ends, so that an incomplete last line can be recognized.
+    :param judge: called for each record.
     """
     report, torn, expected, number = ChainReport(), list[bytes](), 1, 0
     for number, raw in enumerate(lines, 1):
@@ -111,11 +129,12 @@ def verify(lines: Iterable[bytes]) -> ChainReport:
             torn.append(line)
             report.head = digest(line)
             continue
-        for what in _faults(record, report.head, torn, expected):
+        for what in (*_faults(record, report.head, torn, expected), *judge(record, report)):
             report.problems.append(ChainProblem(number, what))
         report.recovered += bool(torn)
         torn, expected = [], record["sequence"] + 1
-        report.records, report.head, report.ended = report.records + 1, digest(line), record["kind"] == "end"
+        report.records, report.head = report.records + 1, digest(line)
+        report.ended = record["kind"] == "end" or (report.ended and record["kind"] == CHECKPOINT)
     if torn:
         report.problems.append(ChainProblem(number, "is incomplete: the writer was interrupted"))
     if not report.records:
@@ -135,8 +154,8 @@ def _faults(record: Mapping[str, Any], previous: str, torn: Sequence[bytes], exp
         yield "follows an incomplete line, but does not account for it"
     if record["sequence"] != expected:
         yield f"has number {record['sequence']}, expected {expected}"
-    if expected == 1 and record.get("version") != FORMAT_VERSION:
-        yield f"has format version {record.get('version')}, this program reads {FORMAT_VERSION}"
+    if expected == 1 and record.get("version") not in VERSIONS:
+        yield f"has format version {record.get('version')}, this program reads up to {FORMAT_VERSION}"
 
 
 def _escaped(value: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
@@ -14,12 +14,25 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from ironcurtain.audit import chain
+from ironcurtain.audit.file import LogChanged, LogFile
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.process.portability import sync_data
 from ironcurtain.secrets.redaction import Redactor
 
+if TYPE_CHECKING:
+    from ironcurtain.audit.signing import SignedHead, SigningKey
+
 SYNC_SECONDS = 1.0
 """Maximum delay in seconds before a record is synced. A crash of this process loses nothing that it has written."""
+
+SIGNED_RECORDS = 64
+"""Maximum number of records after the last signature (signing takes about 0.1 ms)."""
+
+SIGN_SECONDS = 10.0
+"""Maximum age in seconds of a record without a signature."""
+
+SIGNED_AT_ONCE = frozenset(("begin", "resumed", "recovered", "decision", "permission", "permission-revoked", "end"))
+"""Kinds of records that are written together with a signature: what people decided, the start and the end."""
 
 TEXT_LIMIT = 64 * 1024
 """Maximum length in characters of a string in a record. Longer ones are cut; a call's digest covers all of it."""
@@ -38,6 +51,10 @@ the digits of a digest can look like a card number.
 InThread = Callable[[Callable[[], None]], Deferred[None]]
 
 
+def _nobody(_: object) -> None:
+    """Nobody listens."""
+
+
 class AuditLog:
     """
     One session's audit log.
@@ -48,6 +65,9 @@ class AuditLog:
     :param clock: used for the delayed sync.
     :param now: returns seconds since the epoch.
     :param in_thread: runs a blocking function in a thread (``deferToThread``).
+    :param key: signs the log; ``None``: a new log has the format version without signatures.
+    :param signed: called with each signed head.
+    :param broken: called once, with the reason, when nothing more can be written.
     :raises AuditUnavailable: the file cannot be opened, or has an unknown format version.
     """
 
@@ -61,21 +81,28 @@ class AuditLog:
         clock: IReactorTime,
         now: Callable[[], float],
         in_thread: InThread,
+        key: SigningKey | None = None,
+        signed: Callable[[SignedHead], None] = _nobody,
+        broken: Callable[[str], None] = _nobody,
     ) -> None:
-        self.path = path
+        self.path, self._session, self._key = path, session_id, key
+        self._tell_signed, self._tell_broken = signed, broken
         self._redactor, self._clock, self._now, self._in_thread = redactor, clock, now, in_thread
-        self._sequence, self._synced = 0, 0
+        self._sequence, self._synced, self._signed = 0, 0, 0
         self._head, self._last = chain.START, b""
         self._broken: AuditUnavailable | None = None
+        self._signed_head: SignedHead | None = None
+        self._closed = False
         self._syncing: Deferred[None] | None = None
         self._waiting: list[tuple[int, Deferred[None]]] = []
         self._later: Any = None
+        self._sign_later: Any = None
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            self._file = LogFile(path)
         except OSError as e:
             raise AuditUnavailable(f"cannot open the audit log {path}: {e.strerror}") from None
         try:
-            self._continue(session_id)
+            self._continue()
         except BaseException as e:
             self._release()
             if isinstance(e, OSError):
@@ -88,6 +115,21 @@ class AuditLog:
         if self._last:
             self._head, self._last = chain.digest(self._last), b""
         return self._head
+
+    @property
+    def sequence(self) -> int:
+        """Number of the last record."""
+        return self._sequence
+
+    @property
+    def signed_head(self) -> SignedHead | None:
+        """The newest head that was signed here; ``None``: none yet."""
+        return self._signed_head
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more records can come."""
+        return self._closed
 
     def append(self, kind: str, **fields: Any) -> int:
         """
@@ -113,29 +155,58 @@ class AuditLog:
         if self._broken is not None:
             raise self._broken
         time, lines, head = chain.timestamp(self._now()), list[bytes](), self.head
-        sequence = self._sequence
+        at_once = False
         for kind, fields in records:
             if lines:
                 head = chain.digest(lines[-1])
-            sequence += 1
-            lines.append(chain.make_line(sequence, time, kind, self._redacted(fields), head))
-        return self._append(b"\n".join(lines), lines[-1], sequence)
+            lines.append(chain.make_line(self._sequence + len(lines) + 1, time, kind, self._redacted(fields), head))
+            at_once = at_once or kind in SIGNED_AT_ONCE
+        return self._append(lines, time, at_once)
 
     def _redacted(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         value = self._redactor.value
         return {name: each if name in UNREDACTED else value(each, TEXT_LIMIT) for name, each in fields.items()}
 
     def _record(self, kind: str, fields: Mapping[str, Any]) -> int:
-        sequence, time = self._sequence + 1, chain.timestamp(self._now())
-        line = chain.make_line(sequence, time, kind, fields, self.head)
-        return self._append(line, line, sequence)
+        time = chain.timestamp(self._now())
+        line = chain.make_line(self._sequence + 1, time, kind, fields, self.head)
+        return self._append([line], time, kind in SIGNED_AT_ONCE)
 
-    def _append(self, lines: bytes, last: bytes, sequence: int) -> int:
-        self._write(lines + b"\n")
-        self._sequence, self._last = sequence, last
+    def _append(self, lines: list[bytes], time: str, at_once: bool) -> int:
+        """
+        :param at_once: whether a signature follows in any case.
+        :returns: the number of the last of the lines.
+        """
+        sequence, signed = self._sequence + len(lines), None
+        if self._key is not None and (at_once or sequence - self._signed >= SIGNED_RECORDS):
+            head = chain.digest(lines[-1]) if lines else self.head
+            signed = self._key.sign(self._session, sequence, head, time)
+            fields = {name: getattr(signed, name) for name in chain.CHECKPOINT_MEMBERS}
+            lines = [*lines, chain.make_line(sequence + 1, time, chain.CHECKPOINT, fields, head)]
+        self._write(b"\n".join(lines) + b"\n")
+        self._sequence, self._last = sequence + (signed is not None), lines[-1]
+        self._plan(signed)
+        if signed is not None:
+            self._signed_head = signed
+            self._tell_signed(signed)
+        return sequence
+
+    def _plan(self, signed: SignedHead | None) -> None:
         if self._later is None:
             self._later = self._clock.callLater(SYNC_SECONDS, self._sync_soon)
-        return sequence
+        if signed is not None:
+            self._signed = self._sequence
+            if self._sign_later is not None:
+                self._sign_later.cancel()
+                self._sign_later = None
+        elif self._key is not None and self._sign_later is None:
+            self._sign_later = self._clock.callLater(SIGN_SECONDS, self._sign)
+
+    def _sign(self) -> None:
+        self._sign_later = None
+        if self._broken is None:
+            with suppress(AuditUnavailable):  # which was said, and holds for the next record, too
+                self._append([], chain.timestamp(self._now()), True)
 
     def durable(self, sequence: int) -> Deferred[None]:
         """
@@ -160,42 +231,41 @@ class AuditLog:
             self.log.error("{error}", error=e)
         finally:
             self._broken = self._broken or AuditUnavailable(f"the audit log {self.path} is closed")
+            self._closed = True
             self._release()
 
     def _release(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        for timer in (self._later, self._sign_later):
+            if timer is not None:
+                timer.cancel()
+        self._later = self._sign_later = None
+        self._file.close()
 
-    def _continue(self, session_id: str) -> None:
-        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-            raise AuditUnavailable(f"{self.path} is not a regular file: move it away")
-        with open(self.path, "rb") as file:
+    def _continue(self) -> None:
+        with self._file.reader() as file:
             first, last = file.readline(), _last_line(file)
         if not last:
-            self._record("begin", {"version": chain.FORMAT_VERSION, "session": session_id})
+            version = chain.UNSIGNED_VERSION if self._key is None else chain.FORMAT_VERSION
+            self._record("begin", {"version": version, "session": self._session})
             return
         self._check_version(first)
         line = last.removesuffix(b"\n")
         self._head = chain.digest(line)
         record = chain.read_record(line) if last.endswith(b"\n") else None
         if record is not None:
-            self._sequence = record["sequence"]
-            self._record("resumed", {"session": session_id})
+            self._sequence = self._signed = record["sequence"]
+            self._record("resumed", {"session": self._session})
         else:
-            self._seal(last, session_id)
+            self._seal(last)
 
     def _check_version(self, first: bytes) -> None:
         record = chain.read_record(first.removesuffix(b"\n"))
-        if record is not None and record.get("version") != chain.FORMAT_VERSION:
+        if record is not None and record.get("version") not in chain.VERSIONS:
             raise AuditUnavailable(f"{self.path} has format version {record.get('version')}: use a newer ironcurtain")
 
-    def _seal(self, last: bytes, session_id: str) -> None:
+    def _seal(self, last: bytes) -> None:
         torn: list[bytes] = []  # more than one line if an earlier recovery was itself interrupted
-        with open(self.path, "rb") as file:
+        with self._file.reader() as file:
             for line in (raw.removesuffix(b"\n") for raw in file):
                 if (record := chain.read_record(line)) is None:
                     torn.append(line)
@@ -203,29 +273,30 @@ class AuditLog:
                     torn, self._sequence = [], max(self._sequence, record["sequence"])
         if not last.endswith(b"\n"):
             self._write(b"\n")
-        fields: dict[str, Any] = {} if self._sequence else {"version": chain.FORMAT_VERSION}
-        fields |= {"session": session_id, "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
+        version = chain.UNSIGNED_VERSION if self._key is None else chain.FORMAT_VERSION
+        fields: dict[str, Any] = {} if self._sequence else {"version": version}
+        fields |= {"session": self._session, "tornBytes": sum(map(len, torn)), "tornDigest": chain.torn_digest(torn)}
         self._record("recovered", fields)  # not redacted: a digest can look like a card number
 
     def _write(self, data: bytes) -> None:
         try:
-            written = os.write(self._fd, data)
+            self._file.write(data)
+        except LogChanged as e:
+            self._set_broken(str(e))
         except OSError as e:
-            self._set_broken(e.strerror or str(e))
-        else:
-            if written < len(data):
-                self._set_broken("the disk is full")
+            self._set_broken(f"it cannot be written: {e.strerror or e}")
         if self._broken is not None:
             raise self._broken
 
     def _set_broken(self, why: str) -> None:
         if self._broken is not None:
             return
-        self._broken = AuditUnavailable(f"the audit log {self.path} cannot be written ({why}): no further calls")
+        self._broken = AuditUnavailable(f"the audit log {self.path} has failed ({why}): no further calls")
         self.log.critical("{error}", error=self._broken)
         waiting, self._waiting = self._waiting, []
         for _, done in waiting:
             done.errback(Failure(self._broken))
+        self._tell_broken(str(self._broken))
 
     def _sync_soon(self) -> None:
         self._later = None
@@ -233,12 +304,18 @@ class AuditLog:
 
     def _sync(self) -> None:
         if self._syncing is None and self._broken is None and self._synced < self._sequence:
-            covered, fd = self._sequence, self._fd
+            covered, fd = self._sequence, self._file.fd
             self._syncing = self._in_thread(lambda: sync_data(fd))
             self._syncing.addCallbacks(lambda _: self._sync_done(covered), self._sync_failed)
 
     def _sync_done(self, sequence: int) -> None:
-        self._syncing, self._synced = None, sequence
+        self._syncing = None
+        try:
+            self._file.check()
+        except LogChanged as e:
+            self._set_broken(str(e))
+            return
+        self._synced = sequence
         ready = [done for needed, done in self._waiting if needed <= sequence]
         self._waiting = [(needed, done) for needed, done in self._waiting if needed > sequence]
         if self._waiting:
@@ -248,7 +325,7 @@ class AuditLog:
 
     def _sync_failed(self, failure: Failure) -> None:
         self._syncing = None
-        self._set_broken(failure.getErrorMessage())
+        self._set_broken(f"it cannot be written: {failure.getErrorMessage()}")
 
 
 def _last_line(file: BinaryIO) -> bytes:

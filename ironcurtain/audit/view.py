@@ -61,6 +61,10 @@ def _outcome(record: Record) -> str:
     return f"{_text(record, 'status', 12):<9}{took}{size}{why}"
 
 
+def _checkpoint(record: Record) -> str:
+    return f"{'signed':<9} what precedes, with key {_text(record, 'key', 64)}"
+
+
 def _other(record: Record) -> str:
     shown = {k: v for k, v in record.items() if k not in ("sequence", "time", "kind", "previous")}
     return f"{_text(record, 'kind', 20):<9} {json_line(shown, OTHER_LIMIT)}"
@@ -68,6 +72,7 @@ def _other(record: Record) -> str:
 
 _KINDS: dict[str, Callable[[Record], str]] = {
     "call": _call,
+    "checkpoint": _checkpoint,
     "decision": _decision,
     "outcome": _outcome,
     "permission": _permission,

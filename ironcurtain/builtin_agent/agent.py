@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
-import msgspec
 from twisted.internet.defer import CancelledError
 
-from ironcurtain.builtin_agent.prompt import EXECUTE_CODE, execute_code_tool, system_prompt
+from ironcurtain.builtin_agent.memory import Memory
+from ironcurtain.builtin_agent.prompt import EXECUTE_CODE, SUMMARISE, SUMMARY_SYSTEM, execute_code_tool, system_prompt
+from ironcurtain.builtin_agent.records import Shorter
+from ironcurtain.builtin_agent.window import Window
 from ironcurtain.codemode.interpreter import Call, Interpreter, InterpreterFactory
-from ironcurtain.codemode.model import RunResult, Tool, ToolReply
+from ironcurtain.codemode.model import RunResult, Tool
 from ironcurtain.errors import SessionError
-from ironcurtain.llm.conversation import Conversation
+from ironcurtain.llm.compaction import Shortened, Strategy
+from ironcurtain.llm.conversation import Past, ShownText, joined, nothing_said
 from ironcurtain.llm.model import (
+    ChatMessage,
+    FellBack,
     ModelError,
     ModelEvent,
     ModelReply,
@@ -21,71 +25,19 @@ from ironcurtain.llm.model import (
     Retrying,
     TextBlock,
     TextDelta,
+    TokenUsage,
     ToolResult,
     ToolUse,
 )
 from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting
-from ironcurtain.session.model import Reply, Turn, Usage
+from ironcurtain.session.model import Reply, Usage
 
-DENIED_CODES = frozenset(
-    {
-        "denied-by-rule",
-        "denied-by-person",
-        "expired",
-        "withdrawn",
-        "nobody-to-ask",
-        "too-many-questions",
-        "changed-meanwhile",
-    }
+TOO_LONG = (
+    "the conversation is too long for the model: start a new session (/history still shows this one), or set "
+    "session.context_strategy"
 )
-"""Values of ``_meta["ironcurtain/code"]`` that mean that the call was not permitted."""
-
-_WRAPPERS = ("content", "result")
-
-
-def reply(raw: bytes) -> ToolReply:
-    """
-    Extract the value of a result.
-
-    Structured content is preferred. If it only wraps one value (``{"content": ...}`` of the reference servers,
-    ``{"result": ...}`` of the Python SDK), that value is used. Otherwise texts are joined to one string; with other
-    parts, the value is a list of strings and parts.
-
-    :param raw: a ``CallToolResult`` object as JSON.
-    """
-    try:
-        result = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ToolReply(None, "the tool's result is not JSON, or is nested too deeply")
-    if not isinstance(result, dict):
-        return ToolReply(None, "the tool's result is not an object")
-    value = _value(result)
-    if not result.get("isError"):
-        return ToolReply(value)
-    meta = result.get("_meta")
-    denied = isinstance(meta, dict) and meta.get("ironcurtain/code") in DENIED_CODES
-    return ToolReply(None, value if isinstance(value, str) and value else "the tool failed without a message", denied)
-
-
-def _value(result: dict[str, Any]) -> Any:
-    structured = result.get("structuredContent")
-    if isinstance(structured, dict) and not result.get("isError"):
-        if len(structured) == 1 and (name := next(iter(structured))) in _WRAPPERS:
-            return structured[name]
-        return structured
-    parts = result.get("content")
-    values = [_part(part) for part in parts] if isinstance(parts, list) else []
-    return "\n".join(values) if all(isinstance(value, str) for value in values) else values
-
-
-def _part(part: Any) -> Any:
-    is_text = isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
-    return part["text"] if is_text else part
-
-
-TOO_LONG = "the conversation is too long for the model: start a new session (/history still shows this one)"
 
 
 class BuiltinAgent:
@@ -97,6 +49,9 @@ class BuiltinAgent:
     :param call: makes a tool call, through the policy.
     :param describe: describes the tools for the model.
     :param language: describes the interpreter for the model.
+    :param make_window: returns the context window of a model, by its name.
+    :param recall: returns the memory, with the conversation of before if the session was resumed; called once, when the
+        agent starts.
     :param max_steps: maximum number of model requests for one message.
     """
 
@@ -114,6 +69,8 @@ class BuiltinAgent:
         make_interpreter: InterpreterFactory,
         describe: Callable[[Sequence[Tool]], str],
         language: str,
+        make_window: Callable[[str], Window],
+        recall: Callable[[Window], Awaitable[Memory]],
         accounting: Accounting,
         emit: Callable[[events.SessionEvent], None],
     ) -> None:
@@ -123,20 +80,25 @@ class BuiltinAgent:
         self._workspace, self._tools, self._call = workspace, tools, call
         self._make_interpreter, self._describe = make_interpreter, describe
         self._accounting, self._emit = accounting, emit
-        self._conversation = Conversation()
+        self._make_window, self._recall, self._shown = make_window, recall, ShownText()
+        self._window: Window | None = None
+        self._memory: Memory | None = None
         self._interpreter: Interpreter | None = None
         self._system, self._execute_code = "", execute_code_tool(language)
 
     async def start(self) -> None:
         """
-        Choose the model, and create the interpreter, with the session's current tools.
+        Choose the model, recall the conversation, and create the interpreter, with the session's current tools.
 
         :raises ConfigurationError: there is no key for the model, or its settings are wrong.
         """
         self._chosen = await self._choose()
         tools = await self._tools()
         self._system = system_prompt(self._workspace, self._describe(tools))
-        self._interpreter = await self._make_interpreter(tools, self._call)
+        self._window = self._make_window(self.model)
+        self._window.always(self._system, self._execute_code.description)
+        self._memory = await self._recall(self._window)
+        self._interpreter = await self._make_interpreter(tools, self._memory.recording(self._call))
 
     async def stop(self) -> None:
         """End the interpreter."""
@@ -145,13 +107,8 @@ class BuiltinAgent:
 
     @property
     def model(self) -> str:
-        """The provider's name of the model; empty before the agent has started."""
-        return self._chosen.model if self._chosen is not None else ""
-
-    def remember(self, turn: Turn) -> None:
-        """Add a turn from before the session was resumed to the conversation."""
-        self._conversation.say(turn.message)
-        self._conversation.answer((TextBlock(turn.answer or f"(no answer: {turn.error or 'nothing was said'})"),))
+        """The provider's name of the model that was asked last; empty before the agent has started."""
+        return self._chosen.asked if self._chosen is not None else ""
 
     def usage(self) -> Usage:
         """:returns: the usage of the current or last message so far."""
@@ -163,50 +120,113 @@ class BuiltinAgent:
 
         :raises SessionError: no answer: the model failed, the budget is used up, or the steps are.
         """
+        assert self._memory is not None and self._window is not None
         self._accounting.begin()
-        self._conversation.say(message)
+        self._memory.say(message)
+        self._window.added((TextBlock(message),))
         try:
-            for step in range(1, self._max_steps + 1):
-                self._accounting.require()
-                reply = await self._ask(step)
-                if not (uses := self._conversation.answer(reply.content)):
-                    return Reply(_answer(reply), self._accounting.turn)
-                self._conversation.results([await self._use(use) for use in uses])
+            answer = await self._work(self._memory, self._window)
         except CancelledError:
-            self._conversation.interrupt("cancelled by the person")
+            self._memory.end("cancelled by the person")
             raise
         except SessionError as e:
-            self._conversation.interrupt(str(e))
+            self._memory.end(str(e))
             raise
+        except Exception:
+            self._memory.end("an internal error of IronCurtain")
+            raise
+        self._memory.end()
+        return Reply(answer, self._accounting.turn)
+
+    async def _work(self, memory: Memory, window: Window) -> str:
+        for step in range(1, self._max_steps + 1):
+            self._accounting.require()
+            reply = await self._ask(memory, window, step)
+            uses = memory.answer(reply)
+            window.reported(reply.usage)
+            if not uses:
+                return _answer(reply)
+            done = [await self._use(use) for use in uses]
+            results = [result for result, _ in done]
+            memory.results(results, variables_lost=any(lost for _, lost in done))
+            window.added(results)
         raise SessionError(
             "MESSAGE_FAILED",
             f"no answer after {self._max_steps} model requests: say what to do next, or raise agent.max_steps",
         )
 
-    async def _ask(self, step: int) -> ModelReply:
-        assert self._chosen is not None
-        request = ModelRequest(
-            self._system, self._conversation.messages, (self._execute_code,), self.model, self._max_tokens
-        )
+    async def _ask(self, memory: Memory, window: Window, step: int) -> ModelReply:
+        self._shown = ShownText()
         try:
-            reply = await self._chosen.provider.converse(request, self._model_event)
+            await self._make_room(memory, window, step)
+            try:
+                return await self._converse(self._request(memory), step, self._model_event)
+            except ModelError as e:
+                if e.kind != "context-overflow" or not window.overflowed(memory.past):
+                    raise
+            await self._make_room(memory, window, step)
+            return await self._converse(self._request(memory), step, self._model_event)
+        except ModelError as e:
+            if partial := self._shown.text:
+                memory.answer(ModelReply((TextBlock(partial),), "broken_off", e.usage or TokenUsage(), self.model))
+            raise SessionError("MESSAGE_FAILED", _advice(e, self._shown), partial=partial) from e
+
+    def _request(self, memory: Memory) -> ModelRequest:
+        return ModelRequest(self._system, memory.past.messages, (self._execute_code,), self.model, self._max_tokens)
+
+    async def _converse(self, request: ModelRequest, step: int, notify: Callable[[ModelEvent], None]) -> ModelReply:
+        assert self._chosen is not None
+        try:
+            reply = await self._chosen.provider.converse(request, notify)
         except ModelError as e:
             if e.usage is not None:
                 self._accounting.failed(e.usage)
-            raise SessionError("MESSAGE_FAILED", _advice(e)) from e
+            raise
         self._accounting.step(step, reply.usage)
         return reply
 
+    async def _make_room(self, memory: Memory, window: Window, step: int) -> None:
+        before = window.needed(memory.past)
+        if (plan := window.plan(memory.past)) is None:
+            return
+        summary = plan.past.summary
+        if window.strategy is Strategy.SUMMARISE and plan.gone:
+            summary = await self._summary(memory.past, plan, window.summary_tokens, step)
+        memory.shorten(Shorter(kept=len(plan.past.exchanges), lean=plan.lean, summary=summary))
+        after, dropped = window.needed(memory.past), plan.past.dropped
+        self._emit(events.MessagesCompacted(strategy=window.strategy, turns=dropped, before=before, after=after))
+
+    async def _summary(self, past: Past, plan: Shortened, tokens: int, step: int) -> str:
+        """:returns: a summary of what is left out from now on; empty if it is too long for the model, too."""
+        gone = Past(plan.gone, past.dropped, past.summary).messages
+        messages = joined((*gone, ChatMessage("user", (TextBlock(SUMMARISE),))))
+        request = ModelRequest(SUMMARY_SYSTEM, messages, (), self.model, min(tokens, self._max_tokens))
+        try:
+            reply = await self._converse(request, step, self._quiet_event)
+        except ModelError as e:
+            if e.kind == "context-overflow":
+                return ""
+            raise
+        return _text(reply)
+
     def _model_event(self, event: ModelEvent) -> None:
+        self._shown.take(event)
         if isinstance(event, TextDelta):
             self._emit(events.AgentText(text=event.text))
-        elif isinstance(event, Retrying):
-            self._emit(events.ModelRetry(delay=event.delay_seconds, reason=event.reason))
+        self._quiet_event(event)
 
-    async def _use(self, use: ToolUse) -> ToolResult:
+    def _quiet_event(self, event: ModelEvent) -> None:
+        if isinstance(event, Retrying):
+            self._emit(events.ModelRetry(delay=event.delay_seconds, reason=event.reason))
+        elif isinstance(event, FellBack):
+            self._emit(events.ModelFellBack(failed=event.from_, model=event.to, reason=event.reason))
+
+    async def _use(self, use: ToolUse) -> tuple[ToolResult, bool]:
+        """:returns: the result, and whether all variables are lost."""
         code = use.input.get("code")
         if use.name != EXECUTE_CODE or not isinstance(code, str) or self._interpreter is None:
-            return ToolResult(use.id, f"there is only the tool {EXECUTE_CODE}, with one text argument: code", True)
+            why = f"there is only the tool {EXECUTE_CODE}, with one text argument: code"
+            return ToolResult(use.id, why, True), False
         self._emit(events.CodeStarted(code=code))
         result = await self._interpreter.run(code)
         self._emit(events.CodeFinished(error=(result.error or "").strip().rpartition("\n")[2]))
@@ -214,15 +234,19 @@ class BuiltinAgent:
         if result.left_out:
             size = len(text.encode())
             self._emit(events.ResultTruncated(size=size + result.left_out, kept=size))
-        return ToolResult(use.id, text, result.error is not None)
+        return ToolResult(use.id, text, result.error is not None), result.variables_lost
+
+
+def _text(reply: ModelReply) -> str:
+    return "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
 
 
 def _answer(reply: ModelReply) -> str:
-    text = "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
+    text = _text(reply)
     if reply.stop_reason == "model_context_window_exceeded":
         raise SessionError("MESSAGE_FAILED", TOO_LONG)
     if not text:
-        raise SessionError("MESSAGE_FAILED", f"the model gave an empty answer ({reply.stop_reason}): ask again")
+        raise SessionError("MESSAGE_FAILED", nothing_said(reply.stop_reason))
     if reply.stop_reason == "max_tokens":
         return f"{text}\n[cut at the model's limit: say 'continue', or raise model.max_tokens]"
     return text
@@ -239,7 +263,5 @@ def _shown(result: RunResult) -> str:
     return "\n".join(part for part in parts if part) or "(no output)"
 
 
-def _advice(error: ModelError) -> str:
-    if error.kind == "context-overflow":
-        return TOO_LONG
-    return str(error)
+def _advice(error: ModelError, shown: ShownText) -> str:
+    return TOO_LONG if error.kind == "context-overflow" else shown.failure(error)

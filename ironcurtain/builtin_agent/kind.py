@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from twisted.internet.defer import Deferred
 
+from ironcurtain.audit.chain import read_record, timestamp
 from ironcurtain.builtin_agent import prompt
-from ironcurtain.builtin_agent.agent import BuiltinAgent, reply
+from ironcurtain.builtin_agent.agent import BuiltinAgent
+from ironcurtain.builtin_agent.memory import ConversationFile, Memory
+from ironcurtain.builtin_agent.recall import Recall, of_turns, read
+from ironcurtain.builtin_agent.records import Resumed
+from ironcurtain.builtin_agent.replies import reply
+from ironcurtain.builtin_agent.window import Window
 from ironcurtain.codemode.interpreter import InterpreterFactory
 from ironcurtain.codemode.model import CodeLimits, Tool, ToolReply
 from ironcurtain.codemode.monty import offered
-from ironcurtain.home.settings import Provider
-from ironcurtain.llm import prices
-from ironcurtain.llm.registry import Chosen, ModelSurroundings, configured_backend, needs_key, provider_for
+from ironcurtain.files.appending import LineFile
+from ironcurtain.llm.compaction import Strategy
+from ironcurtain.llm.model import TokenUsage
+from ironcurtain.llm.tokens import context_window, count_tokens
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.mcp_proxy.proxy import McpProxy
 from ironcurtain.policy.pathmap import AGENT_WORKSPACE
-from ironcurtain.providers.keys import real_key
-from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter, Dimension
 from ironcurtain.session.history import read_turns
+from ironcurtain.session.models import backends_of, choose_model, cost_of
 from ironcurtain.session.parts import Core
 
 SERVERS_SECONDS = 10.0
@@ -35,21 +40,28 @@ def make_builtin_agent(
     core: Core, proxy: McpProxy, reactor: Any, environ: Mapping[str, str], make_interpreter: InterpreterFactory
 ) -> BuiltinAgent:
     """:param make_interpreter: creates the interpreter for the model's code."""
-    settings = core.services.settings
-    known = {model: prices.TokenPrice(**msgspec.structs.asdict(price)) for model, price in settings.prices.items()}
+    settings, options = core.services.settings, core.request.options
+    backends = backends_of(options.get("backend"))
     budget = BudgetMeter(BudgetLimits(**msgspec.structs.asdict(settings.budget)))
-    earlier = read_turns(core.paths.history) if core.resumed else []
-    for turn in earlier:
-        budget.used[Dimension.TOKENS] += turn.usage.input_tokens + turn.usage.output_tokens
-        budget.used[Dimension.COST] += turn.usage.cost or 0.0
     accounting = Accounting(
         budget,
-        lambda usage: prices.cost(agent.model, usage, known),
+        lambda usage: cost_of(core, agent.model, usage),
         core.emit,
         core.services.clock.seconds,
     )
+    core.aside.append(accounting.failed)
+
+    async def recall(window: Window) -> Memory:
+        memory, unfinished = await _recall(core, window)
+        for turn in read_turns(core.paths.history) if core.resumed else ():
+            budget.used[Dimension.TOKENS] += turn.usage.input_tokens + turn.usage.output_tokens
+            budget.used[Dimension.COST] += turn.usage.cost or 0.0
+        budget.used[Dimension.TOKENS] += unfinished.prompt_tokens + unfinished.output_tokens
+        budget.used[Dimension.COST] += cost_of(core, agent.model, unfinished) or 0.0
+        return memory
+
     agent = BuiltinAgent(
-        choose=lambda: _provider(core, reactor, environ),
+        choose=lambda: choose_model(core, reactor, environ, backends, str(options.get("model") or "")),
         max_tokens=settings.model.max_tokens,
         max_steps=settings.agent.max_steps,
         workspace=AGENT_WORKSPACE,
@@ -58,29 +70,51 @@ def make_builtin_agent(
         make_interpreter=make_interpreter,
         describe=lambda tools: prompt.tools(offered(tools)),
         language=prompt.language(CodeLimits()),
+        make_window=lambda model: _window(core, model),
+        recall=recall,
         accounting=accounting,
         emit=core.emit,
     )
-    for turn in earlier:
-        agent.remember(turn)
     return agent
 
 
-async def _provider(core: Core, reactor: Any, environ: Mapping[str, str]) -> Chosen:
-    settings, options = core.services.settings, core.request.options
-    backend, model = options.get("backend"), options.get("model")
-    if backend is None and model is None:
-        backend = configured_backend(settings.model)
-    model = model or settings.model.name or None
-    keys: dict[str, Secret] = {}
-    if (name := needs_key(backend, model)) is not None:
-        keys[name] = await real_key(name, settings.providers.get(name, Provider()).key, environ, reactor)
-        core.services.redactor.add(keys[name])
-    tables = {name: msgspec.to_builtins(table) for name, table in settings.providers.items()}
-    around = ModelSurroundings(
-        reactor, core.services.clock, random.random, keys.__getitem__, settings.model.stall_seconds, environ
+def _window(core: Core, model: str) -> Window:
+    settings = core.services.settings
+    size = settings.session.context_tokens or context_window(model)
+    answer = min(settings.model.max_tokens, size // 2)
+    strategy = Strategy(settings.session.context_strategy)
+    return Window(strategy, size - answer, settings.session.context_turns, lambda text: count_tokens(text, model))
+
+
+async def _recall(core: Core, window: Window) -> tuple[Memory, TokenUsage]:
+    """:returns: the memory, and the tokens of turns that were cut off."""
+    file, found = ConversationFile(LineFile(core.paths.conversation)), [Recall()]
+    if core.resumed:
+        await core.services.in_thread(lambda: found.append(_read(core, file, window)))
+    recalled = found[-1]
+    memory = Memory(
+        recalled.conversation,
+        file.write,
+        core.services.redactor,
+        lambda: core.audit.sequence,
+        lambda: timestamp(core.services.now()),
     )
-    return provider_for(backend, model, tables, around)
+    return memory, recalled.cut_off
+
+
+def _read(core: Core, file: ConversationFile, window: Window) -> Recall:
+    if not core.paths.conversation.exists():  # of a session of an earlier version
+        for known in of_turns(read_turns(core.paths.history)):
+            file.write(known)
+    recalled = read(file.read(), window.squeeze)
+    with core.paths.audit.open("rb") as lines:
+        audit = (record for line in lines if (record := read_record(line.removesuffix(b"\n"))) is not None)
+        note = recalled.note(audit if recalled.open_calls() else ())
+    if note:
+        resumed = Resumed(note=note)
+        file.write(resumed)
+        recalled.feed(resumed)
+    return recalled
 
 
 async def _tools(gate: Gate, core: Core) -> Sequence[Tool]:

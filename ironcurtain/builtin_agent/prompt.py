@@ -84,6 +84,16 @@ When you are done, answer in plain words: what you did, and what you could not d
 {tools}"""
 
 
+SUMMARY_SYSTEM = "You summarise conversations between a person and an agent that works for that person."
+"""The system prompt of a request for a summary."""
+
+SUMMARISE = """\
+Summarise the conversation so far for the agent, who will no longer have it. Say in at most 600 words: what the person
+asked for and decided, what was done, with the names of files and other facts that are still needed, and what is open.
+Answer with the summary only."""
+"""The request for a summary."""
+
+
 def execute_code_tool(language: str) -> ToolSpec:
     """
     :param language: the description of the interpreter.

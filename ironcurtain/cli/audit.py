@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.files import follow
-from ironcurtain.cli.output import as_json, home, print_json, print_text
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, print_text, settings
 from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.text.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.audit.verification import LogReport
+
+PROBLEMS_SHOWN = 10
+"""Maximum number of problems that are printed: one bad record makes all later signatures wrong."""
 
 session_argument = click.argument("session", default="last", shell_complete=all_sessions)
 
@@ -26,29 +35,82 @@ def audit() -> None:
 @audit.command()
 @session_argument
 @as_json
-def verify(session: str, json_output: bool) -> None:
+@click.option("--key", type=click.Path(path_type=Path), help="The public key to check with (default: the home's).")
+@click.option(
+    "--witness", type=click.Path(path_type=Path), help="Compare with heads in this file (default: those set)."
+)
+def verify(session: str, json_output: bool, key: Path | None, witness: Path | None) -> None:
     """
     Check that no record was changed, removed or inserted.
 
-    Exits with status 1 if one was. Keep the head digest elsewhere to detect later that the end was removed.
+    Prints the first bad records, and what is proved. Exits with status 1 if a record is bad. Removing the last
+    records shows only if a witness has a later head: name a file of heads with --witness, such as the output of
+    'audit heads' or of 'journalctl -t ironcurtain', or what an https:// witness got, one head a line; or set witnesses
+    in the section [audit] of config.toml.
     """
-    from ironcurtain.audit.chain import verify as check
+    from ironcurtain.session.verification import check_session, public_key
 
-    path = session_directory(home(), session).audit
-    with path.open("rb") as lines:
-        report = check(lines)
+    where = home()
+    paths = session_directory(where, session)
+    configured = settings(where).settings.audit.witness
+    report = check_session(where, paths, public_key(where, key), witness, configured)
     if json_output:
-        print_json({"file": str(path), "intact": report.intact, **_fields(report)})
+        print_json(
+            {"file": str(paths.audit), "intact": report.intact, "proved": list(report.proofs()), **_fields(report)}
+        )
     else:
-        click.echo(f"{path}")
-        for problem in report.problems:
-            click.echo(f"  line {problem.line} {problem.what}")
-        end = "ended" if report.ended else "not ended: the session is running, or was interrupted"
-        click.echo(f"  {report.records} records, {end}{f', {report.recovered} torn lines' if report.recovered else ''}")
-        click.echo(f"  head {report.head}")
-        click.echo("Intact." if report.intact else "NOT intact.")
+        click.echo(f"{paths.audit}")
+        _print_report(report)
     if not report.intact:
         raise SystemExit(1)
+
+
+def _print_report(report: LogReport) -> None:
+    found, chain = report.problems, report.chain
+    for problem in found[:PROBLEMS_SHOWN]:
+        print_lines(f"  line {problem.line} {one_line(problem.what, 400)}")
+    if (more := len(found) - PROBLEMS_SHOWN) > 0:
+        click.echo(f"  and {more} more problems")
+    end = "ended" if chain.ended else "not ended: the session is running, or was interrupted"
+    click.echo(f"  {chain.records} records, {end}{f', {chain.recovered} torn lines' if chain.recovered else ''}")
+    click.echo(f"  head {chain.head}")
+    for sentence in report.proofs():
+        print_lines(f"  {one_line(sentence, 400)}")
+    click.echo("Intact." if report.intact else "NOT intact.")
+
+
+@audit.command()
+@click.option("--id", "id_only", is_flag=True, help="Print only the id that records have.")
+def key(id_only: bool) -> None:
+    """
+    Print the public key that verifies the signatures of this home, in PEM format.
+
+    Keep it on another machine: whoever has it and a copy of a log can verify it with 'audit verify --key'.
+    """
+    from ironcurtain.audit.signing import SigningKey
+
+    where = home()
+    where.prepare()
+    public = SigningKey.load_or_make(where.records).public
+    click.echo(public.id if id_only else public.pem, nl=id_only)
+
+
+@audit.command()
+@session_argument
+@click.option("--all", "everything", is_flag=True, help="Print all heads, not only the newest.")
+def heads(session: str, everything: bool) -> None:
+    """
+    Print the newest signed head of a session's log, as a line of JSON.
+
+    Kept on another machine, it shows later whether the log was cut or replaced: 'audit verify --witness FILE'.
+    """
+    from ironcurtain.audit.signing import SignedHead
+    from ironcurtain.audit.witness import head_line
+    from ironcurtain.session.verification import signed_heads
+
+    found: list[SignedHead] = list(signed_heads(session_directory(home(), session).audit))
+    for head in found if everything else found[-1:]:
+        click.echo(head_line(head).decode(), nl=False)
 
 
 @audit.command()

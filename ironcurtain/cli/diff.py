@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ import click
 
 from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines
+from ironcurtain.cli.undoing import readable
 from ironcurtain.session.elsewhere import session_directory
-from ironcurtain.text.display import one_line
+from ironcurtain.text.display import one_line, readable_path
 
 if TYPE_CHECKING:
     from ironcurtain.project.changes import Change, Comparison
@@ -29,15 +30,12 @@ def diff(session: str, json_output: bool) -> None:
     'git apply', with --json a list of the changed files. Files to review, because programs run or obey them on their
     own, are named on standard error.
     """
-    from ironcurtain.project.patch import patch
-
     with comparison_of(session) as comparison:
         changes = comparison.changes()
         if json_output:
-            print_json([{"path": _text(change.path), "what": change.what} for change in changes])
+            print_json(changes_as_json(changes))
         else:
-            for change in changes:
-                _print(patch(change, comparison.before, comparison.after))
+            print_patch(comparison, changes)
         _remarks(comparison, changes)
 
 
@@ -62,25 +60,32 @@ def comparison_of(session: str) -> Iterator[Comparison]:
         close(tree)
 
 
+def changes_as_json(changes: Iterable[Change]) -> list[dict[str, str]]:
+    """:returns: the changed paths, for programs."""
+    return [{"path": readable_path(change.path), "what": change.what} for change in changes]
+
+
+def print_patch(comparison: Comparison, changes: Iterable[Change]) -> None:
+    """Print changes as ``git diff`` does: escaped on a terminal, exactly for programs."""
+    from ironcurtain.project.patch import patch
+
+    for change in changes:
+        _print(patch(change, comparison.before, comparison.after))
+
+
 def _remarks(comparison: Comparison, changes: list[Change]) -> None:
     from ironcurtain.cli.review import review
     from ironcurtain.project.planted import findings
 
     review(findings(changes, comparison.before, comparison.after))
     if unseen := comparison.unseen:
-        shown = one_line(_text(", ".join(path or "." for path in unseen[:10])), 600)
+        shown = one_line(readable_path(", ".join(path or "." for path in unseen[:10])), 600)
         print_lines(f"Not compared, since there is too much in them or they cannot be listed: {shown}", err=True)
 
 
 def _print(text: str) -> None:
     if sys.stdout.isatty():
-        from ironcurtain.text.display import paragraphs
-
-        click.echo(paragraphs(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")), nl=False)
+        click.echo(readable(text), nl=False)
     else:
         sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))  # unescaped, for programs
         sys.stdout.buffer.flush()
-
-
-def _text(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -16,13 +16,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
-from ironcurtain.errors import UsageError
+from ironcurtain.errors import Unavailable, UsageError
 from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
 
 if TYPE_CHECKING:
     from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.home.layout import Home
     from ironcurtain.session.model import SessionInfo
+
+PARTS_SHOWN = 6
+"""Number of the largest parts of the home whose sizes are shown."""
+
+LARGE = 5 * 10**9
+"""Size in bytes of all sessions from which on removing some is suggested."""
 
 OK, HINT, WRONG = "ok", "hint", "wrong"
 
@@ -67,7 +74,8 @@ def examine(where: Home) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", OK, version)
     reported: set[str] = set()
-    for check in (_home, _files, _servers, _tools, _sandbox, _key, _daemon, _running):
+    checks = (_home, _files, _servers, _tools, _sandbox, _models, _records, _sizes, _daemon, _running)
+    for check in checks:
         try:
             for finding in check(where):
                 reported.add(finding.detail)
@@ -108,6 +116,7 @@ def _files(where: Home) -> Iterator[Finding]:
 def _servers(where: Home) -> Iterator[Finding]:
     from ironcurtain.home.layout import person_home
     from ironcurtain.mcp_proxy.launch import is_own
+    from ironcurtain.mcp_proxy.logins import LoginFiles
     from ironcurtain.mcp_proxy.servers_config import HttpServer
     from ironcurtain.sandbox import programs
     from ironcurtain.session.tools import ToolFiles
@@ -115,7 +124,13 @@ def _servers(where: Home) -> Iterator[Finding]:
     user_home = person_home(os.environ, os.geteuid())
     for server in ToolFiles.chosen(where, {}).load_servers(str(where.path), user_home):
         if isinstance(server, HttpServer):
-            yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}")
+            login = LoginFiles(where.oauth).of(server.name)
+            if login.path.exists() and login.read(server.url) is None:
+                mend = f"Run: ironcurtain mcp login {server.name}"
+                yield Finding(f"MCP server {server.name}", HINT, "the kept login is for another url", mend)
+            else:
+                known = ", with a login" if login.path.exists() else ""
+                yield Finding(f"MCP server {server.name}", OK, f"by HTTP at {server.host}{known}")
         elif shutil.which(server.command) is None:
             mend = f"Install it, or correct its command in {where.mcp_servers}"
             yield Finding(f"MCP server {server.name}", WRONG, f"there is no program {server.command}", mend)
@@ -162,26 +177,42 @@ def _sandbox(_: Home) -> Iterator[Finding]:
         yield Finding("sandbox", HINT, programs.unavailable() or "", mend)
 
 
-def _key(where: Home) -> Iterator[Finding]:
-    from ironcurtain.home.settings import Provider
-    from ironcurtain.providers.keys import DEFAULT_VARIABLES
+def _models(where: Home) -> Iterator[Finding]:
+    from ironcurtain.llm.registry import backends_in_order
 
-    model = settings(where).settings.model
-    if model.backend == "scripted":
-        yield Finding("model", OK, f"scripted: {model.script}")
-        return
-    if model.backend == "subprocess":
-        state, detail, mend = _command(model.command, "model.command in config.toml", "command")
-        yield Finding("model", state, f"subprocess, {detail}", mend)
-        return
-    key = settings(where).settings.providers.get(model.backend, Provider()).key
+    found = settings(where).settings
+    backends, _ = backends_in_order((), "", found.model)
+    of_shell, _ = backends_in_order((), "", found.model, found.shell.backends)
+    for backend in dict.fromkeys((*backends, *of_shell)):
+        yield _model(where, backend)
+
+
+def _model(where: Home, backend: str) -> Finding:
+    from ironcurtain.home.sections import Provider
+    from ironcurtain.llm.registry import needs_key
+    from ironcurtain.providers.keys import key_variable
+
+    name, _, argument = backend.partition(":")
+    if name == "scripted":
+        return Finding("model", OK, f"scripted: {argument}")
+    if name == "subprocess":
+        state, detail, mend = _command(argument, "the model's command in config.toml", "command")
+        return Finding("model", state, f"subprocess, {detail}", mend)
+    provider = settings(where).settings.providers.get(name, Provider())
+    key = provider.key
+    if not needs_key(backend, key.has_source):
+        if provider.base_url or provider.host:
+            return Finding("model", OK, f"{name}, without a key, at {provider.base_url or provider.host}")
+        return Finding(
+            "model", HINT, f"{name}, but no address", f"Set providers.{name}.base_url in {where.config.name}"
+        )
     if key.file:
         state, detail, mend = _key_file(Path(key.file).expanduser())
     elif key.command:
-        state, detail, mend = _command(key.command, f"providers.{model.backend}.key in {where.config.name}", "key from")
+        state, detail, mend = _command(key.command, f"providers.{name}.key in {where.config.name}", "key from")
     else:
-        state, detail, mend = _key_variable(key.env or DEFAULT_VARIABLES[model.backend])
-    yield Finding("model", state, f"{model.backend}, {detail}", mend)
+        state, detail, mend = _key_variable(key_variable(name, key, os.environ))
+    return Finding("model", state, f"{name}, {detail}", mend)
 
 
 def _key_file(path: Path) -> tuple[str, str, str]:
@@ -211,6 +242,34 @@ def _key_variable(name: str) -> tuple[str, str, str]:
     return HINT, f"but no key in {name}", f"Set it: export {name}=..."
 
 
+def _records(where: Home) -> Iterator[Finding]:
+    from ironcurtain.audit.witness import make_sinks
+    from ironcurtain.session.verification import public_key
+
+    key = public_key(where)
+    yield Finding("audit logs", OK, f"signed with key {key.id}" if key else "the key is made with the first session")
+    for place, sink in make_sinks(where, settings(where).settings.audit.witness).items():
+        try:
+            sink.check()
+        except Unavailable as e:
+            yield _unreachable(place, e)
+        else:
+            yield Finding(f"witness {place}", OK, "gets the heads of audit logs")
+
+
+def _sizes(where: Home) -> Iterator[Finding]:
+    from ironcurtain.files.sizes import size_of
+    from ironcurtain.text.quantities import size_text
+
+    sizes = {path.name: size_of(path) for path in sorted(where.path.glob("*"))}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:PARTS_SHOWN]
+    parts = ", ".join(f"{one_line(name, 40)} {size_text(sizes[name])}" for name in largest)
+    full = sizes.get(where.sessions.name, 0) >= LARGE
+    mend = "Remove files of old sessions: ironcurtain cleanup --older-than 30d" if full else ""
+    detail = f"{size_text(sum(sizes.values()))}{f': {parts}' if parts else ''}"
+    yield Finding("disk", HINT if full else OK, detail, mend)
+
+
 def _daemon(where: Home) -> Iterator[Finding]:
     from ironcurtain.files.locks import is_held
 
@@ -224,7 +283,8 @@ def _running(where: Home) -> Iterator[Finding]:
     """Query the processes of this home and the Docker Engine. Uses the reactor, which runs only once."""
     from ironcurtain.cli.run import run
 
-    sessions, engine = run(lambda reactor: _ask(reactor, where))
+    sessions, engine, witnesses = run(lambda reactor: _ask(reactor, where))
+    yield from witnesses
     for info in sessions:
         for server, why in info.servers_down.items():
             mend = f"See its log: ironcurtain logs {info.number}"
@@ -232,16 +292,40 @@ def _running(where: Home) -> Iterator[Finding]:
     yield from _docker(engine)
 
 
-async def _ask(reactor: Any, where: Home) -> tuple[list[SessionInfo], Mapping[str, Any] | EngineUnavailable]:
+async def _ask(
+    reactor: Any, where: Home
+) -> tuple[list[SessionInfo], Mapping[str, Any] | EngineUnavailable, list[Finding]]:
     from ironcurtain.container.engine import Engine
     from ironcurtain.container.errors import EngineUnavailable
     from ironcurtain.control.owners import Owners
 
-    sessions = await Owners(reactor, where).sessions()
+    sessions, witnesses = await Owners(reactor, where).sessions(), await _https_witnesses(reactor, where)
     try:
-        return sessions, await Engine.find(reactor, os.environ).info()
+        return sessions, await Engine.find(reactor, os.environ).info(), witnesses
     except EngineUnavailable as e:
-        return sessions, e
+        return sessions, e, witnesses
+
+
+async def _https_witnesses(reactor: Any, where: Home) -> list[Finding]:
+    from ironcurtain.audit.unsent import UnsentHeads
+    from ironcurtain.session.https_witness import https_witnesses
+
+    found = []
+    for place, witness in https_witnesses(reactor, settings(where).settings.audit).items():
+        lacking = len(UnsentHeads(where.unsent_heads, place).lines())
+        try:
+            await witness.check()
+        except Unavailable as e:
+            found.append(_unreachable(place, e))
+        else:
+            more = f"; the next session sends it those of {counted(lacking, 'session')}" if lacking else ""
+            found.append(Finding(f"witness {place}", OK, f"gets the heads of audit logs{more}"))
+    return found
+
+
+def _unreachable(place: str, why: Unavailable) -> Finding:
+    mend = "Sessions run without it. Correct audit.witness in config.toml, or what it names."
+    return Finding(f"witness {place}", HINT, f"cannot be reached: {why}", mend)
 
 
 def _docker(info: Mapping[str, Any] | EngineUnavailable) -> Iterator[Finding]:

@@ -61,7 +61,8 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     from ironcurtain.errors import Unavailable
     from ironcurtain.files.locks import FileLock, Held
     from ironcurtain.home.registry import SessionRegistry
-    from ironcurtain.terminal.local import Guard, LocalTerminal
+    from ironcurtain.terminal.local import LocalTerminal
+    from ironcurtain.terminal.raw import Guard
 
     where.prepare()
     lock = FileLock(where.listener_lock)
@@ -70,7 +71,7 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     except Held as e:
         whose = f" (process {e.holder})" if e.holder else ""
         raise Unavailable(f"another escalation listener is running{whose}: end that one first") from None
-    terminal, guard = LocalTerminal(reactor), Guard(reactor)
+    terminal, guard = LocalTerminal(reactor), Guard()
     registry = SessionRegistry(where.registry)
     source = HomeSource(reactor, registry, where.daemon_socket, lambda socket: ControlClient(reactor, socket))
     console = Console(source, terminal, reactor, owner().name, environ=environ)
@@ -82,5 +83,5 @@ async def listen(reactor: Any, where: Home, environ: Mapping[str, str]) -> int:
     finally:
         console.stop()
         await terminal.closed
-        await guard.end()
+        guard.end()
         lock.release()

@@ -31,7 +31,7 @@ def export(session: str, destination: Path) -> None:
     from ironcurtain.project.export import export as copy
 
     with comparison_of(session) as comparison:
-        to = made(destination, comparison.manifest.workspace)
+        to = made(destination, comparison.tree.root.path)
         done = copy(comparison, to)
     click.echo(f"{done.files} files ({done.bytes:,} bytes) copied to {to}")
     _tell("left out", done.left_out)

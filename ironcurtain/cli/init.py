@@ -11,7 +11,7 @@ CONFIG = """\
 version = 1
 
 [model]
-# backend = "anthropic"
+# backend = "anthropic"  # or openai, google, openai-chat, scripted, subprocess
 # name = "claude-opus-5-5"
 
 [escalation]

@@ -7,14 +7,15 @@ from typing import Any
 
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd
+from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import say_that_it_goes_on, view_elsewhere
 from ironcurtain.control.client import ControlClient
 from ironcurtain.control.owners import Owners
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.home.layout import Home
 from ironcurtain.session.model import SessionInfo, State
-from ironcurtain.terminal.local import NoTerminal, have_terminal
 from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.raw import NoTerminal, have_terminal
 
 
 class Joining:
@@ -50,7 +51,8 @@ class Joining:
 
     async def _talk(self, reactor: Any, owner: ControlClient, info: SessionInfo) -> int:
         await owner.join(info.number)
-        self._front = FrontEnd(owner, info, self._home.session(info.id), reactor, time.time)
+        propose = proposer(reactor, self._home, info)
+        self._front = FrontEnd(owner, info, self._home.session(info.id), reactor, time.time, propose)
         try:
             return await self._front.interactive()
         finally:

@@ -9,8 +9,9 @@ from ironcurtain.loop.interrupts import Action
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import INTERRUPT, QUIT, ForwardedInput, Keys
-from ironcurtain.terminal.local import Guard, LocalTerminal
+from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.raw import Guard, RawMode
 
 OUTPUT = 1
 """Standard output: standard input may be something else."""
@@ -32,7 +33,7 @@ class LoopTerminal:
 
     def __init__(self, reactor: Any, agent: LoopAgent, *, listens: bool) -> None:
         self._agent, self._listens = agent, listens
-        self._terminal, self._guard = LocalTerminal(reactor, OUTPUT), Guard(reactor)
+        self._terminal, self._guard = LocalTerminal(reactor, RawMode(OUTPUT)), Guard()
         self._keys = Keys((INTERRUPT, QUIT))
         self._attachment: Attachment | None = None
         self._held: int | None = None
@@ -52,7 +53,7 @@ class LoopTerminal:
         self.ended("", None)
         if not self._terminal.closed.called:
             await self._terminal.closed
-        await self._guard.end()
+        self._guard.end()
 
     def received(self, read: bytes) -> None:
         """For the terminal: input."""

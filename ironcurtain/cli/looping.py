@@ -31,7 +31,7 @@ from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
-from ironcurtain.terminal.local import LocalTerminal
+from ironcurtain.terminal.raw import RawMode
 from ironcurtain.text.display import one_line
 
 ERRORS = 2
@@ -75,7 +75,7 @@ class Looping:
         self._fall_back()
         size = None
         if self._options.mode is not IterationMode.HEADLESS:
-            size = LocalTerminal(reactor, OUTPUT).size()
+            size = RawMode(OUTPUT).size()
         request = SessionRequest(
             NAME,
             self._label(),

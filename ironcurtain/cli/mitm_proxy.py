@@ -16,7 +16,7 @@ import click
 from ironcurtain.cli.output import as_json, home, print_lines
 
 if TYPE_CHECKING:
-    from ironcurtain.home.settings import Provider
+    from ironcurtain.home.sections import Provider
     from ironcurtain.mitm_proxy.authority import Authority
     from ironcurtain.mitm_proxy.proxy import MitmProxy
     from ironcurtain.mitm_proxy.recording import ModelTraffic
@@ -51,7 +51,13 @@ def mitm_proxy(socket: Path, providers: Path | None, session_dir: Path | None, j
     directory = session_dir.expanduser().absolute() if session_dir is not None else where.session(session_id).directory
     source = providers.expanduser().absolute() if providers is not None else where.config
     serving = _Serving(
-        session_id, socket.expanduser().absolute(), directory, where.authority, str(source), _tables(source, providers)
+        session_id,
+        socket.expanduser().absolute(),
+        directory,
+        where.authority,
+        where.records,
+        str(source),
+        _tables(source, providers),
     )
     run(lambda reactor: serving.run(reactor, json_output))
 
@@ -62,6 +68,7 @@ class _Serving:
     socket: Path
     directory: Path
     authority: Path
+    records: Path
     source: str
     tables: Mapping[str, Provider]
 
@@ -72,6 +79,7 @@ class _Serving:
         from twisted.python.failure import Failure
 
         from ironcurtain.audit import AuditLog
+        from ironcurtain.audit.signing import SigningKey
         from ironcurtain.errors import Unavailable
         from ironcurtain.home.layout import private_directory
         from ironcurtain.mitm_proxy.authority import Authority
@@ -86,6 +94,7 @@ class _Serving:
             reactor,
             time.time,
             lambda work: deferToThreadPool(reactor, reactor.getThreadPool(), work),
+            SigningKey.load_or_make(self.records),
         )
         try:
             proxy = self._proxy(
@@ -166,7 +175,7 @@ def _tables(source: Path, named: Path | None) -> Mapping[str, Provider]:
     """
     from ironcurtain.configuration import read_settings
     from ironcurtain.errors import ConfigurationError
-    from ironcurtain.home.settings import Provider
+    from ironcurtain.home.sections import Provider
 
     tables = read_settings(source, {}).settings.providers
     if named is not None and not tables:

@@ -21,6 +21,7 @@ from ironcurtain.cli.progress import ProgressDisplay, started_by
 from ironcurtain.cli.review import review_of
 from ironcurtain.cli.run import run
 from ironcurtain.cli.terminal import FrontEnd, Left
+from ironcurtain.cli.undoing import proposer
 from ironcurtain.cli.viewing import come_back, say_that_it_goes_on
 from ironcurtain.errors import IronCurtainError, StaleDecision
 from ironcurtain.escalation import Outcome
@@ -134,7 +135,8 @@ class Play:
     async def _talk(self, reactor: Any, api: SessionApi, info: SessionInfo, again: bool = False) -> int:
         if self._answer is not None and not again:
             await api.follow(info.number, 0, lambda stamped: self._answer_for_person(reactor, api, stamped))
-        self._front = front = FrontEnd(api, info, self._home.session(info.id), reactor, time.time)
+        propose = proposer(reactor, self._home, info)
+        self._front = front = FrontEnd(api, info, self._home.session(info.id), reactor, time.time, propose)
         try:
             if again or not self._request.task:
                 return await front.interactive()

@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironcurtain.cli.completion import all_sessions
 from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.policy_compile import compile_
+from ironcurtain.cli.policy_engine import engine_for, policy_option, servers_option, tool_files
+from ironcurtain.cli.policy_replay import replay
+from ironcurtain.cli.policy_suggest import suggest
+from ironcurtain.cli.policy_test import test
 
 if TYPE_CHECKING:
+    from ironcurtain.policy.recorded import SessionRecords
     from ironcurtain.session.tools import ToolFiles
-
-policy_option = click.option(
-    "--policy",
-    "policy_file",
-    type=click.Path(path_type=Path),
-    help="The policy file (default: policy.toml in the home).",
-)
 
 
 @click.group()
 def policy() -> None:
-    """Check the policy, or explain a verdict. Nothing is run."""
+    """Check, test and explain the policy. No server is run."""
+
+
+policy.add_command(test)
+policy.add_command(replay)
+policy.add_command(suggest)
+policy.add_command(compile_)
 
 
 @policy.command()
@@ -57,12 +63,7 @@ def check(policy_file: Path | None, json_output: bool) -> None:
 @click.argument("tool")
 @click.argument("arguments", nargs=-1)
 @policy_option
-@click.option(
-    "--servers",
-    "servers_file",
-    type=click.Path(path_type=Path),
-    help="The MCP servers, for the hosts of their sandboxes (default: mcp-servers.json in the home).",
-)
+@servers_option
 @click.option(
     "--workspace",
     type=click.Path(path_type=Path),
@@ -70,6 +71,11 @@ def check(policy_file: Path | None, json_output: bool) -> None:
 )
 @click.option("--mask", is_flag=True, help="Hide protected files in the workspace, as 'start --mask' does.")
 @click.option("--git-directory", help="Directory of the session's git server, if the call does not give one.")
+@click.option(
+    "--session",
+    shell_complete=all_sessions,
+    help="Judge it as the next call of this session: its workspace, and what happened there before.",
+)
 @as_json
 def explain(
     tool: str,
@@ -79,6 +85,7 @@ def explain(
     workspace: Path | None,
     mask: bool,
     git_directory: str | None,
+    session: str | None,
     json_output: bool,
 ) -> None:
     """
@@ -89,16 +96,17 @@ def explain(
       ironcurtain policy explain filesystem.read_text_file path=~/notes.txt
       ironcurtain policy explain git.git_push '{"path": "/workspace"}'
 
+    With --session, rules that depend on earlier calls show which of these made them hold.
+
     The tool is assumed to exist, with the arguments that its annotations name. A workspace that 'ironcurtain start'
     refuses is refused here, too.
     """
     from ironcurtain.home.layout import person_home
-    from ironcurtain.policy import PolicyEngine, ToolCall
+    from ironcurtain.policy import ToolCall
     from ironcurtain.policy.explain import explain as explain_call
-    from ironcurtain.policy.loading import default_annotations
-    from ironcurtain.policy.pathmap import PathMap
+    from ironcurtain.policy.history import NO_HISTORY
     from ironcurtain.process.accounts import session_account
-    from ironcurtain.session.tools import protected_paths, server_bounds
+    from ironcurtain.session.tools import protected_paths
     from ironcurtain.session.workspace import usable_workspace
     from ironcurtain.text.display import paragraphs
 
@@ -107,36 +115,33 @@ def explain(
     server, dot, name = tool.partition(".")
     if not dot or not name:
         raise click.UsageError(f"{tool} must be server.tool, such as filesystem.read_text_file")
-    place = (workspace or Path()).expanduser().absolute()
-    protected = protected_paths(where, user_home, files, values, place)
-    real = usable_workspace(place, Path(user_home), where.path, protected, mask)
-    loaded, paths = files.load_policy(), PathMap(str(real))
-    account = session_account(values.run_as, os.environ, real, os.geteuid())
-    engine = PolicyEngine(
-        loaded,
-        default_annotations(),
-        paths=paths,
-        home=user_home,
-        protected=protected,
-        servers=server_bounds(files.load_servers(paths.host, user_home), paths.host, account.switched),
-    )
-    annotation = default_annotations().merged(loaded.annotations).table().get((server, name))
-    names = annotation.args if annotation is not None else {}
-    schema = {"type": "object", "properties": {argument: {} for argument in names}}
+    past = _session(session, files) if session is not None else None
+    if past is not None and past.workspace and workspace is None:
+        real = Path(past.workspace)
+    else:
+        place = (workspace or Path()).expanduser().absolute()
+        protected = protected_paths(where, user_home, files, values, place)
+        real = usable_workspace(place, Path(user_home), where.path, protected, mask)
+    account = session_account(values.run_as, os.environ, real if real.exists() else None, os.geteuid())
+    engine = engine_for(files, str(real), account=account.switched)
     call = ToolCall(server, name, parse_arguments(arguments))
-    explanation = explain_call(engine, call, schema, git_directory=git_directory)
+    explanation = explain_call(
+        engine, call, git_directory=git_directory, history=past.history if past is not None else NO_HISTORY
+    )
     if json_output:
         print_json(explanation.data())
     else:
         print_lines(paragraphs(explanation.text()))
 
 
-def tool_files(policy_file: Path | None, servers_file: Path | None = None) -> ToolFiles:
-    """:returns: the files in force, with the given files in place of the default ones."""
-    from ironcurtain.session.tools import ToolFiles
+def _session(name: str, files: ToolFiles) -> SessionRecords:
+    """:returns: what happened in a session."""
+    from ironcurtain.policy.loading import default_annotations
+    from ironcurtain.session.elsewhere import session_directory
+    from ironcurtain.session.past_calls import past_calls
 
-    named = {"policy": policy_file, "servers": servers_file}
-    return ToolFiles.chosen(home(), {name: str(path) for name, path in named.items() if path is not None})
+    annotations = default_annotations().merged(files.load_policy().annotations)
+    return past_calls(session_directory(home(), name).audit, annotations)
 
 
 def parse_arguments(words: tuple[str, ...]) -> dict[str, Any]:

@@ -124,13 +124,15 @@ def play(cast: Cast, speed: float, idle_limit: float | None, at: float) -> int:
     """:returns: the exit status."""
     from ironcurtain.cli.run import run
     from ironcurtain.terminal.local import LocalTerminal
+    from ironcurtain.terminal.raw import RawMode
     from ironcurtain.terminal.replay import Replay, ReplayViewer
 
     sizes = [cast.size, *(event.size for event in cast.events if event.size is not None)]
     columns, rows = (max(sides) for sides in zip(*sizes, strict=True))
 
     async def shown(reactor: Any) -> int:
-        terminal = LocalTerminal(reactor)
+        raw = RawMode()
+        terminal = LocalTerminal(reactor, raw)
         replay = Replay(cast, speed=speed, idle_limit=idle_limit)
         viewer = ReplayViewer(replay, terminal, reactor, rows, cast.seconds)
         terminal.begin(viewer)
@@ -148,6 +150,6 @@ def play(cast: Cast, speed: float, idle_limit: float | None, at: float) -> int:
             return 1 if status is None else status
         finally:
             viewer.lost()
-            terminal.undo()
+            raw.undo()
 
     return run(shown)

@@ -9,7 +9,7 @@ from ironcurtain.cli.output import print_lines
 from ironcurtain.text.display import one_line
 
 if TYPE_CHECKING:
-    from ironcurtain.home.layout import SessionPaths
+    from ironcurtain.home.session_paths import SessionPaths
     from ironcurtain.project.planted import SuspectFile
 
 SHOWN = 20

@@ -16,6 +16,9 @@ from zope.interface import implementer
 
 T = TypeVar("T")
 
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that end a command."""
+
 
 def run(
     main: Callable[[Any], Coroutine[Deferred[Any], Any, T]], on_signal: Callable[[int], bool] = lambda number: False
@@ -43,7 +46,7 @@ def run(
             if not on_signal(number):
                 task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in HANDLED:
             signal.signal(number, lambda number, _: reactor.callFromThread(signalled, number))
         task = Deferred.fromCoroutine(begun())
         task.addBoth(done)
@@ -53,6 +56,8 @@ def run(
 
     def done(result: Any) -> None:
         outcome.append(result)
+        if signals:  # Twisted restores the default handlers, and another signal would replace the exit status
+            signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         reactor.stop()
 
     reactor.callLater(0, begin)  # once the loop runs

@@ -25,8 +25,8 @@ from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionInfo, SessionRequest, State
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.keys import QUIT
-from ironcurtain.terminal.local import LocalTerminal, have_terminal
 from ironcurtain.terminal.model import Mode
+from ironcurtain.terminal.raw import RawMode, have_terminal
 from ironcurtain.terminal.viewing import Viewing
 
 KEYS = "Ctrl-\\ ends it; Ctrl-] and then d leaves it"
@@ -46,7 +46,7 @@ class Screen:
         return run(self._main)
 
     async def _main(self, reactor: Any) -> int:
-        self._request = replace(self._request, terminal=LocalTerminal(reactor).size())
+        self._request = replace(self._request, terminal=RawMode().size())
         if self._home.daemon_socket.exists():
             daemon = ControlClient(reactor, str(self._home.daemon_socket))
             if (info := await started_by(daemon, self._request, notices=True)) is not None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ironcurtain import __version__
-from ironcurtain.cli.output import home
+from ironcurtain.cli.backends import BackendOption
+from ironcurtain.home.layout import find_home
 
 
 @click.command()
@@ -18,8 +21,11 @@ from ironcurtain.cli.output import home
 @click.option("--json", "json_output", is_flag=True, help="Speak NDJSON, as without a terminal.")
 @click.option(
     "--backend",
+    type=BackendOption(),
+    multiple=True,
     envvar="UNIXAGENT_BACKEND",
-    help="anthropic, scripted:FILE or subprocess:COMMAND (default: config.toml).",
+    help="The model: anthropic[:MODEL], openai[:MODEL], google[:MODEL], openai-chat:MODEL, scripted:FILE or "
+    "subprocess:COMMAND (default: config.toml). Repeated: the next one is asked where one cannot be reached.",
 )
 @click.option("--model", help="The model, as its provider spells it.")
 @click.option(
@@ -45,7 +51,7 @@ def shell(
     shell_args: tuple[str, ...],
     instruction: str | None,
     json_output: bool,
-    backend: str | None,
+    backend: tuple[str, ...],
     model: str | None,
     policy: Path | None,
     config_file: Path | None,
@@ -80,7 +86,7 @@ def shell(
     if usage:
         from ironcurtain.cli.shell_usage import print_usage
 
-        print_usage(home())
+        print_usage(find_home(os.environ, os.geteuid()))
         return
     words = list(shell_args)
     script = None
@@ -89,7 +95,7 @@ def shell(
     options = {
         "args": words,
         "directory": os.getcwd(),
-        **({"backend": backend} if backend else {}),
+        **({"backend": list(backend)} if backend else {}),
         **({"model": model} if model else {}),
         **({"program": program} if program else {}),
     }
@@ -99,9 +105,7 @@ def shell(
     request = {"shell": options, **({"policy": str(policy.absolute())} if policy else {})}
     terminal = os.isatty(0) and os.isatty(1)
     if terminal and not json_output and not one_shot:
-        from ironcurtain.cli.shelling import ShellTerminal
-
-        raise SystemExit(ShellTerminal(home(), request, config_file, trace).run())
+        raise SystemExit(_in_terminal(request, config_file, trace))
     if words:
         raise UsageError("arguments for the shell need a terminal")
     from ironcurtain.cli.shell_pipe import PipeFrontEnd, instructions_of
@@ -112,4 +116,30 @@ def shell(
     elif script is not None:
         instructions = instructions_of(script)
     as_json = json_output or not sys.stdout.isatty()
-    raise SystemExit(PipeFrontEnd(home(), request, config_file, instructions, as_json, trace).run())
+    raise SystemExit(
+        PipeFrontEnd(find_home(os.environ, os.geteuid()), request, config_file, instructions, as_json, trace).run()
+    )
+
+
+def _in_terminal(request: Mapping[str, Any], config_file: Path | None, trace: bool) -> int:
+    """The user waits for a prompt: hence the shell is started before most of this program is imported."""
+    from ironcurtain.home.layout import read_configuration
+    from ironcurtain.home.settings import load
+    from ironcurtain.shell.early import EarlyShell
+    from ironcurtain.shell.starting import options_of, shell_start
+    from ironcurtain.terminal.raw import RawMode
+
+    where = find_home(os.environ, os.geteuid())
+    path = config_file or where.config
+    settings = load(str(path), read_configuration(path), os.environ).settings
+    start = shell_start(options_of(request), settings, os.environ, str(where.traces), lambda n: os.urandom(n).hex())
+    early = EarlyShell(start, RawMode())
+    try:
+        if trace:
+            click.echo(f"trace {start.trace.trace_id}", err=True)
+        early.begin()
+        from ironcurtain.cli.shelling import ShellTerminal
+
+        return ShellTerminal(where, request, config_file, early).run()
+    finally:
+        early.close()

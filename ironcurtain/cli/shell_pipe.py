@@ -24,6 +24,7 @@ from ironcurtain.cli.run import run
 from ironcurtain.errors import IronCurtainError, SessionError, StaleDecision, UsageError
 from ironcurtain.files.locks import is_held
 from ironcurtain.home.layout import Home
+from ironcurtain.policy.reversal import undo_words
 from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
@@ -199,9 +200,8 @@ def _print_text(message: Message) -> None:
         case PlanProposed(steps=steps):
             click.echo("\n" + "\n".join(f"  {step.number}. {one_line(step.command)}" for step in steps))
         case ApprovalRequested(number=number, step=step):
-            click.echo(
-                f"Step {step.number} waits: ironcurtain approve {number}, or ironcurtain deny {number}", err=True
-            )
+            how = f"ironcurtain approve {number}, or ironcurtain deny {number}"
+            click.echo(f"Step {step.number} waits, {undo_words(step.undo)}: {how}", err=True)
         case StepStarted(command=command):
             click.echo(f"$ {one_line(command)}")
         case StepOutput(text=text):

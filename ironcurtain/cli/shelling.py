@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
 from twisted.internet.defer import Deferred
 
 from ironcurtain.assembly import Application
@@ -18,10 +17,11 @@ from ironcurtain.services.lifecycle import to_its_end
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.session import Session
 from ironcurtain.shell.agent import ShellAgent
+from ironcurtain.shell.early import EarlyShell
 from ironcurtain.shell.kind import NAME
 from ironcurtain.terminal.attachment import Attachment
 from ironcurtain.terminal.hub import Hub
-from ironcurtain.terminal.local import Guard, LocalTerminal
+from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode
 
 
@@ -31,11 +31,11 @@ class ShellTerminal:
 
     :param options: of the session.
     :param config_file: settings in place of the home's.
-    :param trace: whether to print the id of its trace.
+    :param early: the shell, which is relayed to this terminal.
     """
 
-    def __init__(self, home: Home, options: Mapping[str, Any], config_file: Path | None, trace: bool) -> None:
-        self._home, self._options, self._config_file, self._trace = home, options, config_file, trace
+    def __init__(self, home: Home, options: Mapping[str, Any], config_file: Path | None, early: EarlyShell) -> None:
+        self._home, self._options, self._config_file, self._early = home, options, config_file, early
         self._terminal: LocalTerminal | None = None
         self._attachment: Attachment | None = None
         self._session: Session | None = None
@@ -58,20 +58,21 @@ class ShellTerminal:
         return True
 
     async def _main(self, reactor: Any) -> int:
-        terminal = self._terminal = LocalTerminal(reactor)
-        guard = Guard(reactor)
-        application = Application.alone(reactor, self._home, os.environ, self._config_file)
+        early = self._early
+        terminal = self._terminal = LocalTerminal(reactor, early.raw)
+        application = Application.alone(reactor, self._home, os.environ, self._config_file, early.start)
         await application.start()
         try:
             request = SessionRequest(NAME, "", None, self._options, terminal=terminal.size())
             session = self._session = await application.manager.create(request)
             agent, hub = session.agent, session.terminal
             assert isinstance(agent, ShellAgent) and hub is not None  # that is what this kind makes
-            if self._trace:
-                click.echo(f"trace {agent.trace_id}", err=True)
-            guard.begin(0)
             terminal.begin(self)
+            master, relayed = early.hand_over()
+            terminal.write(relayed.unshown)
+            agent.take_over(early.pid, master, relayed)
             self._attach(hub)
+            agent.take(relayed.waiting)
             status = await self._over
         finally:
             if self._attachment is not None:
@@ -80,7 +81,6 @@ class ShellTerminal:
             await to_its_end(application.stop("the command ends"))
             if terminal.connected and not terminal.closed.called:
                 await terminal.closed
-            await guard.end()
         return 128 + self._signal if self._signal else status if status is not None else 1
 
     def _attach(self, hub: Hub) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ironcurtain.cli.backends import BackendOption
 from ironcurtain.cli.completion import agents, all_sessions
 from ironcurtain.cli.output import home, print_lines, print_table, settings
 
@@ -30,7 +32,13 @@ _OTHERS = {
 @click.option("--pty", is_flag=True, help="Show the agent's own full-screen interface.")
 @click.option("--list-agents", is_flag=True, help="List the agents, and exit.")
 @click.option("--model", help="The model, by its provider's name for it.")
-@click.option("--backend", help="The built-in agent's model: anthropic[:MODEL], scripted:FILE, subprocess:COMMAND.")
+@click.option(
+    "--backend",
+    type=BackendOption(),
+    multiple=True,
+    help="The built-in agent's model: anthropic[:MODEL], openai[:MODEL], google[:MODEL], openai-chat:MODEL, "
+    "scripted:FILE, subprocess:COMMAND. Repeated: the next one is asked where one cannot be reached.",
+)
 @click.option("--workspace", type=click.Path(path_type=Path), help="The directory to work on (default: a new one).")
 @click.option("--mask", is_flag=True, help="Hide protected files in the workspace instead of refusing it.")
 @click.option("--repo", metavar="URL", help="Clone this repository (https or ssh) into a new directory first.")
@@ -50,7 +58,7 @@ def start(
     pty: bool,
     list_agents: bool,
     model: str | None,
-    backend: str | None,
+    backend: tuple[str, ...],
     workspace: Path | None,
     mask: bool,
     repo: str | None,
@@ -195,7 +203,7 @@ def check_screen(agent: str) -> None:
     :raises NoTerminal: there is no terminal.
     """
     from ironcurtain.agents.registry import installed
-    from ironcurtain.terminal.local import NoTerminal, have_terminal
+    from ironcurtain.terminal.raw import NoTerminal, have_terminal
 
     if agent == BUILT_IN:
         raise click.UsageError(
@@ -207,10 +215,13 @@ def check_screen(agent: str) -> None:
         raise NoTerminal
 
 
-def absolute(backend: str | None) -> str | None:
-    """:returns: the backend, with the absolute path of a scripted one, for the daemon."""
-    name, colon, file = (backend or "").partition(":")
-    return f"{name}:{Path(file).expanduser().absolute()}" if colon and name == "scripted" else backend
+def absolute(backends: Sequence[str]) -> list[str]:
+    """:returns: the backends, with the absolute paths of scripted ones, for the daemon."""
+    split = [backend.partition(":") for backend in backends]
+    return [
+        f"{name}:{Path(file).expanduser().absolute()}" if colon and name == "scripted" else f"{name}{colon}{file}"
+        for name, colon, file in split
+    ]
 
 
 def path_text(path: Path | None) -> str | None:

@@ -19,8 +19,9 @@ from ironcurtain.session.model import SessionInfo, State
 from ironcurtain.session.words import how_to_resume
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.keys import DETACH, QUIT, Keys
-from ironcurtain.terminal.local import Guard, LocalTerminal
+from ironcurtain.terminal.local import LocalTerminal
 from ironcurtain.terminal.model import Mode, ProgramExit
+from ironcurtain.terminal.raw import Guard
 from ironcurtain.terminal.viewing import Viewing, attach
 from ironcurtain.text.display import one_line
 
@@ -49,7 +50,7 @@ async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -
             over.callback(None)
 
     viewing = Viewing(terminal, reactor, Keys((QUIT, DETACH)), lambda name: on_key(name, viewing), done)
-    guard = Guard(reactor)
+    guard = Guard()
     guard.begin(0)
     terminal.begin(viewing)
     terminal.closed.addCallback(done)
@@ -61,7 +62,7 @@ async def view(reactor: Any, hub: Hub, on_key: Callable[[str, Viewing], None]) -
         terminal.close(None)
         if terminal.connected:
             await terminal.closed
-        await guard.end()
+        guard.end()
     return hub.over
 
 
@@ -87,7 +88,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
             viewing.leave("left")
 
     hello = Hello(ticket.session, mode, *terminal.size(), ticket.token)
-    guard = Guard(reactor)
+    guard = Guard()
     guard.begin(0)
     try:
         ended = await attach(reactor, ticket.socket, hello, terminal, Keys((QUIT, DETACH)), on_key)
@@ -95,7 +96,7 @@ async def view_elsewhere(reactor: Any, owner: ControlClient, info: SessionInfo, 
         say_that_it_goes_on(info.number)
         raise
     finally:
-        await guard.end()
+        guard.end()
     if left:
         say_that_it_goes_on(info.number)
         return 0

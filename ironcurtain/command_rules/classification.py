@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ironcurtain.command_rules.effects import effects
 from ironcurtain.command_rules.places import Names, Places, reaches
@@ -21,11 +21,12 @@ def risk_of(line: CommandLine, places: Places) -> Risk:
     :param places: its directories; the first is where it starts.
     :returns: the most severe class of anything that it does.
     """
+    roots = places.forms(Word.literal(places.directories[0]))
     found = [Risk.UNKNOWN] if line.doubts else [Risk.READ]
     for command in line.commands:
         for each in effects(command, line.functions):
-            found += [each.risk, *_written(each.writes, places)]
-    found += _written(line.writes, places)
+            found += [each.risk, *_written(each.writes, places, roots)]
+    found += _written(line.writes, places, roots)
     found += [Risk.NETWORK for word in (*line.reads, *line.writes) if is_network_file(word)]
     return max(found, key=SEVERITY.__getitem__)
 
@@ -40,14 +41,17 @@ def is_harmless(word: Word) -> bool:
     return word.text in HARMLESS_FILES or word.text.startswith("/dev/fd/")
 
 
-def _written(words: Iterable[Word], places: Places) -> list[Risk]:
+def _written(words: Iterable[Word], places: Places, roots: Collection[Names]) -> list[Risk]:
     return [
-        Risk.WRITE_INSIDE if word.known and _is_inside(word, places) else Risk.WRITE_OUTSIDE
+        Risk.WRITE_INSIDE if word.known and is_inside(word, places, roots) else Risk.WRITE_OUTSIDE
         for word in words
         if not is_harmless(word)
     ]
 
 
-def _is_inside(word: Word, places: Places) -> bool:
-    roots: Iterable[Names] = places.forms(Word.literal(places.directories[0]))
+def is_inside(word: Word, places: Places, roots: Collection[Names]) -> bool:
+    """
+    :param roots: the names of a directory, as written and with symbolic links followed.
+    :returns: whether all paths that a word can mean are in the directory.
+    """
     return all(any(reaches(form, root) is Match.YES for root in roots) for form in places.forms(word))

@@ -83,7 +83,7 @@ def _others(event: events.SessionEvent) -> tuple[str, Style]:
             by = f" by {one_line(event.by, 64)}" if event.by else ""
             kept = f"; not asked again about {one_line(event.kept)}" if event.kept else ""
             return f"escalation {event.number}: {one_line(event.outcome, 20)}{by}{kept}", "good"
-        case events.PermissionRevoked():
+        case events.EscalationApproved() | events.PermissionRevoked():
             return one_line(describe(event)), "warn"
         case events.RequestRefused():
             return one_line(describe(event), TEXT), "bad"

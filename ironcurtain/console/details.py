@@ -7,21 +7,19 @@ from typing import NamedTuple
 from ironcurtain.console.activity import Activity
 from ironcurtain.console.commands import HELP, Section
 from ironcurtain.console.rows import clock
-from ironcurtain.console.state import ConsoleState, outcome_words
+from ironcurtain.console.state import DIGEST, ConsoleState, head_words, outcome_words
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.policy.reversal import undo_words
 from ironcurtain.text.columns import Line, Span, unstyled, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import full_lines, is_complete, key_lines, size
-from ironcurtain.view.escalations import NAME_LIMIT, permission_lines, tool_name
+from ironcurtain.view.escalations import NAME_LIMIT, approvals_words, permission_lines, tool_name
 
 REASON_LINES = 2
 """Maximum number of lines of rule and reason before the arguments (the arguments stay on an 80x24 screen)."""
 
 REMEMBERED = 8
 """Size of the cache of wrapped texts, so that a long one is not wrapped for every frame."""
-
-DIGEST = 16
-"""Number of characters of a digest that are shown."""
 
 
 class Text(NamedTuple):
@@ -43,7 +41,7 @@ class Details:
 
     def __init__(self) -> None:
         self.activity: Activity | None = None
-        self._known: dict[tuple[int, str, str, int], tuple[list[Line], bool, bool]] = {}
+        self._known: dict[tuple[int, str, str, int, int], tuple[list[Line], bool, bool]] = {}
 
     def text(self, state: ConsoleState, width: int, now: float) -> Text:
         """
@@ -64,9 +62,10 @@ class Details:
 
     def _lines(self, escalation: EscalationView, width: int) -> tuple[list[Line], bool, bool]:
         """
-        :returns: the lines of an escalation, with ``complete``. The text depends only on number, digest and outcome.
+        :returns: the lines of an escalation, with ``complete``. The text depends only on number, digest, outcome and
+            approvals.
         """
-        key = (escalation.number, escalation.digest, escalation.outcome, width)
+        key = (escalation.number, escalation.digest, escalation.outcome, len(escalation.approved_by), width)
         if key not in self._known:
             while len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]
@@ -81,6 +80,8 @@ class Details:
             indent = " " * len(time.text)
             for index, part in enumerate(wrap(text.text, width - len(indent))):
                 lines.append((time if index == 0 else Span(indent), Span(part, text.style)))
+        heads = [info.head for info in state.sessions if info.number == state.followed]
+        lines += [(Span(one_line(head_words(head, width)), "dim"),) for head in heads if head is not None]
         return Text(f"ACTIVITY of session {state.followed}" if state.followed else "", lines, from_end=True)
 
 
@@ -91,6 +92,9 @@ def escalation_lines(escalation: EscalationView, width: int) -> list[Line]:
     lines: list[Line] = [(Span(name, "bold"),), *_wrapped(f"agent  {agent}", width, 1)]
     why = f"rule   {one_line(escalation.rule)}: {one_line(escalation.reason)}"
     lines += _wrapped(why, width, REASON_LINES)
+    lines += _wrapped(f"undo   {undo_words(escalation.undo)}", width, 1)
+    if (needed := approvals_words(escalation)) and not escalation.outcome:
+        lines += [(Span(part, "warn"),) for part in wrap(needed, width)]
     lines += key_lines(escalation.arguments, width)
     length = size(escalation.arguments)
     lines.append((Span(f"digest {escalation.digest[:DIGEST]} over all {length:,} characters", "dim"),))

@@ -71,6 +71,8 @@ def _session(info: SessionInfo, now: float) -> str:
 
 def _waiting(escalation: EscalationView) -> str:
     calls = f"{escalation.calls} times " if escalation.calls > 1 else ""
+    if escalation.approvals > 1:
+        calls = f"{len(escalation.approved_by)}/{escalation.approvals} approvals {calls}"
     return (
         f"{escalation.number:<3} {calls}{tool_name(escalation.server, escalation.tool)} {brief(escalation.arguments)}"
     )

@@ -21,6 +21,7 @@ from ironcurtain.operations.api import OnEvent, OversightApi, SessionApi
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.operations.operations import Name
 from ironcurtain.session.events import (
+    EscalationApproved,
     EscalationClosed,
     EscalationCounted,
     EscalationRaised,
@@ -48,7 +49,15 @@ END_SECONDS = 60.0
 REMEMBERED = 1000
 """Number of closed escalations kept per process (a session keeps as many)."""
 
-NEWS = (StateChanged, EscalationRaised, EscalationCounted, EscalationClosed, PermissionRevoked, Missed)
+NEWS = (
+    StateChanged,
+    EscalationRaised,
+    EscalationCounted,
+    EscalationApproved,
+    EscalationClosed,
+    PermissionRevoked,
+    Missed,
+)
 """Events that change the lists."""
 
 
@@ -97,10 +106,10 @@ class HomeSource:
         self._closed: dict[SessionApi, _Closed] = {}
 
     async def sessions(self) -> list[SessionInfo]:
-        """:returns: the open sessions of all processes in the registry, by number."""
+        """:returns: the open sessions of all processes in the registry, and closed ones, by number."""
         answers = await self._all(lambda api: api.sessions())
         owners = {self._apis.get(entry.control_socket) for entry in self._entries()}  # others cannot be followed yet
-        found = [info for api, infos in answers if api in owners for info in infos if info.state != "closed"]
+        found = [info for api, infos in answers for info in infos if api in owners or info.state == "closed"]
         return sorted(found, key=lambda info: info.number)
 
     async def escalations(self, closed: bool = False) -> list[EscalationView]:

@@ -17,14 +17,18 @@ import msgspec
 from ironcurtain.console.commands import Section, Start
 from ironcurtain.escalation.model import Outcome
 from ironcurtain.operations.model import EscalationView, PermissionView
-from ironcurtain.session.model import SessionInfo
+from ironcurtain.session.model import AuditHead, SessionInfo
 from ironcurtain.text.columns import Style
 from ironcurtain.text.display import one_line
+from ironcurtain.view.escalations import approvals_words
 
 Row = TypeVar("Row")
 
 REMEMBERED = 300
 """Number of decided escalations kept."""
+
+DIGEST = 16
+"""Number of characters of a digest that are shown."""
 
 GONE = "gone"
 """The outcome of an escalation whose process is gone."""
@@ -214,9 +218,14 @@ class ConsoleState:
         waiting = {e.number for e in pending}  # an escalation that seemed gone may be back
         decided = {number: e for number, e in decided.items() if number not in waiting}
         newest = sorted(decided.values(), key=lambda e: (e.closed_at, e.number), reverse=True)[:REMEMBERED]
-        open_ = tuple(sorted((s for s in sessions if s.state != "closed"), key=lambda s: s.number))
+        found = {info.number: info for info in sessions}
+        open_ = tuple(sorted((info for info in found.values() if not info.over), key=lambda s: s.number))
+        left = {info.number for info in open_}
+        ended = [found.get(info.number, info) for info in self.sessions if info.number not in left]
         read = {key: calls for key, calls in self.read.items() if key.number in waiting}
         new = replace(self, loaded=True, sessions=open_, pending=pending, history=tuple(newest), read=read)
+        if ended:
+            new = new.with_message("; ".join(map(_words_of_end, ended)))
         return new._choose(self)._ask_on()
 
     def arrived(self, before: ConsoleState) -> bool:
@@ -322,12 +331,29 @@ def outcome_of_all(sent: Sequence[Send], results: Sequence[EscalationView | str]
     match results:
         case [str(why)]:
             return why, "warn"
+        case [EscalationView(outcome="") as waiting]:
+            return f"escalation {waiting.number} {approvals_words(waiting)}", "warn"
         case [EscalationView() as record]:
             return f"escalation {record.number} {outcome_words(record)}", good
     words = f"{len(sent) - len(failed)} {outcome.value}"
+    if half := [record.number for record in results if isinstance(record, EscalationView) and not record.outcome]:
+        words += f", of which {', '.join(map(str, half))} need another person's approval, too"
     if not failed:
         return words, good
     return f"{words}; {len(failed)} failed: {', '.join(f'{number} ({why})' for number, why in failed)}", "warn"
+
+
+def head_words(head: AuditHead, width: int = 0) -> str:
+    """
+    :param width: columns in which the whole digest is shown, if it fits.
+    :returns: the head of an audit log, not escaped.
+    """
+    whole = f"audit head {head.sequence} {head.digest}"
+    return whole if len(whole) <= width else f"audit head {head.sequence} {head.digest[:DIGEST]}"
+
+
+def _words_of_end(info: SessionInfo) -> str:
+    return f"session {info.number} has ended{f', {head_words(info.head)}' if info.head is not None else ''}"
 
 
 def _words_of_session(info: SessionInfo) -> str:

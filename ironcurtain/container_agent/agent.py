@@ -64,6 +64,7 @@ class ContainerAgent:
     """
     :param facts: for the adapter; the orientation is added later.
     :param answered: whether a message of this conversation has been answered.
+    :param notice: precedes the messages until one is answered; empty: nothing does.
     """
 
     log = Logger()
@@ -78,9 +79,11 @@ class ContainerAgent:
         making: Making,
         traffic: Traffic,
         answered: bool,
+        notice: str = "",
     ) -> None:
         self._core, self._proxies, self._adapter, self._facts = core, proxies, adapter, facts
         self._making, self._traffic, self._answered = making, traffic, answered
+        self._notice = notice
         self._container: Container | None = None
         self._dead: Container | None = None
         self._removing: Deferred[None] | None = None
@@ -115,13 +118,13 @@ class ContainerAgent:
         if not self._oriented:
             await self._orient()
         answer = self._adapter.answer
-        outcome = await self._run(self._container, message)
+        outcome = await self._run(self._container, f"{self._notice}\n\n{message}" if self._notice else message)
         try:
             text = answer(outcome).text
         except TurnFailed as e:
             self._core.audit.append("turn-failed", failure=e.kind, reason=str(e), status=outcome.exit_code)
             raise
-        self._answered = True
+        self._answered, self._notice = True, ""
         return Reply(text, self.usage())
 
     async def stop(self) -> None:

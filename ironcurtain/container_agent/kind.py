@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,28 +33,34 @@ from ironcurtain.container_agent.proxies import Proxies, Spent, Traffic, known_p
 from ironcurtain.container_agent.screen import ScreenAgent, ScreenMaking
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
-from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
-from ironcurtain.home.settings import Provider, Settings
+from ironcurtain.home.layout import account_directory, private_directory
+from ironcurtain.home.sections import Provider
+from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.home.settings import Settings
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings
 from ironcurtain.process.accounts import SEARCH, WRITE, Account
 from ironcurtain.process.identity import identify
-from ironcurtain.providers.keys import DEFAULT_VARIABLES, real_key
+from ironcurtain.providers.keys import DEFAULT_VARIABLES, key_variable, real_key
 from ironcurtain.providers.rules import ProviderRule, provider_rules
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
-from ironcurtain.session.history import read_turns
-from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.history import INTERRUPTED, read_turns
+from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core, Services
 from ironcurtain.session.tools import make_proxy, session_protected
 from ironcurtain.session.workspace import protected_inside
 from ironcurtain.terminal.screen import Screens
+from ironcurtain.text.display import json_line, shorten
 
 SERVERS_SECONDS = 10.0
 """Seconds that the first message waits for slow MCP servers."""
 
 CA_NAME = "ca.pem"
 """The certificate to trust, below the orientation's directory: see :data:`ironcurtain.agents.adapter.CA_FILE`."""
+
+CUT_OFF_SHOWN = 2000
+"""Maximum length in characters of a message that was cut off, where the agent is told of it."""
 
 EnsureImage = Callable[[str, Callable[[str], None]], Awaitable[str]]
 """Returns a reference to an agent's image, building it if necessary; reports progress."""
@@ -113,7 +119,8 @@ class ContainerKind:
         keys = {name: key.reveal() for name, key in proxies.mitm.fake_keys.items()}
         options, timeout = core.request.options, core.services.settings.escalation.timeout_seconds
         facts = Facts(keys, str(options.get("model") or ""), "", timeout, core.resumed)
-        answered = core.resumed and any(not turn.error for turn in read_turns(core.paths.history))
+        turns = read_turns(core.paths.history) if core.resumed else []
+        answered = any(not turn.error for turn in turns)
         place, orient = partial(self._place, core), partial(self._orientation, core, proxies)
         if (size := core.request.terminal) is not None:
             spec = partial(self._spec, core, proxies)
@@ -121,7 +128,8 @@ class ContainerKind:
             first = not answered and not (core.resumed and proxies.spent.steps)
             return ScreenAgent(core, proxies, self._adapter, facts, screening, size, first)
         making = Making(partial(self._container, core, proxies), place, orient)
-        return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered)
+        notice = cut_off(turns)
+        return ContainerAgent(core, proxies, self._adapter, facts, making, proxies.traffic, answered, notice)
 
     def _rules(self) -> tuple[ProviderRule, ...]:
         """:returns: the rules of the agent's providers that have a key; none for an agent without a model."""
@@ -241,6 +249,17 @@ class ContainerKind:
         return orientation(names, hosts, core.services.settings.escalation.timeout_seconds)
 
 
+def cut_off(turns: Sequence[Turn]) -> str:
+    """:returns: what a resumed agent has to know if its last turn was cut off; else empty."""
+    if not turns or turns[-1].error != INTERRUPTED:
+        return ""
+    message = json_line(shorten(turns[-1].message, CUT_OFF_SHOWN))
+    return (
+        "[IronCurtain was ended while you worked on the previous message, and the session was resumed. What you had "
+        f"begun may be done, half done or not done: look before you do it again. The message was: {message}]"
+    )
+
+
 def check_account(account: Account, request: SessionRequest) -> None:
     """
     :raises ConfigurationError: the account is root.
@@ -260,4 +279,4 @@ def check_account(account: Account, request: SessionRequest) -> None:
 def has_key(provider: str, settings: Settings, environ: Mapping[str, str]) -> bool:
     """:returns: whether the settings or the environment have a source for a provider's key."""
     key = settings.providers.get(provider, Provider()).key
-    return bool(key.file or key.command or environ.get(key.env or DEFAULT_VARIABLES.get(provider, "")))
+    return bool(key.file or key.command or environ.get(key_variable(provider, key, environ)))

@@ -17,8 +17,8 @@ from pathlib import Path
 from ironcurtain.container.spec import WORKSPACE, ContainerSpec, Mount, mounts, owner_labels
 from ironcurtain.errors import Unavailable
 from ironcurtain.files.removal import remove_at
-from ironcurtain.home.layout import RunPaths, SessionPaths
-from ironcurtain.home.settings import Resources
+from ironcurtain.home.sections import Resources
+from ironcurtain.home.session_paths import RunPaths, SessionPaths
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import ProcessIdentity
 

@@ -18,7 +18,8 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.errors import SessionError
-from ironcurtain.home.layout import RunPaths, account_directory, private_directory
+from ironcurtain.home.layout import account_directory, private_directory
+from ironcurtain.home.session_paths import RunPaths
 from ironcurtain.home.settings import Settings
 from ironcurtain.llm import prices
 from ironcurtain.llm.model import TokenUsage as Tokens
@@ -113,6 +114,10 @@ class Traffic:
             except SessionError as e:
                 self._over = True
                 self._exhausted(e)
+
+    def aside(self, tokens: Tokens) -> None:
+        """Count usage of another model than the agent's."""
+        self._accounting.failed(tokens)
 
     def refusal(self) -> str:
         """:returns: why no further request to the model may be made; empty if one may."""
@@ -221,6 +226,7 @@ class Proxies:
             core.services.settings, spent, core.emit, lambda why: self.on_exhausted(why), clock.seconds, core.log_line
         )
         """The agent's usage of its models."""
+        core.aside.append(self.traffic.aside)
         self.mcp, self.mitm = mcp, make_mitm(self.traffic, lambda why: self._died("MITM", why))
         self.dead = ""
         """Why a proxy is dead; empty while both work."""

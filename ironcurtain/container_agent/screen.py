@@ -13,6 +13,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from ironcurtain.agents.adapter import Adapter, Facts
+from ironcurtain.approver.trusted_input import InputSource
 from ironcurtain.container.container import ScreenedContainer
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.spec import ContainerSpec
@@ -24,8 +25,10 @@ from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.hub import Hub
+from ironcurtain.terminal.keys import InputPiece
 from ironcurtain.terminal.model import ProgramExit, ScreenModel
 from ironcurtain.terminal.sequences import SEQUENCE
+from ironcurtain.terminal.typed_text import TypedText
 from ironcurtain.text.display import one_line
 
 BUDGET_SECONDS = 1.0
@@ -183,7 +186,13 @@ class ScreenAgent:
     def _hub(self) -> Hub:
         core, size = self._core, self._stream.size
         recording = open_recording(core.paths, core.services, size, self._adapter.display_name)
-        return Hub(self._stream, core.services.clock, self._making.screen(*size), size, recording=recording)
+        screen, typed = self._making.screen(*size), TypedText()
+
+        def record(pieces: list[InputPiece]) -> None:
+            for line in typed.feed(pieces):
+                core.trusted_input.add(line, InputSource.TERMINAL)
+
+        return Hub(self._stream, core.services.clock, screen, size, recording=recording, typed=record)
 
     def _ended(self, ended: ProgramExit) -> None:
         if self._looking.running:

@@ -30,6 +30,7 @@ from ironcurtain.operations.model import EscalationView, PermissionView, Reloade
 from ironcurtain.operations.operations import Name
 from ironcurtain.session.events import OWNER_GONE, Missed, Stamped, StateChanged
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn, Usage
+from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.model import Mode
 
 T = TypeVar("T")
@@ -100,6 +101,10 @@ class ControlClient:
         """:returns: whether there was a message to cancel."""
         answer = await self._call("POST", f"{_session(name)}/cancel", dict[str, bool])
         return answer["cancelled"]
+
+    async def undo(self, name: Name, snapshot: int) -> UndoReport:
+        """Restore the workspace of a session from a snapshot."""
+        return await self._call("POST", f"{_session(name)}/undo", UndoReport, wire.UndoBody(snapshot))
 
     async def session(self, name: Name) -> SessionInfo:
         """:returns: one session."""

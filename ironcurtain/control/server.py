@@ -191,6 +191,10 @@ async def _cancel(operations: Operations, who: Principal, request: Request, name
     return {"cancelled": operations.cancel(who, name)}
 
 
+async def _undo(operations: Operations, who: Principal, request: Request, name: str) -> object:
+    return await operations.undo(who, name, _body(request, wire.UndoBody).snapshot)
+
+
 async def _history(operations: Operations, who: Principal, request: Request, name: str) -> object:
     return operations.history(who, name)
 
@@ -252,6 +256,7 @@ _ROUTES: tuple[tuple[bytes, re.Pattern[str], Callable[..., Awaitable[object]]], 
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/messages"), _send),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/terminal"), _terminal),
     (b"POST", re.compile(rf"/v1/sessions/{_NAME}/cancel"), _cancel),
+    (b"POST", re.compile(rf"/v1/sessions/{_NAME}/undo"), _undo),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/history"), _history),
     (b"GET", re.compile(rf"/v1/sessions/{_NAME}/events"), _events),
     (b"GET", re.compile(r"/v1/escalations"), _escalations),

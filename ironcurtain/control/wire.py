@@ -59,6 +59,12 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
+class UndoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Restore the workspace of a session from the ``snapshot`` with this number."""
+
+    snapshot: Annotated[int, msgspec.Meta(ge=1)]
+
+
 class DecisionBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """
     Answer an escalation: ``approved`` or ``denied``; ``digest`` is that of the arguments shown, ``calls`` the number of

@@ -3,6 +3,7 @@
 from ironcurtain.escalation.grant import Grant, arguments_digest
 from ironcurtain.escalation.model import (
     Answer,
+    ApprovalAdded,
     CallsCounted,
     Closed,
     Escalation,
@@ -16,6 +17,7 @@ from ironcurtain.escalation.queue import EscalationQueue, closing_numbers
 
 __all__ = [
     "Answer",
+    "ApprovalAdded",
     "CallsCounted",
     "Closed",
     "Escalation",

@@ -81,6 +81,8 @@ def request_file(escalation: Escalation) -> bytes:
             "raisedAt": timestamp(escalation.raised_at),
             "expiresAt": timestamp(escalation.expires_at),
             "calls": escalation.calls,
+            "approvals": request.approvals,
+            "approvedBy": escalation.approved_by,
         }
     )
 

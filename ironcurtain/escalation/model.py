@@ -9,6 +9,7 @@ from typing import Any
 
 from ironcurtain.escalation.grant import Grant
 from ironcurtain.escalation.permission import Permission, Scope
+from ironcurtain.policy.verdict import Resource, Reversal
 
 
 class Outcome(StrEnum):
@@ -23,6 +24,18 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AutomaticCall:
+    """
+    What the auto-approver may know of a call that it may approve.
+
+    :param reason: why the policy's rules escalate, in their words.
+    """
+
+    reason: str
+    resources: tuple[Resource, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EscalationRequest:
     """
     A call that needs a person's decision.
@@ -33,6 +46,9 @@ class EscalationRequest:
     :param rule: the rule that escalates.
     :param digest: the digest of server, tool and arguments (:func:`~ironcurtain.escalation.grant.arguments_digest`).
     :param scope: the calls that a kept approval covers; ``None`` if the approval cannot be kept.
+    :param reversal: whether the call can be undone.
+    :param approvals: number of different principals who must approve. With several, no approval can be kept.
+    :param automatic: ``None`` if only a person may approve.
     """
 
     session_id: str
@@ -45,6 +61,9 @@ class EscalationRequest:
     policy_version: str
     digest: str
     scope: Scope | None = None
+    reversal: Reversal = Reversal.UNKNOWN
+    approvals: int = 1
+    automatic: AutomaticCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +80,7 @@ class Escalation:
     :param closing: a number that increases with each escalation that gets its outcome; 0 while it is pending.
     :param kept: whether the approval was kept for other calls.
     :param calls: the number of equal calls that wait, or waited, for this decision.
+    :param approved_by: those whose approval counts so far.
     """
 
     id: str
@@ -74,6 +94,12 @@ class Escalation:
     closing: int = 0
     kept: bool = False
     calls: int = 1
+    approved_by: tuple[str, ...] = ()
+
+    @property
+    def deciders(self) -> str:
+        """Everybody who decided; empty if nobody did."""
+        return " and ".join(self.approved_by) if self.outcome is Outcome.APPROVED else self.by
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +135,13 @@ class CallsCounted:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalAdded:
+    """Somebody approved an escalation, which still needs the approval of another principal."""
+
+    escalation: Escalation
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """
     An escalation got its outcome.
@@ -132,4 +165,4 @@ class Revoked:
     by: str
 
 
-Change = Raised | CallsCounted | Closed | Revoked
+Change = Raised | CallsCounted | ApprovalAdded | Closed | Revoked

@@ -28,6 +28,7 @@ class PendingEscalation:
 
     :param answers: one for each call, in order of arrival.
     :param escalation: ``None`` until it has its number.
+    :param permitted: number of the calls that all approvals so far permit; ``None`` before the first.
     :param timer: the delayed call that expires it.
     """
 
@@ -35,6 +36,7 @@ class PendingEscalation:
     answers: list[Deferred[Answer]]
     escalation: Escalation | None = None
     timer: IDelayedCall | None = None
+    permitted: int | None = None
     size: int = field(init=False)
     """Size of the arguments as JSON, in bytes."""
 
@@ -45,6 +47,17 @@ class PendingEscalation:
     def number(self) -> int:
         """The number of the escalation; 0 until it has one."""
         return self.escalation.number if self.escalation is not None else 0
+
+    def approve(self, calls: int | None) -> int:
+        """
+        Count an approval.
+
+        :param calls: the number of equal calls that were shown, if known.
+        :returns: the number of calls, from the oldest, that all approvals permit.
+        """
+        shown = len(self.answers[:calls])
+        self.permitted = shown if self.permitted is None else min(self.permitted, shown)
+        return self.permitted
 
     def is_equal(self, request: EscalationRequest) -> bool:
         """Whether another call is equal in everything that the person who decides sees."""

@@ -2,7 +2,8 @@
 The queue of one session's escalations. Each is pending once, and gets exactly one outcome.
 
 The answers of all front ends and processes go through :meth:`EscalationQueue.decide`. The first answer wins, and later
-ones fail with an error that says who answered first. The queue is bounded, however many calls an agent makes.
+ones fail with an error that says who answered first. A call that needs two approvals waits until a second principal
+approves. The queue is bounded, however many calls an agent makes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ironcurtain.errors import NotFound, StaleDecision, UsageError
 from ironcurtain.escalation.grant import GRANT_SECONDS, Binding, Grant
 from ironcurtain.escalation.model import (
     Answer,
+    ApprovalAdded,
     CallsCounted,
     Change,
     Closed,
@@ -124,7 +126,7 @@ class EscalationQueue:
         calls: int | None = None,
     ) -> Escalation:
         """
-        Decide an escalation.
+        Decide an escalation. An approval of one that needs several leaves it pending until the last.
 
         :param outcome: approved or denied.
         :param by: who decides.
@@ -133,10 +135,11 @@ class EscalationQueue:
             ends. Escalations that are already pending must still be decided.
         :param calls: the number of equal calls that were shown, if known. An approval permits no more of them; calls
             that arrived later are escalated again.
-        :returns: the escalation with its outcome.
+        :returns: the escalation, with its outcome if it has one now.
         :raises UsageError: the approval cannot be kept. The escalation stays pending.
         :raises NotFound: this session has no escalation with that number.
-        :raises StaleDecision: the escalation already has an outcome, or other arguments were shown.
+        :raises StaleDecision: the escalation already has an outcome, other arguments were shown, or the same principal
+            approved it before.
         """
         if outcome not in (Outcome.APPROVED, Outcome.DENIED):
             raise ValueError(f"{outcome!r} is not a decision")
@@ -148,8 +151,16 @@ class EscalationQueue:
             raise StaleDecision(f"escalation {number} has other arguments than those that you saw: look at it again")
         permission = self._permission(escalation, outcome, by) if keep else None
         later: list[Deferred[Answer]] = []
-        if outcome is Outcome.APPROVED and permission is None:
-            question.answers, later = question.answers[:calls], question.answers[len(question.answers[:calls]) :]
+        if outcome is Outcome.APPROVED:
+            if by in escalation.approved_by:
+                text = f"{by} approved escalation {number} already, which counts once: another person must approve it"
+                raise StaleDecision(text)
+            permitted = len(question.answers) if permission is not None else question.approve(calls)
+            escalation = question.escalation = replace(escalation, approved_by=(*escalation.approved_by, by))
+            if len(escalation.approved_by) < question.request.approvals:
+                self._notify(ApprovalAdded(escalation))
+                return escalation
+            question.answers, later = question.answers[:permitted], question.answers[permitted:]
         closed = self._close(question, escalation, outcome, by, permission)
         if later := [answer for answer in later if not answer.called]:
             self._add(PendingEscalation(question.request, later))
@@ -246,7 +257,7 @@ class EscalationQueue:
     def _not_pending(self, number: int) -> NotFound | StaleDecision:
         for escalation in self._closed:
             if escalation.number == number:
-                by = f" by {escalation.by}" if escalation.by else ""
+                by = f" by {escalation.deciders}" if escalation.deciders else ""
                 return StaleDecision(f"too late: escalation {number} was {escalation.outcome}{by}")
         return NotFound(f"there is no escalation {number} here")
 
@@ -260,13 +271,13 @@ class EscalationQueue:
     def _permission(self, escalation: Escalation, outcome: Outcome, by: str) -> Permission:
         if outcome is not Outcome.APPROVED:
             raise UsageError("only an approval can be kept, not a denial")
-        if (scope := escalation.request.scope) is None:
+        if (scope := escalation.request.scope) is None or escalation.request.approvals > 1:
             number = escalation.number
             raise UsageError(f"the approval of escalation {number} cannot be kept: it is for this call only")
         return Permission(escalation.number, scope, by, self._now())
 
     def _covering(self, request: EscalationRequest) -> Permission | None:
-        if request.scope is None:
+        if request.scope is None or request.approvals > 1:
             return None
         for number, permission in self._permissions.items():
             if permission.scope.covers(request.scope):

@@ -12,10 +12,10 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import ConfigurationError, NotFound, StaleDecision
 from ironcurtain.escalation import files
-from ironcurtain.escalation.model import Change, Closed, Escalation, Outcome, Raised
+from ironcurtain.escalation.model import ApprovalAdded, Change, Closed, Escalation, Outcome, Raised
 from ironcurtain.escalation.queue import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.files.atomic import publish_once
+from ironcurtain.files.atomic import publish_once, write_atomically
 from ironcurtain.home.registry import read_small_file
 
 TRANSIENT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
@@ -95,7 +95,9 @@ class Rendezvous:
         by = f"file:{response.by}" if response.by else "file"
         try:
             calls = self._shown.get(escalation.id)
-            self._queue.decide(escalation.number, response.outcome, by, response.digest, calls=calls)
+            decided = self._queue.decide(escalation.number, response.outcome, by, response.digest, calls=calls)
+            if decided.outcome is None:  # so that another program can answer, too
+                self._remove(files.response_name(escalation.id))
         except StaleDecision as e:
             self.log.warn("ignored a response file: {error}", error=e)
             self._remove(files.response_name(escalation.id))
@@ -112,6 +114,11 @@ class Rendezvous:
             self._shown.pop(escalation.id, None)
             for name in (files.request_name(escalation.id), files.response_name(escalation.id)):
                 (self._directory / name).unlink(missing_ok=True)
+        elif isinstance(change, ApprovalAdded):
+            escalation = change.escalation
+            self._shown[escalation.id] = escalation.calls
+            path = self._directory / files.request_name(escalation.id)
+            write_atomically(path, files.request_file(escalation), durable=False)
         elif isinstance(change, Raised):
             escalation = change.escalation
             self._shown[escalation.id] = escalation.calls

@@ -7,9 +7,13 @@ import secrets
 from pathlib import Path
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file, replacing an older one: readers see either the old or the complete new one."""
-    temporary = _temporary(path, data, durable=True)
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """
+    Write a file, replacing an older one: readers see either the old or the complete new one.
+
+    :param durable: as for :func:`publish_once`.
+    """
+    temporary = _temporary(path, data, durable=durable)
     try:
         os.rename(temporary, path)
     except OSError:

@@ -1,5 +1,5 @@
 """
-The layout of the home directory: the only module that knows the paths below it.
+The layout of the home directory. Only this module and :mod:`~ironcurtain.home.session_paths` know the paths below it.
 
 Directories have mode 0700 and files 0600; :mod:`~ironcurtain.files.atomic` writes files there.
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, UsageError
+from ironcurtain.home.session_paths import RunPaths, SessionPaths
 
 SOCKET_PATH_LIMIT = 103
 """Maximum length in bytes of a UNIX socket's path on all systems (sun_path: 104 bytes on BSD and macOS)."""
@@ -25,125 +26,6 @@ RUN_LIMIT = 60
 
 PROBE_SIZE = 4096
 """Number of bytes with which :meth:`Home.check_writable` tests for free space: a block of common file systems."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPaths:
-    """The files of one session. The agent can access only ``sandbox`` and ``home``."""
-
-    directory: Path
-
-    @property
-    def sandbox(self) -> Path:
-        """The workspace, unless the user gave another one."""
-        return self.directory / "sandbox"
-
-    @property
-    def escalations(self) -> Path:
-        """Requests and responses for other programs."""
-        return self.directory / "escalations"
-
-    @property
-    def audit(self) -> Path:
-        """The audit log."""
-        return self.directory / "audit.jsonl"
-
-    @property
-    def log(self) -> Path:
-        """The log for people."""
-        return self.directory / "session.log"
-
-    @property
-    def history(self) -> Path:
-        """The conversation, one turn per line."""
-        return self.directory / "history.jsonl"
-
-    @property
-    def snapshot(self) -> Path:
-        """The session's description: kind, label, state, workspace."""
-        return self.directory / "session.json"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the process in which the session runs."""
-        return self.directory / "session.lock"
-
-    @property
-    def agent_home(self) -> Path:
-        """The home directory of an agent in a container, kept between containers."""
-        return self.directory / "home"
-
-    @property
-    def recording(self) -> Path:
-        """The recording of the agent's terminal."""
-        return self.directory / "recording.cast"
-
-    @property
-    def loop(self) -> Path:
-        """The state of a loop."""
-        return self.directory / "loop.json"
-
-    @property
-    def iterations(self) -> Path:
-        """The output of each iteration of a loop, and the events for the next one."""
-        return self.directory / "iterations"
-
-    @property
-    def orientation(self) -> Path:
-        """The orientation for an agent in a container, read-only for it."""
-        return self.directory / "orientation"
-
-    @property
-    def users(self) -> Path:
-        """The ``passwd`` and ``group`` of a container."""
-        return self.directory / "users"
-
-    @property
-    def manifest(self) -> Path:
-        """The list of files in the workspace when the session first started."""
-        return self.directory / "manifest.jsonl"
-
-    @property
-    def originals(self) -> Path:
-        """Copies of files of the workspace at that time."""
-        return self.directory / "originals"
-
-    @property
-    def findings(self) -> Path:
-        """Files in the workspace to review, found when the session last ended."""
-        return self.directory / "findings.json"
-
-
-@dataclass(frozen=True, slots=True)
-class RunPaths:
-    """The sockets of one session with a container; removed when it ends."""
-
-    directory: Path
-
-    @property
-    def agent(self) -> Path:
-        """The directory mounted into the container: the sockets of the two proxies."""
-        return self.directory / "agent"
-
-    @property
-    def host(self) -> Path:
-        """The directory that the container must never see."""
-        return self.directory / "host"
-
-    @property
-    def stream_socket(self) -> Path:
-        """The terminal's socket, for viewers in other processes."""
-        return self.host / "stream.sock"
-
-    @property
-    def proxy_socket(self) -> Path:
-        """The MCP proxy's socket."""
-        return self.agent / "proxy.sock"
-
-    @property
-    def mitm_socket(self) -> Path:
-        """The MITM proxy's socket."""
-        return self.agent / "mitm-proxy.sock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +49,11 @@ class Home:
     def policy(self) -> Path:
         """The user's policy; without the file, the default policy applies."""
         return self.path / "policy.toml"
+
+    @property
+    def compiled(self) -> Path:
+        """Answers of models to constitutions."""
+        return self.path / "compiled"
 
     @property
     def mcp_servers(self) -> Path:
@@ -197,6 +84,11 @@ class Home:
     def tool_definitions(self) -> Path:
         """Pinned definitions of MCP servers' tools, one file per server."""
         return self.path / "tool-definitions"
+
+    @property
+    def oauth(self) -> Path:
+        """Logins at MCP servers behind HTTP, one file per server."""
+        return self.path / "oauth"
 
     @property
     def registry(self) -> Path:
@@ -248,6 +140,16 @@ class Home:
         for path in self.run.glob("owner-*.sock"):
             if (pid := path.stem.removeprefix("owner-")).isdigit():
                 yield path, int(pid)
+
+    @property
+    def records(self) -> Path:
+        """The key that signs audit logs."""
+        return self.path / "audit"
+
+    @property
+    def unsent_heads(self) -> Path:
+        """The heads of audit logs that witnesses lack."""
+        return self.records / "unsent"
 
     @property
     def authority(self) -> Path:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ironcurtain.errors import ProtocolViolation
 from ironcurtain.http.fields import Fields, pick, read_fields, words
 from ironcurtain.http.framing import Chunked, Counted, Framing, UntilClose
 
+# These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
-@dataclass(frozen=True, slots=True)
-class RequestHead:
+
+class RequestHead(NamedTuple):
     """
     The head of a request.
 
@@ -33,7 +34,10 @@ class RequestHead:
     target: str
     path: str
     query: str
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    headers: Fields
+
+    def __repr__(self) -> str:
+        return f"RequestHead({self.method!r}, {self.path!r}, ...)"
 
 
 HEAD_LIMIT = 64 * 1024
@@ -81,9 +85,6 @@ class HeadReader:
             return None
         self._buffer = b""
         return whole[:end], whole[end + 4 :]
-
-
-# These are created for each request, and creating a frozen dataclass takes six times as long as a named tuple.
 
 
 class HttpRequest(NamedTuple):

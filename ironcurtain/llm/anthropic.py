@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 
 from ironcurtain.http.sse import ServerEvent
+from ironcurtain.llm.dialect import CONTENT_LIMIT, GrowingReply, mentions, response_error
 from ironcurtain.llm.model import (
     Block,
     ChatMessage,
@@ -19,16 +20,13 @@ from ironcurtain.llm.model import (
     ModelRequest,
     ProviderBlock,
     TextBlock,
-    TextDelta,
     TokenUsage,
     ToolAsked,
     ToolResult,
     ToolSpec,
     ToolStarted,
     ToolUse,
-    UsageSeen,
 )
-from ironcurtain.text.display import shorten
 
 ANTHROPIC: Final = "anthropic"
 """Name of the provider."""
@@ -36,22 +34,7 @@ ANTHROPIC: Final = "anthropic"
 VERSION: Final = "2023-06-01"
 """Value of the ``anthropic-version`` header, the only version so far."""
 
-CONTEXT_FULL: Final = (
-    "the conversation no longer fits into the model's context; start a new session. Its message: {detail}"
-)
-"""The message for a conversation that is too long."""
-
-DETAIL_LIMIT: Final = 400
-"""Maximum length in characters of the provider's text in a message."""
-
 _CACHE: Final = {"type": "ephemeral"}
-_KINDS: Final[dict[int, ErrorKind]] = {
-    401: "authentication",
-    402: "authentication",
-    403: "authentication",
-    413: "context-overflow",
-    429: "rate-limited",
-}
 _OVERFLOW: Final = ("prompt is too long", "exceed context limit", "exceeds the context window")
 
 
@@ -68,6 +51,7 @@ class AnthropicDialect:
     """How :class:`~ironcurtain.llm.http_provider.HttpModelClient` uses Anthropic's API."""
 
     name = ANTHROPIC
+    models = re.compile("claude")
     default_url = "https://api.anthropic.com"
     default_model = "claude-opus-5-5"
 
@@ -107,24 +91,15 @@ class AnthropicDialect:
         :param body: the response's body, as far as it was read; can be anything.
         """
         type_, message = _error_of(body)
-        detail = f"{message} ({type_}, HTTP {status})" if type_ else f"{message} (HTTP {status})"
-        if status == 413 or (status == 400 and any(phrase in message for phrase in _OVERFLOW)):
-            return ModelError("context-overflow", CONTEXT_FULL.format(detail=detail))
-        if status == HTTPStatus.TOO_MANY_REQUESTS or 500 <= status <= 599:  # a temporary failure
-            return ModelError(_KINDS.get(status, "overloaded"), f"Anthropic: {detail}", retryable=True)
-        return ModelError(_KINDS.get(status, "invalid-request"), f"Anthropic: {detail}")
-
-
-def _plain(text: str) -> str:
-    return shorten(text[: 4 * DETAIL_LIMIT], DETAIL_LIMIT)
+        return response_error("Anthropic", status, type_, message, full=status == 400 and mentions(message, _OVERFLOW))
 
 
 def _error_of(body: bytes) -> tuple[str, str]:
     try:
         error = msgspec.json.decode(body, type=_ErrorBody).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "", _plain(body.decode("utf-8", "replace")) or "no explanation"
-    return _plain(error.type), _plain(error.message) or "no explanation"
+        return "", body.decode("utf-8", "replace")
+    return error.type, error.message
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -155,9 +130,6 @@ def _block(block: Block) -> dict[str, Any] | None:
         case ProviderBlock(provider, data):
             return dict(data) if provider == ANTHROPIC else None
 
-
-CONTENT_LIMIT: Final = 16 * 1024 * 1024
-"""Maximum length in characters of an answer: 16 Mi (the longest possible answer, 128,000 tokens, is below 1 Mi)."""
 
 _PASSING: Final[dict[str, ErrorKind]] = {
     "overloaded_error": "overloaded",
@@ -229,26 +201,20 @@ _types = msgspec.json.Decoder(_Type)
 _events = msgspec.json.Decoder(_Event)
 
 
-class AnthropicReply:
+class AnthropicReply(GrowingReply):
     """
-    One answer in progress.
+    One answer in progress; it is complete with ``message_stop``.
 
     Unknown kinds of events, blocks and deltas are ignored, as the API's versioning rules require.
-
-    :param limit: maximum length in characters of the answer.
-    :ivar usage: tokens reported so far.
-    :ivar shown: whether text or the name of a tool was shown, so that a retry would repeat it.
-    :ivar reply: the complete answer, once ``message_stop`` has arrived.
     """
 
+    vendor = "Anthropic"
+
     def __init__(self, limit: int = CONTENT_LIMIT) -> None:
-        self.usage = TokenUsage()
-        self.shown = False
-        self.reply: ModelReply | None = None
+        super().__init__(limit)
         self._model = ""
         self._stop_reason = ""
         self._blocks: dict[int, _Growing] = {}
-        self._size, self._limit = 0, limit
 
     def feed(self, event: ServerEvent) -> list[ModelEvent]:
         """
@@ -262,11 +228,11 @@ class AnthropicReply:
                 return []
             parsed = _events.decode(event.data)
         except (msgspec.DecodeError, RecursionError):
-            raise _unreadable("an event is not as documented") from None
+            raise self.unreadable("an event is not as documented") from None
         match parsed.type:
             case "message_start" if parsed.message is not None:
                 self._model = parsed.message.model
-                return self._count(parsed.message.usage)
+                return self._counted(parsed.message.usage)
             case "content_block_start" if parsed.content_block is not None:
                 return self._started(parsed.index, parsed.content_block)
             case "content_block_delta" if parsed.delta is not None:
@@ -275,49 +241,47 @@ class AnthropicReply:
                 return self._stopped(parsed.index)
             case "message_delta":
                 self._stop_reason = str((parsed.delta or {}).get("stop_reason") or self._stop_reason)
-                return self._count(parsed.usage)
+                return self._counted(parsed.usage)
             case "message_stop":
                 self.reply = ModelReply(self._content(), self._stop_reason, self.usage, self._model)
             case "error":
-                raise _stream_error(parsed.error)
+                raise self._stream_error(parsed.error)
         return []
 
-    def _count(self, usage: _Usage | None) -> list[ModelEvent]:
+    def _counted(self, usage: _Usage | None) -> list[ModelEvent]:
         if usage is None:
             return []
         # Numbers in message_delta are totals, not increments, and unchanged ones may be missing.
         before = self.usage
-        self.usage = TokenUsage(
+        total = TokenUsage(
             _updated(usage.input_tokens, before.input_tokens),
             _updated(usage.output_tokens, before.output_tokens),
             _updated(usage.cache_read_input_tokens, before.cache_read_tokens),
             _updated(usage.cache_creation_input_tokens, before.cache_write_tokens),
         )
-        return [UsageSeen(self.usage)]
+        return self.count(total)
 
     def _started(self, index: int, start: dict[str, Any]) -> list[ModelEvent]:
         self._blocks[index] = _Growing(start)
         if start.get("type") == "tool_use":
             self.shown = True
             return [ToolStarted(str(start.get("name", "")))]
-        return self._text(str(start.get("text", ""))) if start.get("type") == "text" else []
+        return self.show(str(start.get("text", ""))) if start.get("type") == "text" else []
 
     def _grown(self, index: int, delta: dict[str, Any]) -> list[ModelEvent]:
         block = self._blocks.get(index)
         if block is None:
-            raise _unreadable(f"a piece of block {index} came before the block")
+            raise self.unreadable(f"a piece of block {index} came before the block")
         kind = str(delta.get("type", ""))
         name = "partial_json" if kind == "input_json_delta" else _APPENDED.get(kind)
         if name is None:
             return []
         piece = delta.get(name)
         if not isinstance(piece, str):
-            raise _unreadable(f"a {kind} without {name}")
-        self._size += len(piece)
-        if self._size > self._limit:
-            raise _unreadable(f"the answer is longer than {self._limit} characters")
+            raise self.unreadable(f"a {kind} without {name}")
+        self.grow(piece)
         block.add(name, piece)
-        return self._text(piece) if name == "text" else []
+        return self.show(piece) if name == "text" else []
 
     def _stopped(self, index: int) -> list[ModelEvent]:
         block = self._blocks.get(index)
@@ -328,12 +292,6 @@ class AnthropicReply:
         except ModelError:
             return []  # whether the answer was cut in it is known at its end
         return [ToolAsked(use)] if use is not None else []
-
-    def _text(self, text: str) -> list[ModelEvent]:
-        if not text:
-            return []
-        self.shown = True
-        return [TextDelta(text)]
 
     def _content(self) -> tuple[Block, ...]:
         blocks = (self._finished(self._blocks[index]) for index in sorted(self._blocks))
@@ -360,24 +318,17 @@ class AnthropicReply:
         except (msgspec.DecodeError, RecursionError):
             if self._stop_reason in ("max_tokens", "model_context_window_exceeded"):
                 return None  # the answer was cut within the block, so it cannot be run
-            raise _unreadable("the input of a tool is not JSON") from None
+            raise self.unreadable("the input of a tool is not JSON") from None
         id, name = block.start.get("id"), block.start.get("name")
         if not (isinstance(id, str) and isinstance(name, str) and isinstance(input, dict)):
-            raise _unreadable("a tool_use block lacks its id, name or input")
+            raise self.unreadable("a tool_use block lacks its id, name or input")
         return ToolUse(id, name, input)
+
+    def _stream_error(self, error: _ErrorWords) -> ModelError:
+        passing = _PASSING.get(error.type)
+        kind = passing or _FINAL.get(error.type, "invalid-request")
+        return self.broken_off(error.type, error.message, kind, passing=passing is not None)
 
 
 def _updated(now: int | None, before: int) -> int:
     return before if now is None else now
-
-
-def _unreadable(detail: str) -> ModelError:
-    return ModelError("network", f"Anthropic's answer could not be understood: {_plain(detail)}", retryable=True)
-
-
-def _stream_error(error: _ErrorWords) -> ModelError:
-    detail = f"Anthropic broke off its answer: {_plain(error.message) or 'no explanation'} ({_plain(error.type)})"
-    passing = _PASSING.get(error.type)
-    if passing is not None:
-        return ModelError(passing, detail, retryable=True)
-    return ModelError(_FINAL.get(error.type, "invalid-request"), detail)

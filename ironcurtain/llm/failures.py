@@ -41,11 +41,12 @@ _WRAPPERS = (ResponseFailed, RequestTransmissionFailed, RequestGenerationFailed)
 _NETWORK = (*_WRAPPERS, ConnectError, ConnectionClosed, DNSLookupError, SSL.Error, VerificationError, CertificateError)
 
 
-def network_error(error: Exception, host: str) -> Exception:
+def network_error(error: Exception, host: str, ca_file: str = "ca_file in the provider's settings") -> Exception:
     """
     Convert an exception of Twisted to one for the provider's caller.
 
     :param host: the server.
+    :param ca_file: the setting for further certificate authorities, in words.
     :returns: a :class:`ModelError`; a ``CancelledError`` if the request was cancelled; unchanged if it is unrelated to
         the network.
     """
@@ -55,10 +56,10 @@ def network_error(error: Exception, host: str) -> Exception:
     if isinstance(error, ProtocolViolation):
         return ModelError("network", f"the answer of {host} could not be understood: {error.detail}")
     if any(isinstance(cause, (VerificationError, CertificateError)) for cause in causes):
-        return _untrusted(host, "it is for another name")
+        return _untrusted(host, "it is for another name", ca_file)
     for cause in causes:
         if isinstance(cause, InvalidCertificate):
-            return _untrusted(host, cause.reason)
+            return _untrusted(host, cause.reason, ca_file)
     if not isinstance(error, _NETWORK):
         return error
     return ModelError("network", _words(causes, host), retryable=True)
@@ -71,11 +72,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             yield from _causes(reason.value)
 
 
-def _untrusted(host: str, why: str) -> ModelError:
+def _untrusted(host: str, why: str, ca_file: str) -> ModelError:
     return ModelError(
         "network",
         f"the certificate of {host} is not valid: {why}. Nothing was sent. If your network replaces certificates, name "
-        "the file of its certificate authority as ca_file in the provider's settings.",
+        f"the file of its certificate authority as {ca_file}.",
     )
 
 

@@ -22,11 +22,16 @@ from ironcurtain.llm.model import (
 )
 
 REST_SECONDS: Final = 300.0
-"""How long a model that failed comes after the others (our choice)."""
+"""How long a model that failed comes after the others."""
 
 _UNREACHABLE: Final[frozenset[ErrorKind]] = frozenset(
     ("authentication", "network", "overloaded", "rate-limited", "stalled")
 )
+
+
+def unreachable(error: ModelError) -> bool:
+    """:returns: whether another model may answer, or the same one later."""
+    return error.retryable or error.kind in _UNREACHABLE
 
 
 class FallbackClient:
@@ -49,6 +54,11 @@ class FallbackClient:
         """Of the provider that was asked last."""
         return self._choices[self._last][0].name
 
+    @property
+    def model(self) -> str:
+        """The model that was asked last."""
+        return self._choices[self._last][1]
+
     async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
         """See :meth:`ironcurtain.llm.model.ModelClient.converse`; ``network`` also means that none was reached."""
         spent, reasons = TokenUsage(), list[str]()
@@ -61,7 +71,7 @@ class FallbackClient:
                 reply = await client.converse(replace(request, model=model), attempt.notify)
             except ModelError as e:
                 spent += e.usage or TokenUsage()
-                if attempt.shown or not (e.retryable or e.kind in _UNREACHABLE):
+                if attempt.shown or not unreachable(e):
                     e.usage = spent
                     raise
                 self._rests_until[index] = self._now() + REST_SECONDS

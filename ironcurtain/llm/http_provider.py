@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from treq.client import HTTPClient
@@ -18,8 +18,9 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IPolicyForHTTPS, IResponse
 
 from ironcurtain.http.connections import RequestConnectionPool
-from ironcurtain.http.sse import EventParser, ServerEvent
+from ironcurtain.http.sse import EventParser
 from ironcurtain.http.streaming import Watch, deliver
+from ironcurtain.llm.dialect import Dialect, ReplyInProgress
 from ironcurtain.llm.failures import RetryPolicy, asked_delay, network_error
 from ironcurtain.llm.model import (
     ModelError,
@@ -42,45 +43,13 @@ ERROR_LIMIT: Final = 64 * 1024
 """Maximum number of bytes read of an error response."""
 
 
-class ReplyInProgress(Protocol):
-    """One answer in progress; pure, one class per provider."""
-
-    usage: TokenUsage
-    shown: bool
-    reply: ModelReply | None
-
-    def feed(self, event: ServerEvent) -> list[ModelEvent]:
-        """Process one event of the stream, and return the resulting events, or raise :class:`ModelError`."""
-
-
-class Dialect(Protocol):
-    """The wire format of one provider's API; pure, one class per provider."""
-
-    name: str
-
-    def path(self, request: ModelRequest) -> str:
-        """Path of the endpoint, below the base URL."""
-
-    def headers(self, key: str) -> dict[str, str]:
-        """The provider's own headers, including the key."""
-
-    def body(self, request: ModelRequest) -> bytes:
-        """The request as JSON."""
-
-    def reply(self) -> ReplyInProgress:
-        """A new answer in progress."""
-
-    def failure(self, status: int, body: bytes) -> ModelError:
-        """The error of a response other than 200."""
-
-
 class HttpModelClient:
     """
     Uses one dialect over verified HTTPS, or without TLS to a gateway at a loopback address.
 
     :param dialect: the provider's wire format.
     :param base_url: URL of the API.
-    :param key: revealed only when the headers of a request are written.
+    :param key: revealed only when the headers of a request are written; ``None`` for a server that needs none.
     :param policy: the TLS policy that verifies servers.
     :param reactor: for connections.
     :param clock: for delays and the silence limit; the reactor, or a ``Clock``.
@@ -95,7 +64,7 @@ class HttpModelClient:
         dialect: Dialect,
         *,
         base_url: str,
-        key: Secret,
+        key: Secret | None,
         policy: IPolicyForHTTPS,
         reactor: Any,
         clock: IReactorTime,
@@ -108,7 +77,7 @@ class HttpModelClient:
         self._host = urlsplit(base_url).hostname or base_url
         self._reactor, self._clock, self._random = reactor, clock, random
         self._retries, self._stall = retries or RetryPolicy(), stall
-        self._redactor = Redactor([key])
+        self._redactor = Redactor([key] if key is not None else [])
 
     async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
         """See :meth:`ironcurtain.llm.model.ModelClient.converse`."""
@@ -145,6 +114,9 @@ class HttpModelClient:
             if response.code != 200:
                 raise await self._refusal(response, watch)
             await watch.over(deliver(self._reactor, response, self._reader(reply, notify, watch)))
+            if reply.reply is None:
+                for event in reply.close():
+                    notify(event)
         except ModelError:
             raise
         except Exception as e:
@@ -172,12 +144,12 @@ class HttpModelClient:
         )
 
     def _headers(self, request: ModelRequest) -> Headers:
-        if not _sendable(self._key):
+        if self._key is not None and not _sendable(self._key):
             raise ModelError("authentication", f"the key from {self._origin} is empty or has characters no key has")
         common = {"content-type": "application/json", "accept": "text/event-stream", "user-agent": "ironcurtain"}
         if request.traceparent:
             common["traceparent"] = request.traceparent
-        own = self._dialect.headers(self._key.reveal())
+        own = self._dialect.headers(self._key.reveal() if self._key is not None else "")
         return Headers({name: [value] for name, value in (common | own).items()})
 
     def _reader(
@@ -209,7 +181,10 @@ class HttpModelClient:
         said = self._dialect.failure(response.code, bytes(body))
         detail = str(said)
         asked = asked_delay(_header(response, "retry-after"), _header(response, "date"))
-        if said.kind == "authentication":
+        asked = said.retry_after if asked is None else asked
+        if said.kind == "authentication" and self._key is None:
+            detail = f"{self._host} requires a key: set providers.{self.name}.key. {detail}"
+        elif said.kind == "authentication":
             detail = f"the key from {self._origin} was refused. {detail}. Check that it is valid for this model."
         if asked is not None:
             detail = f"{detail}; it requests a delay of {asked:g} s"
@@ -217,7 +192,7 @@ class HttpModelClient:
 
     @property
     def _origin(self) -> str:
-        return self._key.origin or "the settings"
+        return (self._key.origin if self._key is not None else "") or "the settings"
 
     def _stalled(self) -> ModelError:
         return ModelError("stalled", f"{self._host} has sent nothing for {self._stall:g} s", retryable=True)

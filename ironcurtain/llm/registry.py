@@ -11,25 +11,19 @@ import msgspec
 from twisted.internet.interfaces import IReactorTime
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.settings import Model
+from ironcurtain.home.sections import Model
 from ironcurtain.http.addresses import BASE_URL, is_base_url
-from ironcurtain.llm.anthropic import AnthropicDialect
+from ironcurtain.llm.dialects import DIALECTS, family_of
 from ironcurtain.llm.fallback import FallbackClient
 from ironcurtain.llm.model import ModelClient
 from ironcurtain.llm.script import ScriptedModelClient, load_script
 from ironcurtain.secrets.redaction import Secret
 
-_HTTP = {"anthropic": AnthropicDialect}
-_MODEL_PREFIXES = {"claude": "anthropic"}
-
-BACKENDS = (*_HTTP, "scripted", "subprocess")
+BACKENDS = (*DIALECTS, "scripted", "subprocess")
 """
 What ``--backend`` accepts. After a colon, ``scripted`` takes its file and ``subprocess`` its command:
 ``scripted:demo.toml``, ``subprocess:ollama run llama3``; the others may take a model, as in ``anthropic:MODEL``.
 """
-
-DEFAULT_BACKEND = "anthropic"
-"""Backend if neither a backend nor a model that implies one is given."""
 
 
 class ProviderTable(msgspec.Struct, frozen=True):
@@ -60,24 +54,29 @@ class ModelSurroundings:
     :ivar random: returns numbers from 0 to 1.
     :ivar stall: time limit in seconds for silence of a server.
     :ivar environ: environment for models that are commands.
-    :ivar key_for: returns the real key of a provider, by name; called only for a provider that is about to be used.
-        Raises :class:`ConfigurationError` if there is none.
+    :ivar key_for: returns the real key of a provider, by name; ``None`` for a server that needs none. Called only for a
+        provider that is about to be used. Raises :class:`ConfigurationError` if a key is missing.
     """
 
     reactor: Any
     clock: IReactorTime
     random: Callable[[], float]
-    key_for: Callable[[str], Secret]
+    key_for: Callable[[str], Secret | None]
     stall: float
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A provider, and the model to use."""
+    """A provider, and the model to use; with several, the preferred one."""
 
     provider: ModelClient
     model: str
+
+    @property
+    def asked(self) -> str:
+        """The model that was asked last."""
+        return self.provider.model if isinstance(self.provider, FallbackClient) else self.model
 
 
 def configured_backend(model: Model) -> str:
@@ -86,43 +85,77 @@ def configured_backend(model: Model) -> str:
     return f"{model.backend}:{arguments[model.backend]}" if model.backend in arguments else model.backend
 
 
-def needs_key(backend: str | None, model: str | None) -> str | None:
-    """:returns: the provider whose real key :func:`provider_for` will need; ``None`` if it needs none."""
-    name = (backend or _backend_of(model)).partition(":")[0]
-    return name if name in _HTTP else None
+def backends_in_order(
+    given: Sequence[str], model: str, settings: Model, preferred: Sequence[str] = ()
+) -> tuple[list[str], str]:
+    """
+    :param given: the values of ``--backend``; they take precedence.
+    :param model: the value of ``--model``; alone, it selects the provider whose models have such names.
+    :param preferred: in place of the backends of ``[model]``, if there are any.
+    :returns: the backends to ask one after the other, and the model for the first of them; empty for its own.
+    """
+    listed = list(preferred or settings.backends)
+    configured = listed or [configured_backend(settings)]
+    backends = list(given) or configured
+    if not given and model and (family := family_of(model)):
+        backends = [family, *(backend for backend in listed if _split(backend)[0] != family)]
+    first, argument = _split(backends[0])
+    if not (model or argument) and first == _split(configured[0])[0]:
+        return backends, settings.name
+    return backends, model
+
+
+def needs_key(backend: str, has_source: bool) -> bool:
+    """
+    :param has_source: whether the settings name the source of a key.
+    :returns: whether a real key is sent to it. A server of one's own gets one only if the settings say so: the usual
+        variable may hold the key of another server.
+    """
+    dialect = DIALECTS.get(_split(backend)[0])
+    return dialect is not None and (has_source or bool(dialect.default_url))
+
+
+def check_backend(backend: str) -> None:
+    """:raises UsageError: there is no such backend, or what it needs after the colon is missing."""
+    name, argument = _split(backend)
+    if name not in BACKENDS:
+        raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
+    if name == "subprocess" and not argument.strip():
+        raise UsageError("the backend subprocess needs a command: --backend 'subprocess:ollama run llama3'")
 
 
 def provider_for(
-    backend: str | None,
-    model: str | None,
+    backend: str,
+    model: str,
     tables: Mapping[str, Mapping[str, Any]],
     surroundings: ModelSurroundings,
     *,
     source: str = "config.toml",
 ) -> Chosen:
     """
-    Create the provider for ``--backend`` and ``--model``.
+    Create the provider for a backend.
 
-    :param backend: one of :data:`BACKENDS`, or ``None``: then the model decides, else :data:`DEFAULT_BACKEND`.
-    :param model: name of a model, or ``None`` for the provider's default.
+    :param backend: one of :data:`BACKENDS`, as ``--backend`` has it.
+    :param model: takes precedence over what the backend names; empty for that, or for the provider's default.
     :param tables: the settings' ``providers``.
     :param source: name of the settings file, for messages.
-    :raises UsageError: there is no such backend.
+    :raises UsageError: there is no such backend, or it needs more.
     :raises ConfigurationError: its settings are wrong, or its key is missing.
     """
-    name, _, argument = (backend or _backend_of(model)).partition(":")
+    check_backend(backend)
+    name, argument = _split(backend)
     table = _table(name, tables.get(name, {}), source)
     if name == "scripted":
         return Chosen(_scripted(argument or table.script, surroundings), model or table.model or "scripted")
     if name == "subprocess":
         return Chosen(_command(argument, surroundings), model or table.model)
-    if name not in _HTTP:
-        raise UsageError(f"there is no backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     # TLS and HTTP are slow to import (0.3 s), and a scripted session does not need them.
     from ironcurtain.http.trust import VerifyingPolicy
     from ironcurtain.llm.http_provider import HttpModelClient
 
-    dialect = _HTTP[name]()
+    dialect = DIALECTS[name]
+    if not (model := model or argument or table.model or dialect.default_model):
+        raise UsageError(f"the backend {name} needs a model: --backend {name}:MODEL, or name in [model]")
     provider = HttpModelClient(
         dialect,
         base_url=_base_url(table, dialect.default_url, source, name),
@@ -133,12 +166,12 @@ def provider_for(
         random=surroundings.random,
         stall=surroundings.stall,
     )
-    return Chosen(provider, argument or model or table.model or dialect.default_model)
+    return Chosen(provider, model)
 
 
 def fallback_for(
     backends: Sequence[str],
-    model: str | None,
+    model: str,
     tables: Mapping[str, Mapping[str, Any]],
     surroundings: ModelSurroundings,
     *,
@@ -148,23 +181,25 @@ def fallback_for(
     Make a provider that asks each of several in turn until one answers.
 
     :param backends: as ``--backend`` has them, the preferred one first; at least one.
-    :param model: for the first of them.
+    :param model: for the first of them; empty for its own.
     :returns: it, with the name of its first model.
     :raises UsageError: there is no such backend.
     :raises ConfigurationError: the settings of one are wrong, or its key is missing.
     """
     first, *others = backends
+    if not others:
+        return provider_for(first, model, tables, surroundings, source=source)
     chosen = [
         provider_for(first, model, tables, surroundings, source=source),
-        *(provider_for(other, None, tables, surroundings, source=source) for other in others),
+        *(provider_for(other, "", tables, surroundings, source=source) for other in others),
     ]
     client = FallbackClient([(one.provider, one.model) for one in chosen], surroundings.clock.seconds)
     return Chosen(client, chosen[0].model)
 
 
-def _backend_of(model: str | None) -> str:
-    family = (model or "").partition("-")[0]
-    return _MODEL_PREFIXES.get(family, DEFAULT_BACKEND)
+def _split(backend: str) -> tuple[str, str]:
+    name, _, argument = backend.partition(":")
+    return name, argument
 
 
 def _table(name: str, table: Mapping[str, Any], source: str) -> ProviderTable:
@@ -187,8 +222,6 @@ def _command(command: str, surroundings: ModelSurroundings) -> ModelClient:
         argv = shlex.split(command)
     except ValueError as e:
         raise UsageError(f"the command of the backend subprocess cannot be read: {e}") from None
-    if not argv:
-        raise UsageError("the backend subprocess needs a command: --backend 'subprocess:ollama run llama3'")
     return CommandModelClient(
         argv, surroundings.environ, surroundings.reactor, surroundings.clock, stall=surroundings.stall
     )
@@ -196,6 +229,10 @@ def _command(command: str, surroundings: ModelSurroundings) -> ModelClient:
 
 def _base_url(table: ProviderTable, default: str, source: str, name: str) -> str:
     url = table.base_url or (f"https://{table.host}:{table.port}" if table.host else default)
+    if not url:
+        raise ConfigurationError(
+            source, "is missing: name the server, as in http://127.0.0.1:11434/v1", field=f"providers.{name}.base_url"
+        )
     if not is_base_url(url):
         raise ConfigurationError(source, BASE_URL, field=f"providers.{name}.base_url")
     return url

@@ -21,14 +21,15 @@ joined) and ``last_result_is_error``. ``usage`` may say what a turn is to cost: 
 20 }``.
 
 Which turn comes is decided by the number of the model's answers in the request, so that a file serves any number of
-sessions at once, and a session that is resumed goes on where it was.
+sessions at once, and a session that is resumed goes on where it was. A turn with ``first_user_contains`` counts only in
+conversations whose first message contains this text.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,8 +91,13 @@ class ScriptedCommand(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ScriptedTurn(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One answer."""
+    """
+    One answer.
 
+    :param first_user_contains: what the first message of the conversation must contain, so that the turn counts.
+    """
+
+    first_user_contains: str = ""
     text: str = ""
     code: str = ""
     commands: tuple[ScriptedCommand, ...] = ()
@@ -138,9 +144,11 @@ class Script:
         :raises ModelError: of kind ``script``: no turn is left, or the request does not match the turn's expectation.
         """
         number = sum(message.role == "assistant" for message in request.messages)
-        if number >= len(self.turns):
-            raise _mismatch(f"{self.source} has {len(self.turns)} turns, but another one was requested; add one")
-        turn = self.turns[number]
+        begun = _said(request.messages[0].content) if request.messages else ""
+        turns = [turn for turn in self.turns if turn.first_user_contains in begun]
+        if number >= len(turns):
+            raise _mismatch(f"{self.source} has {len(turns)} turns, but another one was requested; add one")
+        turn = turns[number]
         self._check(f"{self.source}: turn {number + 1}", turn.expect, request)
         text: list[Block] = [TextBlock(turn.text)] if turn.text else []
         uses = turn.uses(number + 1)
@@ -150,12 +158,15 @@ class Script:
     def _check(self, place: str, expect: Expectation, request: ModelRequest) -> None:
         last = request.messages[-1].content if request.messages else ()
         results = [block for block in last if isinstance(block, ToolResult)]
-        said = "\n".join(block.text for block in last if isinstance(block, TextBlock))
-        _contains(place, "the user's last message", expect.last_user_contains, said)
+        _contains(place, "the user's last message", expect.last_user_contains, _said(last))
         _contains(place, "the last result", expect.last_result_contains, "\n".join(r.content for r in results))
         if expect.last_result_is_error not in (None, any(result.is_error for result in results)):
             wanted, seen = ("an error", "none") if expect.last_result_is_error else ("no error", "one")
             raise _mismatch(f"{place}: expected {wanted} in the last result, saw {seen}")
+
+
+def _said(content: Iterable[Block]) -> str:
+    return "\n".join(block.text for block in content if isinstance(block, TextBlock))
 
 
 def _contains(place: str, what: str, wanted: str | None, seen: str) -> None:

@@ -9,6 +9,27 @@ from typing import Any, Final
 CLAUDE_FACTOR: Final = 1.2
 """Claude's tokenizer is not public; on English and code it makes about a fifth more tokens than OpenAI's."""
 
+WINDOWS: Final = {
+    "claude": 200_000,
+    "gpt-4.1": 1_000_000,
+    "gpt-4o": 128_000,
+    "gpt-5": 400_000,
+    "gemini": 1_000_000,
+}
+"""
+Context of models in tokens, prompt and answer together, by the beginning of their names: what the providers document
+for every plan.
+"""
+
+UNKNOWN_WINDOW: Final = 32_000
+"""Assumed for other models: smaller is safe."""
+
+
+def context_window(model: str) -> int:
+    """:returns: tokens of a model's context; the longest matching beginning of its name decides."""
+    known = max((name for name in WINDOWS if model.startswith(name)), key=len, default="")
+    return WINDOWS.get(known, UNKNOWN_WINDOW)
+
 
 def count_tokens(text: str, model: str = "") -> int:
     """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.errors import NotFound, SessionError, Unavailable, UsageError
@@ -34,9 +35,9 @@ from ironcurtain.loop.state import Journal, read_prompt, with_events
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
+from ironcurtain.terminal.forked import NoPty
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
-from ironcurtain.terminal.pty import NoPty
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class LoopAgent:
     :param mode: how to run it.
     :param idle_seconds: seconds without activity after which an iteration is ended; 0: never.
     :param checkpoints: ``None``: no checkpoints.
+    :param take_snapshot: takes a snapshot of the workspace before the iteration with a number.
     """
 
     def __init__(
@@ -58,9 +60,11 @@ class LoopAgent:
         mode: IterationMode,
         idle_seconds: float,
         checkpoints: Checkpoints | None,
+        take_snapshot: Callable[[int], Deferred[None]],
     ) -> None:
         self._core, self._reactor, self._settings = core, reactor, settings
         self._backend, self._mode, self._idle_seconds, self._checkpoints = backend, mode, idle_seconds, checkpoints
+        self._take_snapshot, self._snapshot = take_snapshot, succeed(None)
         self._clock = core.services.clock
         self._promise = Promise(settings.event_loop.completion_promise)
         self._limits = _limits(settings, core)
@@ -138,6 +142,7 @@ class LoopAgent:
         :param at_once: without a grace period.
         """
         self._interrupted = self._interrupted or reason
+        self._snapshot.cancel()
         if self._starting is not None:
             self._starting.cancel()
         elif self._watch is not None:
@@ -192,7 +197,9 @@ class LoopAgent:
         ending, reason = LoopEnding.FAILURES, "it could not continue"
         try:
             while (found := self._over()) is None:
-                await self._iterate(stage, len(self.state.iterations) + 1)
+                number = len(self.state.iterations) + 1
+                if await self._is_prepared(number):
+                    await self._iterate(stage, number)
             ending, reason = found
             return found
         except Exception as e:
@@ -209,6 +216,16 @@ class LoopAgent:
         if self._interrupted:
             return LoopEnding.INTERRUPTED, self._interrupted
         return loop_end(self.state, self._limits, self._first)
+
+    async def _is_prepared(self, number: int) -> bool:
+        """:returns: whether the iteration may begin: it was not interrupted during its snapshot."""
+        self._snapshot = self._take_snapshot(number)
+        try:
+            await self._snapshot
+        except CancelledError:
+            if not self._interrupted:
+                raise
+        return not self._interrupted
 
     async def _iterate(self, stage: TerminalStage | StreamStage, number: int) -> None:
         prompt = with_events(self._prompt(), self.state.events)

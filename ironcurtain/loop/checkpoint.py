@@ -17,10 +17,10 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.python.failure import Failure
 
 from ironcurtain.errors import Unavailable, UsageError
+from ironcurtain.process.programs import find_program
 from ironcurtain.sandbox import programs
 from ironcurtain.sandbox.bubblewrap import opened
 from ironcurtain.sandbox.spec import Sandbox
-from ironcurtain.terminal.pty import find_program
 from ironcurtain.text.display import one_line
 
 GIT_SECONDS = 120.0

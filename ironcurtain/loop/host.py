@@ -12,7 +12,8 @@ from ironcurtain.errors import UsageError
 from ironcurtain.loop.backend import IterationTask, OutputHandler, RunningProgram
 from ironcurtain.loop.model import IterationMode
 from ironcurtain.process.piped import PipedCommand
-from ironcurtain.terminal.pty import LocalPty, find_program, how
+from ironcurtain.process.programs import find_program
+from ironcurtain.terminal.pty import LocalPty, how
 
 PROMPT = "{prompt}"
 """Placeholder for the prompt in a command; without it, see :func:`prepare`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import UsageError
 from ironcurtain.home.layout import account_home
@@ -18,6 +19,7 @@ from ironcurtain.loop.host import HostBackend
 from ironcurtain.loop.model import IterationMode
 from ironcurtain.session.model import SessionRequest
 from ironcurtain.session.parts import Core, NoTools, Project, SessionKind, Tools
+from ironcurtain.session.tools import session_protected
 from ironcurtain.session.workspace import git_identity
 
 NAME = "loop"
@@ -53,7 +55,14 @@ class LoopKind:
     def kind(self, make_project: Callable[[Core], Project]) -> SessionKind[Tools]:
         """:returns: the entry for the table of kinds."""
         return SessionKind(
-            NAME, self._make_tools, self._make_agent, make_project, self._check, _check_remote, no_terminal=""
+            NAME,
+            self._make_tools,
+            self._make_agent,
+            make_project,
+            self._check,
+            _check_remote,
+            in_turns=False,
+            no_terminal="",
         )
 
     async def _check(self, request: SessionRequest) -> None:
@@ -98,7 +107,12 @@ class LoopKind:
         checkpoints = Checkpoints(self._reactor, directory, environ, home, identity) if own.git_checkpoint else None
         # Without a terminal, programs often print nothing until they have their answer.
         idle = options.idle_seconds if options.idle_always or options.mode is not IterationMode.HEADLESS else 0
-        return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints)
+        protected = session_protected(core, self._environ)
+
+        def take_snapshot(number: int) -> Deferred[None]:
+            return Deferred.fromCoroutine(core.snapshots.take(core.workspace, protected, number))
+
+        return LoopAgent(core, self._reactor, settings, backend, options.mode, idle, checkpoints, take_snapshot)
 
 
 def _check_remote(request: SessionRequest) -> None:

@@ -41,6 +41,30 @@ SILENCE_SECONDS = 30.0
 """Time limit in seconds for silence while it has something to read."""
 
 
+class Backlog:
+    """
+    How much output is unread, and when the program has to be paused for it.
+
+    :param on_full: called with whether it has to be.
+    :ivar size: in bytes.
+    """
+
+    def __init__(self, on_full: Callable[[bool], None]) -> None:
+        self._on_full, self._is_full = on_full, False
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        """So many bytes more wait; less than none: they were read. It is full until half of the limit is read."""
+        self.size += size
+        if self._is_full != (self.size > (BEHIND_LIMIT // 2 if self._is_full else BEHIND_LIMIT)):
+            self._is_full = not self._is_full
+            self._on_full(self._is_full)
+
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self.add(-self.size)
+
+
 class ScanProcess:
     """
     The process of one iteration, which may be started before :meth:`begin`.
@@ -62,11 +86,11 @@ class ScanProcess:
         on_behind: Callable[[bool], None],
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        self._reactor, self._on_event, self._on_behind = reactor, on_event, on_behind
+        self._reactor, self._on_event, self._unread = reactor, on_event, Backlog(on_behind)
         self._pieces: list[bytes] = []
-        self._size = self._unread = 0
+        self._size = 0
         self._frames: deque[bytes] = deque()
-        self._blocked = self._behind = self._ending = False
+        self._blocked = self._ending = False
         self._batch: IDelayedCall | None = None
         self._silence: IDelayedCall | None = None
         self._found: Deferred[ScanResult] = Deferred()
@@ -94,14 +118,11 @@ class ScanProcess:
             return
         self._pieces.append(data)
         self._size += len(data)
-        self._unread += len(data)
+        self._unread.add(len(data))
         if self._size >= BATCH:
             self._flush()
         else:
             self._send_soon()
-        if self._unread > BEHIND_LIMIT and not self._behind:
-            self._behind = True
-            self._on_behind(True)
 
     def typed(self, data: bytes) -> None:
         """Process a person's input: its echo does not count, as with the prompt."""
@@ -134,7 +155,7 @@ class ScanProcess:
             self._read(reply.size)
         elif isinstance(reply, EventFound):
             self._said(LoopEvent(reply.topic, reply.payload))
-        elif self._ending and not self._unread:
+        elif self._ending and not self._unread.size:
             self._over(reply)
             return
         else:
@@ -160,12 +181,10 @@ class ScanProcess:
             self.log.warn("reading output: {problem}: {how}: {words}", problem=self.problem, how=how, words=words)
 
     def _read(self, size: int) -> None:
-        self._unread -= size
-        if self._unread < 0:
+        if size > self._unread.size:
             self.lost("read more than there was")
-        elif self._behind and self._unread < BEHIND_LIMIT // 2:
-            self._behind = False
-            self._on_behind(False)
+        else:
+            self._unread.add(-size)
 
     def _said(self, event: LoopEvent) -> None:
         if len(self.events) >= EVENTS_LIMIT or event in self.events:
@@ -204,7 +223,7 @@ class ScanProcess:
 
     def _watch(self) -> None:
         """Start or stop the time limit for silence."""
-        waits = self._worker is not None and (self._unread > 0 or self._ending)
+        waits = self._worker is not None and (self._unread.size > 0 or self._ending)
         if self._silence is None and waits:
             self._silence = self._reactor.callLater(SILENCE_SECONDS, self._silent)
         elif self._silence is not None and not waits:
@@ -225,9 +244,7 @@ class ScanProcess:
         self._pieces.clear()
         self._frames.clear()
         self._watch()
-        if self._behind:
-            self._behind = False
-            self._on_behind(False)
+        self._unread.clear()
         self._found.callback(found)
 
 

@@ -10,7 +10,8 @@ import msgspec
 
 from ironcurtain.errors import ConfigurationError, UsageError
 from ironcurtain.files.atomic import write_atomically
-from ironcurtain.home.layout import SessionPaths, private_directory
+from ironcurtain.home.layout import private_directory
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.model import Iteration, LoopState
 from ironcurtain.servers.files.failures import FileError

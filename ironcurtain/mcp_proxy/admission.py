@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -18,13 +18,14 @@ from ironcurtain.audit import AuditLog
 from ironcurtain.errors import AuditUnavailable, IronCurtainError, NotAllowed
 from ironcurtain.escalation import Answer, EscalationQueue, EscalationRequest, Outcome, Scope, arguments_digest
 from ironcurtain.escalation.grant import Binding
-from ironcurtain.escalation.model import Change, Closed, Revoked
+from ironcurtain.escalation.model import ApprovalAdded, AutomaticCall, Change, Closed, Revoked
 from ironcurtain.escalation.permission import make_scope
 from ironcurtain.jsonrpc import codec
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.mcp_proxy.pins import WITHHELD
 from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Automatic, Reversal
 from ironcurtain.services.asyncio_bridge import soon
 from ironcurtain.text.display import json_line
 
@@ -48,6 +49,9 @@ _REFUSALS = {
     ),
 }
 
+
+_IRREVERSIBLE = ("push", "delete", "remove", "send", "publish", "merge", "reset")
+"""Words in the names of tools whose effect cannot be taken back, whatever their server says about them."""
 
 LINKS = 10
 """Maximum number of links described one by one; the arguments have all paths."""
@@ -100,6 +104,7 @@ class CallAdmission:
     :param soon: runs a function in a later turn of the reactor.
     :param home: real path of the user's home directory.
     :param shown: returns the name of a path for people.
+    :param has_snapshot: returns whether there is a snapshot of the workspace to which it can be restored.
     """
 
     log = Logger()
@@ -117,22 +122,24 @@ class CallAdmission:
         soon: Callable[[Callable[[], None]], None] = soon,
         home: str = "/",
         shown: Callable[[str], str] = str,
+        has_snapshot: Callable[[], bool] = lambda: False,
     ) -> None:
         self._session_id, self._audit, self._escalations, self._clock = session_id, audit, escalations, clock
         self._new_id, self._policy_version, self._events = new_id, policy_version, events
-        self._soon, self._home, self._shown = soon, home, shown
+        self._soon, self._home, self._shown, self._has_snapshot = soon, home, shown, has_snapshot
         self._over: list[_Over] = []
         self._untold: list[CallEvent] = []
-        escalations.subscribe(self._permissions_changed)
+        escalations.subscribe(self._approvals_changed)
 
     def open(self, server: str, tool: str) -> OpenCall:
         """:returns: a new call."""
         return OpenCall(self._new_id(), server, tool, self._clock.seconds())
 
-    def record(self, call: OpenCall, verdict: Verdict) -> int:
+    def record(self, call: OpenCall, verdict: Verdict, creates: tuple[str, ...] | None = None) -> int:
         """
         Record a call, before it has any effect.
 
+        :param creates: real paths that it would create; ``None`` if it writes no file.
         :returns: the record's number.
         :raises Refused: the policy denies the call.
         :raises AuditUnavailable: it cannot be recorded, so it must not be made.
@@ -147,6 +154,8 @@ class CallAdmission:
             "rule": rule,
             "reason": reason,
             "policyVersion": self._policy_version(),
+            "undo": self._reversal(verdict),
+            **({} if creates is None else {"creates": creates}),
         }
         sequence = self._audit.extend((*self._outcomes(), ("call", fields)))
         self._tell(CallRaised(call.id, call.server, call.tool, arguments, decision, rule, reason))
@@ -185,7 +194,10 @@ class CallAdmission:
             rule=verdict.rule,
             policy_version=version,
             digest=digest,
-            scope=None if tool is None else self._scope(call, verdict, tool, version),
+            reversal=self._reversal(verdict),
+            scope=None if tool is None or verdict.approvals > 1 else self._scope(call, verdict, tool, version),
+            approvals=verdict.approvals,
+            automatic=None if tool is None else _automatic(verdict, tool),
         )
         answer = await self._answer(call, request, progress)
         unasked = {"permission": answer.permission} if answer.permission else {}
@@ -252,9 +264,18 @@ class CallAdmission:
             shown=self._shown,
         )
 
-    def _permissions_changed(self, change: Change) -> None:
-        """Record what is permitted from now on, before any call uses the permission."""
-        if isinstance(change, Closed) and change.permission is not None:
+    def _reversal(self, verdict: Verdict) -> Reversal:
+        if verdict.reversal is Reversal.SNAPSHOT and not self._has_snapshot():
+            return Reversal.NO_SNAPSHOT
+        return verdict.reversal
+
+    def _approvals_changed(self, change: Change) -> None:
+        """Record each approval of several, and what is permitted from now on, before any call uses it."""
+        if isinstance(change, ApprovalAdded):
+            self._record_approval(change.escalation.number, change.escalation.approved_by[-1])
+        elif isinstance(change, Closed) and len(change.escalation.approved_by) > 1:
+            self._record_approval(change.escalation.number, change.escalation.by)
+        elif isinstance(change, Closed) and change.permission is not None:
             scope = change.permission.scope
             fields: dict[str, object] = {
                 "server": scope.server,
@@ -270,6 +291,10 @@ class CallAdmission:
         elif isinstance(change, Revoked):
             used: dict[str, object] = {"used": change.permission.used}
             self._record_permission("permission-revoked", change.permission.number, change.by, used)
+
+    def _record_approval(self, number: int, by: str) -> None:
+        with suppress(AuditUnavailable):  # as in flush
+            self._audit.append("approval", number=number, by=by)
 
     def _record_permission(self, kind: str, number: int, by: str, fields: dict[str, object]) -> None:
         with suppress(AuditUnavailable):  # as in flush
@@ -312,6 +337,17 @@ def _reason(verdict: Verdict) -> str:
     others = [r for r in verdict.resources if not r.written]
     meant = [f"{r.argument or r.role} means {r.value}" for r in others if r.value not in written]
     return "; ".join([verdict.reason, *_links(verdict), *meant])
+
+
+def _automatic(verdict: Verdict, tool: ToolDefinition) -> AutomaticCall | None:
+    """:returns: what the auto-approver may know; ``None`` if it must not approve the call."""
+    hints = tool.definition.get("annotations")
+    destroys = isinstance(hints, Mapping) and hints.get("destructiveHint") is True
+    removes = any(resource.role in ("delete-path", "delete-history") for resource in verdict.resources)
+    irreversible = destroys or removes or any(word in tool.name.lower() for word in _IRREVERSIBLE)
+    if verdict.approvals > 1 or verdict.automatic < (Automatic.ALWAYS if irreversible else Automatic.REVERSIBLE):
+        return None
+    return AutomaticCall(verdict.reason, verdict.resources)
 
 
 def _links(verdict: Verdict) -> list[str]:

@@ -43,6 +43,9 @@ class ConnectedAgent(AgentLink, Protocol):
     def version(self) -> str:
         """The negotiated protocol revision."""
 
+    def listens_to(self, uri: str) -> bool:
+        """Whether an open ``subscriptions/listen`` request asked for a resource."""
+
     def tell(self, method: str, params: bytes | None) -> None:
         """Send a notification, after the handshake if that is not complete."""
 
@@ -167,7 +170,7 @@ class Backends:
     # Agents
 
     def join(self, agent: ConnectedAgent) -> None:
-        """Add an agent, which began its handshake."""
+        """Add an agent, which sent its first request."""
         if agent not in self.agents:
             self.agents.append(agent)
         if self._agent_capabilities is None:

@@ -14,11 +14,14 @@ from zope.interface import implementer
 from ironcurtain.errors import Unavailable
 from ironcurtain.http.trust import ssl_context
 from ironcurtain.jsonrpc.framing import TooLong
+from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.servers_config import HttpServer, is_header_value
+from ironcurtain.mcp_proxy.session import INITIALIZE
 from ironcurtain.secrets.redaction import Redactor, Secret
 
 if TYPE_CHECKING:
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
+    from ironcurtain.mcp_proxy.oauth import StoredTokens
 import os
 import signal
 import socket
@@ -60,6 +63,8 @@ class ServerChannel(Protocol):
 
     pid: int
     """The server's process id; 0 if it does not run on this machine."""
+    opening: str
+    """The method that finds out the server's revision."""
 
     @property
     def choked(self) -> bool:
@@ -133,10 +138,11 @@ class MessageSender:
 
 
 async def way_to(
-    server: HttpServer, secrets: Mapping[str, Secret], redactor: Redactor, clock: IReactorTime
+    server: HttpServer, secrets: Mapping[str, Secret], logins: LoginFiles, redactor: Redactor, clock: IReactorTime
 ) -> MakeChannel:
     """
     :param secrets: header name to the output of its ``headers_command``.
+    :param logins: the kept logins, for a server without a configured ``Authorization`` header.
     :param redactor: learns the possible keys in the headers and the URL.
     :raises Unavailable: a header cannot be sent.
     :raises ConfigurationError: ``ca_file`` cannot be used.
@@ -152,15 +158,21 @@ async def way_to(
     for name, value in parse_qsl(urlsplit(server.url.reveal()).query, keep_blank_values=True):
         redactor.add(Secret(value or name))
     context = ssl_context(server.ca_file)
-    channel = await deferToThread(_channel_class)
-    return partial(channel, server.url, headers, context, clock)
+    channel, tokens = await deferToThread(_classes)
+    if any(name.lower() == "authorization" for name in headers):
+        auth, unauthorized = None, "refused the configured headers (HTTP status 401)"
+    else:
+        auth = tokens(logins.of(server.name), server.url, redactor)
+        unauthorized = f"needs a login: ironcurtain mcp login {server.name}"
+    return partial(channel, server.url, headers, context, clock, auth, unauthorized)
 
 
-def _channel_class() -> type[HttpChannel]:
+def _classes() -> tuple[type[HttpChannel], type[StoredTokens]]:
     # In a thread: importing the SDK takes a second, which would block the reactor.
     from ironcurtain.mcp_proxy.http_channel import HttpChannel
+    from ironcurtain.mcp_proxy.oauth import StoredTokens
 
-    return HttpChannel
+    return HttpChannel, StoredTokens
 
 
 ERROR_LINE_LIMIT = 2000
@@ -176,6 +188,13 @@ TERM_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL (all processes of a server end within 8 s)."""
 
 
+END_SECONDS = 0.5
+"""
+Seconds between the first of two events, a server's exit and the end of its output, until it counts as gone without the
+other: its last lines are read, and its exit status is known.
+"""
+
+
 class ChildReactor(IReactorProcess, IReactorTime):
     """The parts of a reactor that a child needs."""
 
@@ -183,9 +202,12 @@ class ChildReactor(IReactorProcess, IReactorTime):
 class Child:
     """:param owner: receives the events until :meth:`stop` is called."""
 
+    opening = INITIALIZE  # some servers end at any other first request
+
     def __init__(self, reactor: ChildReactor, launch: Launch, owner: ChannelOwner) -> None:
         self._reactor, self._owner = reactor, owner
-        self._gone = False
+        self._gone, self._why = False, "closed its output"
+        self._ending: IDelayedCall | None = None
         self._exited: Deferred[None] = Deferred()
         self._stream, self._errors = _Stream(self), _Errors(self, reactor)
         self._ours, theirs = socket.socketpair()
@@ -225,6 +247,7 @@ class Child:
     async def stop(self) -> None:
         """Close its input, then end it and all processes that are still in its session."""
         self._gone = True
+        self._stop_waiting()
         self._stream.close()
         self._ours.close()  # if it was not connected
         if not await self._left_within(POLITE_SECONDS):
@@ -246,17 +269,30 @@ class Child:
 
     def stream_ended(self) -> None:
         """For the stream: it ended."""
-        self._went("closed its output")
+        self._half_gone()
 
     def process_ended(self, reason: Failure) -> None:
         """For the process: it exited."""
         self._exited.callback(None)
-        self._went(_words(reason))
+        self._why = _words(reason)
+        self._half_gone()
 
-    def _went(self, why: str) -> None:
-        if not self._gone:
-            self._gone = True
-            self._owner.gone(why)
+    def _half_gone(self) -> None:
+        if self._gone:
+            return
+        if self._ending is None:
+            self._ending = self._reactor.callLater(END_SECONDS, self._went)
+        else:
+            self._stop_waiting()
+            self._went()
+
+    def _went(self) -> None:
+        self._gone = True
+        self._owner.gone(self._why)
+
+    def _stop_waiting(self) -> None:
+        if self._ending is not None and self._ending.active():
+            self._ending.cancel()
 
     async def _left_within(self, seconds: float) -> bool:
         if self._exited.called:

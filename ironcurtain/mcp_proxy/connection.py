@@ -19,6 +19,7 @@ from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import INBOUND_LIMIT, Framer
 from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
 from ironcurtain.mcp_proxy.channel import MessageSender, MessageTransport
+from ironcurtain.mcp_proxy.envelope import ChangeFilter
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.session import AgentSession, Answered, Cancel, Initialized, SendLine, Start
 
@@ -148,7 +149,7 @@ class AgentConnection(Protocol):
 
     @property
     def introduced(self) -> bool:
-        """Whether the agent has begun the handshake."""
+        """Whether the agent has begun to use the protocol."""
         return bool(self._session.version)
 
     def connectionMade(self) -> None:
@@ -226,9 +227,19 @@ class AgentConnection(Protocol):
         self._sender.finish()
         self.transport.loseConnection()
 
+    def listens_to(self, uri: str) -> bool:
+        """Whether an open ``subscriptions/listen`` request asked for a resource."""
+        return self._session.listens_to(uri)
+
     def tell(self, method: str, params: bytes | None) -> None:
-        """Send a notification. Changes of lists are held back until the handshake is complete."""
-        if self._session.initialized:
+        """
+        Send a notification. Changes of lists are held back until the handshake is complete. An agent without handshake
+        gets those that it asked for.
+        """
+        if self._session.modern:
+            for line in self._session.notices(method, params):
+                self._write(line)
+        elif self._session.initialized:
             self._write(codec.notification(method, params))
         elif method.endswith(CHANGED) and self._session.answered:
             self._postponed[method] = params
@@ -301,6 +312,11 @@ class AgentConnection(Protocol):
         if self._session.progress_token(key) is not None:
             self._write(codec.notification("notifications/progress", params))
 
+    def listen(self, key: int, accepted: ChangeFilter) -> None:
+        """For the sink: send notifications for the request until it is cancelled."""
+        if (line := self._session.listen(key, accepted)) is not None:
+            self._write(line)
+
     def _blocked(self) -> None:
         """The agent does not read: stop reading from it."""
         self.transport.pauseProducing()
@@ -345,6 +361,9 @@ class _RequestProgress:
         self._connection.waits_for_person(self._key)
         if self._line is not None:
             self._line.waiting(message)
+
+    def listen(self, accepted: ChangeFilter) -> None:
+        self._connection.listen(self._key, accepted)
 
     @property
     def relay(self) -> OnProgress | None:

@@ -21,7 +21,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import AuditUnavailable
 from ironcurtain.escalation import arguments_digest
-from ironcurtain.home.settings import REPEATED_CALLS
+from ironcurtain.home.sections import REPEATED_CALLS
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE, WITHHELD_CODE, CallAdmission, CallRefused, OpenCall
@@ -29,8 +29,10 @@ from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends
 from ironcurtain.mcp_proxy.calls import ERROR_TEXT, CallResult, PathRewriter, clean, failure_text, refusal
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
+from ironcurtain.mcp_proxy.memory import CallMemory, FileChanges, file_changes
 from ironcurtain.mcp_proxy.pins import WITHHELD, Reason
 from ironcurtain.policy import Decision, PolicyEngine, ToolCall, Verdict
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 
 WINDOW = 60.0
 """Seconds."""
@@ -112,9 +114,11 @@ class Gate:
         rewriter: PathRewriter,
         clock: IReactorTime,
         limits: GateLimits,
+        history: CallHistory = NO_HISTORY,
     ) -> None:
         self._engine, self._admission, self._backends, self._rewriter = engine, admission, backends, rewriter
         self._clock, self._limits = clock, limits
+        self._memory = CallMemory(clock.seconds, history)
         self._breakers: WeakKeyDictionary[object, CircuitBreaker] = WeakKeyDictionary()
         self._git_directories: dict[str, str] = {}
 
@@ -157,16 +161,18 @@ class Gate:
         definition = self._backends.catalogue.tool(server, tool)
         try:
             verdict = self._judge(call, arguments, definition, self if client is None else client)
-            sequence = self._admission.record(call, verdict)
+            changes = file_changes(verdict)
+            sequence = self._admission.record(call, verdict, changes.creates)
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress, definition)
                 self._unchanged(verdict, self._evaluate(server, tool, arguments, definition))
                 self._still(definition)
-            elif self._limits.durable:
+            self._memory.made(server, tool)
+            if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
             params = {**clean(extra), "name": tool, "arguments": verdict.arguments}
             raw = await self._backends.get(server).request("tools/call", params, on_progress)
-            return self._finished(call, raw, verdict)
+            return self._finished(call, raw, verdict, changes)
         except Exception as e:
             return self._failed(call, e)
 
@@ -196,7 +202,8 @@ class Gate:
             if verdict.decision is Decision.ESCALATE:
                 await self._admission.ask(call, verdict, progress)
                 self._unchanged(verdict, self._judge_request(server, method, subject))
-            elif self._limits.durable:
+            self._memory.made(server, method)
+            if verdict.decision is Decision.ALLOW and self._limits.durable:
                 await self._admission.durable(sequence)
             sent = {**passed, **verdict.arguments}
             raw = await self._backends.get(server).request(method, sent, on_progress)
@@ -232,6 +239,7 @@ class Gate:
             ToolCall(server, tool, arguments),
             None if known is None else known.schema,
             git_directory=self._git_directories.get(server),
+            history=self._memory.now(),
         )
 
     def _unchanged(self, shown: Verdict, now: Verdict) -> None:
@@ -239,7 +247,8 @@ class Gate:
         same = (now.arguments, now.resources) == (shown.arguments, shown.resources)
         if not same or now.decision is Decision.DENY:
             text = (
-                "ESCALATION DENIED: the files that this call would use changed while a person decided; nothing was done"
+                "ESCALATION DENIED: what this call would use, or what the policy says about it, changed while a person "
+                "decided; nothing was done"
             )
             raise CallRefused("denied", "changed-meanwhile", f"{text}: call again", shown.rule)
 
@@ -247,7 +256,7 @@ class Gate:
         if method not in ("resources/read", "resources/subscribe"):
             return Verdict(Decision.ALLOW, "configured-server", f"{server} is configured for this session", params)
         try:
-            verdict = self._engine.evaluate_resource(server, params["uri"])
+            verdict = self._engine.evaluate_resource(server, params["uri"], history=self._memory.now())
         except Exception:
             return self._unjudged(server, method, params)
         return replace(verdict, arguments={**params, **verdict.arguments})
@@ -262,11 +271,13 @@ class Gate:
             text = "TOOL WITHHELD: the tool's definition changed while a person decided; nothing was done"
             raise CallRefused("denied", WITHHELD_CODE, text, "changed-definition")
 
-    def _finished(self, call: OpenCall, raw: bytes, verdict: Verdict) -> CallResult:
+    def _finished(self, call: OpenCall, raw: bytes, verdict: Verdict, changes: FileChanges) -> CallResult:
         error, mapped = failure_text(raw), self._mapped(raw)
         self._admission.close(call, "success" if error is None else "error", raw, error or "")
-        if error is None and (names := GIT_DIRECTORY.get(call.tool)):
-            self._remember_git(call.server, verdict.arguments, names)
+        if error is None:
+            self._memory.succeeded(changes)
+            if names := GIT_DIRECTORY.get(call.tool):
+                self._remember_git(call.server, verdict.arguments, names)
         return self._too_large(raw) if mapped is None else CallResult(mapped, error is not None)
 
     def _remember_git(self, server: str, arguments: Mapping[str, Any], names: tuple[str, ...]) -> None:

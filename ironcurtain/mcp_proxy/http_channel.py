@@ -1,5 +1,6 @@
 """
-The channel to a server that is reached by HTTP: one session of MCP's streamable HTTP, using the official SDK.
+The channel to a server that is reached by HTTP: MCP's streamable HTTP, using the official SDK. It begins a session if
+the server's revision has them.
 
 Limits around the SDK's client apply to all answers of the server.
 
@@ -18,9 +19,9 @@ from typing import Any
 import anyio
 import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
-from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp.shared.inbound import MCP_METHOD_HEADER
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp_types import PARSE_ERROR, JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as Late
 from twisted.internet.interfaces import IReactorTime
@@ -30,11 +31,17 @@ from twisted.python.failure import Failure
 from ironcurtain.jsonrpc import codec
 from ironcurtain.jsonrpc.framing import OUTBOUND_LIMIT
 from ironcurtain.mcp_proxy.channel import UNSENT_LIMIT, ChannelOwner
+from ironcurtain.mcp_proxy.envelope import DISCOVER, LISTEN
+from ironcurtain.mcp_proxy.http_headers import RequestHeaders
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
 
 STREAM_SECONDS = 1.0
 """Minimum seconds between two notification streams, whatever the server requests."""
+
+
+AUTHORIZING = "ironcurtain_authorizing"
+"""Extension of requests; while it is true, only the authentication uses the answer."""
 
 
 class UnwantedAnswer(httpx2.RemoteProtocolError):
@@ -59,7 +66,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """:raises UnwantedAnswer: the answer is compressed, or a redirect to another origin."""
-        if request.method == "GET":
+        opens = request.method == "GET" or request.headers.get(MCP_METHOD_HEADER) == LISTEN
+        if opens and not request.extensions.get(AUTHORIZING):
             now = self._clock.seconds()
             wait, self._next_stream = self._next_stream - now, max(self._next_stream, now) + STREAM_SECONDS
             await anyio.sleep(max(wait, 0.0))
@@ -144,10 +152,12 @@ class HttpChannel:
     :param url: URL of the server's endpoint. Redirects are followed to the same origin only.
     :param headers: sent with each request.
     :param context: the TLS context that verifies the server.
+    :param auth: authenticates the requests; ``None`` if the headers do.
+    :param unauthorized: the reason for an end by the HTTP status 401.
     """
 
     log = Logger()
-    pid = 0
+    pid, opening = 0, DISCOVER
 
     def __init__(
         self,
@@ -155,15 +165,18 @@ class HttpChannel:
         headers: Mapping[str, Secret],
         context: ssl.SSLContext,
         clock: IReactorTime,
+        auth: httpx2.Auth | None,
+        unauthorized: str,
         owner: ChannelOwner,
     ) -> None:
+        self._auth, self._unauthorized = auth, unauthorized
         self._url, self._headers, self._context, self._clock, self._owner = url, headers, context, clock, owner
         self._unsent: asyncio.Queue[bytes] = asyncio.Queue()
         self._waiting = 0
         self._readable = asyncio.Event()
         self._readable.set()
         self._scope = anyio.CancelScope()
-        self._version: str | None = None
+        self._request_headers = RequestHeaders()
         self._running: Deferred[None] | None = None
         self._over = False
         self._why = "closed the connection"
@@ -196,13 +209,16 @@ class HttpChannel:
 
     def _answered(self, request: httpx2.Request, response: httpx2.Response) -> None:
         status = response.status_code
+        if request.extensions.get(AUTHORIZING) and (status == 401 or request.url != self._url.reveal()):
+            return
         if status < 400 or (
             status == 405 and request.method != "POST"
         ):  # the server has no notification stream or no DELETE, which is allowed
             return
-        self._tell(f"answered {request.method} with HTTP status {status}")
+        if status == 401 or request.headers.get(MCP_METHOD_HEADER) != DISCOVER:  # other servers may refuse that
+            self._tell(f"answered {request.method} with HTTP status {status}")
         if status == 401:
-            self._end("refused the configured headers (HTTP status 401)")
+            self._end(self._unauthorized)
         elif status == 404 and request.method == "POST" and MCP_SESSION_ID in request.headers:
             self._end("ended the session")
 
@@ -241,8 +257,6 @@ class HttpChannel:
         while True:
             line = await self._unsent.get()
             self._waiting -= len(line)
-            # The revision is sent after the handshake (MCP 2025-11-25, "Protocol Version Header").
-            stamp = {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version is not None else None
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
@@ -251,7 +265,8 @@ class HttpChannel:
             with anyio.move_on_after(
                 ANSWER_SECONDS
             ) as sending:  # the SDK waits for the server's answer to what is not a request
-                await sent.send(SessionMessage(message, ClientMessageMetadata(headers=stamp)))
+                headers = self._request_headers.of(message)
+                await sent.send(SessionMessage(message, ClientMessageMetadata(headers=headers)))
             if sending.cancelled_caught:
                 self._end("does not accept messages")
 
@@ -265,9 +280,9 @@ class HttpChannel:
             self.write(codec.error(message.id, codec.INTERNAL_ERROR, "the answer cannot be sent by HTTP"))
 
     def _take(self, message: JSONRPCMessage) -> None:
-        if self._version is None and isinstance(message, JSONRPCResponse):  # the first answer is that of the handshake
-            self._version = str(message.result.get("protocolVersion"))
-        elif isinstance(message, JSONRPCError) and message.error.code == PARSE_ERROR:
+        for name in self._request_headers.learn(message):
+            self._tell(f"describes invalid headers for its tool {name}, which is left out")
+        if isinstance(message, JSONRPCError) and message.error.code == PARSE_ERROR:
             message.error.message = "it sent an invalid message"  # for the SDK's words, which quote it
         if not self._over:
             self._owner.line_received(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
@@ -284,6 +299,7 @@ class HttpChannel:
             # A compressed answer could expand without bounds.
             headers={"user-agent": "ironcurtain", **configured, "accept-encoding": "identity"},
             transport=BoundedTransport(transport, self._clock, self._answered),
+            auth=self._auth,
             timeout=httpx2.Timeout(ANSWER_SECONDS, read=None),
             trust_env=False,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol
 
@@ -79,25 +80,31 @@ class Link:
         self._pace, self._junk = Pace(LINES_A_SECOND, clock.seconds), 0
         self._over = ""
         self._channel = make_channel(self)
-        self.pid = self._channel.pid
+        self.pid, self.opening = self._channel.pid, self._channel.opening
 
     async def start(self) -> None:
         """Connect to the server. Only then may requests be sent."""
         await self._channel.connect()
 
     def request(
-        self, method: str, params: Mapping[str, Any] | None = None, on_progress: OnProgress | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        endless: bool = False,
     ) -> Deferred[bytes]:
         """
         Send a request to the server.
 
+        :param endless: whether there is no time limit for the answer.
         :returns: fires with the raw JSON result. Cancelling it sends the server a cancellation.
         :raises BackendFailed: it cannot be sent.
         """
         if self._over or self._channel.choked:
             raise BackendFailed(f"MCP server {self.name} {self._over or 'does not read its input'}")
         answer: Deferred[bytes] = Deferred(lambda _: self._cancel(number, "cancelled"))
-        waiter = _Waiter(answer, self._clock.seconds())
+        waiter = _Waiter(answer, math.inf if endless else self._clock.seconds())
         number, line = self._conversation.request(waiter, method, params, self._hearing(waiter, on_progress))
         self._channel.write(line)
         if self._sweeper is None:

@@ -27,12 +27,14 @@ from ironcurtain.mcp_proxy.connection import AgentConnection
 from ironcurtain.mcp_proxy.downloads import Download, download_of, in_background, installed
 from ironcurtain.mcp_proxy.gate import Gate, GateLimits
 from ironcurtain.mcp_proxy.launch import Ground, Missing, is_own, prepare
+from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles, SessionPins
 from ironcurtain.mcp_proxy.questions import Elicit, Questions
 from ironcurtain.mcp_proxy.restarting import LogLine, RestartingBackend
 from ironcurtain.mcp_proxy.router import Router
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
 from ironcurtain.policy import PolicyEngine
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.secrets.redaction import Redactor, Secret, may_be_secret
 from ironcurtain.services.unix_socket import UnixListener, listen
@@ -172,6 +174,7 @@ class McpSurroundings:
     :param secret_command: runs a shell command and returns its output, for ``env_command`` and ``headers_command``.
     :param new_id: returns ids of calls, unique in the session's audit log.
     :param pins: the pinned definitions of this home.
+    :param logins: the kept logins at servers.
     :param tell: called with a message for the user.
     :param server_down: called with the name of a server that is down, and the reason.
     :param log_line: called with each line of a server's standard error, and the server's name.
@@ -182,6 +185,7 @@ class McpSurroundings:
     secret_command: Callable[[str], Awaitable[Secret]]
     new_id: Callable[[], str]
     pins: PinFiles
+    logins: LoginFiles
     tell: Callable[[str], None]
     server_down: Callable[[str, str], None]
     log_line: LogLine
@@ -195,6 +199,8 @@ class McpProxy:
     :param redactor: learns the secrets of servers.
     :param events: called with each event of a call.
     :param elicit: shows a server's question to a person; without it, such requests are declined.
+    :param has_snapshot: returns whether there is a snapshot to which the workspace can be restored.
+    :param history: what happened before the session was resumed, with times of the reactor's clock.
     """
 
     log = Logger()
@@ -213,6 +219,8 @@ class McpProxy:
         events: Callable[[CallEvent], None],
         limits: GateLimits | None = None,
         elicit: Elicit | None = None,
+        has_snapshot: Callable[[], bool] = lambda: False,
+        history: CallHistory = NO_HISTORY,
     ) -> None:
         self._around, self._paths, self._redactor = surroundings, paths, redactor
         self._missing: dict[str, Missing] = {}
@@ -248,6 +256,7 @@ class McpProxy:
             events=events,
             home=engine.home,
             shown=paths.to_agent,
+            has_snapshot=has_snapshot,
         )
         self.gate = Gate(
             engine=engine,
@@ -256,6 +265,7 @@ class McpProxy:
             rewriter=rewriter,
             clock=reactor,
             limits=limits or GateLimits(),
+            history=history,
         )
         """Judges and makes every call, also those of code mode."""
         self._router = Router(self.gate, self._backends, rewriter)
@@ -328,7 +338,8 @@ class McpProxy:
         return partial(Child, self._around.reactor, launch)
 
     async def _by_http(self, server: HttpServer) -> MakeChannel:
-        return await way_to(server, await self._secrets(server.header_commands), self._redactor, self._around.reactor)
+        secrets = await self._secrets(server.header_commands)
+        return await way_to(server, secrets, self._around.logins, self._redactor, self._around.reactor)
 
     async def _secrets(self, commands: Mapping[str, str]) -> dict[str, Secret]:
         secrets = {name: await self._around.secret_command(command) for name, command in commands.items()}

@@ -1,10 +1,10 @@
 """
-A backend that starts a server, performs the handshake, and restarts the server with growing delays until it is stopped.
+A backend that starts a server, gets to know it, and restarts the server with growing delays until it is stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from enum import Enum, auto
 from typing import Any
 
@@ -14,13 +14,14 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from ironcurtain import __version__
 from ironcurtain.errors import IronCurtainError
 from ironcurtain.jsonrpc import codec
-from ironcurtain.mcp_proxy.backend import BackendFailed, BackendOwner, Introduction, OnProgress
+from ironcurtain.mcp_proxy.backend import BackendFailed, BackendOwner, Introduction, OnProgress, RpcError
 from ironcurtain.mcp_proxy.channel import MakeChannel
+from ironcurtain.mcp_proxy.envelope import DISCOVER, IDENTITY, UNSUPPORTED_PROTOCOL_VERSION
 from ironcurtain.mcp_proxy.link import Link
-from ironcurtain.mcp_proxy.session import NEWEST_VERSION, VERSIONS
+from ironcurtain.mcp_proxy.modern_link import CONFIRMED, ModernLink, error_code
+from ironcurtain.mcp_proxy.session import INITIALIZE, NEWEST_VERSION, VERSIONS
 
 FIRST_DELAY = 0.5
 """Seconds before the first restart of a server; doubled after each failure."""
@@ -33,6 +34,12 @@ STEADY_SECONDS = 30.0
 
 HANDSHAKE_SECONDS = 60.0
 """Time limit in seconds from a server's start until it is ready (some download themselves first)."""
+
+DISCOVER_SECONDS = 10.0
+"""Time limit in seconds for the answer to ``server/discover``, as in the official SDK."""
+
+NO_HANDSHAKE = (UNSUPPORTED_PROTOCOL_VERSION, codec.METHOD_NOT_FOUND)
+"""Errors by which a server refuses ``initialize`` that has no handshake."""
 
 LogLine = Callable[[str, str], None]
 """Called with a server's name and a line of its standard error."""
@@ -67,6 +74,8 @@ class RestartingBackend:
         self._clock, self._prepare, self._log_line = clock, prepare, log_line
         self._owner: BackendOwner | None = None
         self._link: Link | None = None
+        self._modern: ModernLink | None = None
+        """For requests to a server without a handshake."""
         self._ended: Deferred[str] = Deferred()
         self._running: Deferred[None] | None = None
         self._state, self._paused = _State.RUNNING, False
@@ -98,6 +107,8 @@ class RestartingBackend:
         """
         if self._link is None:
             raise BackendFailed(f"MCP server {self.name} is down; it is being restarted")
+        if self._modern is not None:
+            return Deferred.fromCoroutine(self._modern.request(method, params, on_progress))
         return self._link.request(method, params, on_progress)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -119,7 +130,7 @@ class RestartingBackend:
 
     def notified(self, method: str, params: bytes | None) -> None:
         """For the link: the server sent a notification."""
-        if self._owner is not None and self.introduction is not None:
+        if self._owner is not None and self.introduction is not None and method != CONFIRMED:
             self._owner.notified(self, method, params)
 
     async def asked(self, method: str, params: bytes | None) -> bytes:
@@ -169,7 +180,7 @@ class RestartingBackend:
         except Late:
             why = f"was not ready within {HANDSHAKE_SECONDS:.0f} s"
         except IronCurtainError as e:
-            why = f"did not start: {str(e).removeprefix(f'MCP server {self.name}: ')}"
+            why = f"did not start: {str(e).removeprefix(f'MCP server {self.name}').lstrip(': ')}"
         except OSError as e:
             why = f"did not start: {e.strerror}"
         except Exception:
@@ -189,20 +200,46 @@ class RestartingBackend:
         return self._state is _State.STOPPED
 
     async def _introduce(self, link: Link, capabilities: Mapping[str, Any], owner: BackendOwner) -> None:
-        hello = {
-            "protocolVersion": NEWEST_VERSION,
-            "capabilities": capabilities,
-            "clientInfo": {"name": "ironcurtain", "version": __version__},
-        }
-        said = codec.decode(await link.request("initialize", hello))
-        if not isinstance(said, dict) or said.get("protocolVersion") not in VERSIONS:
-            raise BackendFailed(f"MCP server {self.name} supports no known protocol version")
-        link.notify("notifications/initialized")
+        modern = ModernLink(link, capabilities, self.asked)
+        found = await self._discovered(modern) if link.opening == DISCOVER else None
+        met = None if found is not None else await self._handshake(link, capabilities)
+        said = found or met or await modern.discover()
         theirs, instructions = said.get("capabilities"), said.get("instructions")
-        self._link = link
+        self._link, self._modern = link, modern if met is None else None
         self.introduction = Introduction(
             theirs if isinstance(theirs, dict) else {}, instructions if isinstance(instructions, str) else "", link.pid
         )
         if self._paused:
             link.pause()
+        if met is None:
+            modern.listen()
         await owner.came_up(self)
+
+    async def _discovered(self, modern: ModernLink) -> dict[str, Any] | None:
+        """:returns: what the server sends about itself; ``None`` if it may have a handshake."""
+        try:
+            try:
+                return await self._in_time(modern.discover())
+            except RpcError as e:
+                if error_code(e) != UNSUPPORTED_PROTOCOL_VERSION:
+                    raise
+                return await self._in_time(modern.discover())  # once more, as the official SDK does
+        except (RpcError, BackendFailed, Late):
+            return None
+
+    def _in_time(self, discovering: Coroutine[Any, Any, dict[str, Any]]) -> Deferred[dict[str, Any]]:
+        return Deferred.fromCoroutine(discovering).addTimeout(DISCOVER_SECONDS, self._clock)
+
+    async def _handshake(self, link: Link, capabilities: Mapping[str, Any]) -> dict[str, Any] | None:
+        """:returns: what the server sends about itself; ``None`` if it has no handshake."""
+        hello = {"protocolVersion": NEWEST_VERSION, "capabilities": capabilities, "clientInfo": IDENTITY}
+        try:
+            said = codec.decode(await link.request(INITIALIZE, hello))
+        except RpcError as e:
+            if error_code(e) not in NO_HANDSHAKE:
+                raise
+            return None
+        if not isinstance(said, dict) or said.get("protocolVersion") not in VERSIONS:
+            raise BackendFailed(f"MCP server {self.name} supports no known protocol version")
+        link.notify("notifications/initialized")
+        return said

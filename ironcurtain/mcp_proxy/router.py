@@ -7,23 +7,32 @@ All servers appear as one: their lists are merged, and requests are routed by na
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NoReturn, Protocol
 
-from twisted.internet.defer import DeferredList
+from twisted.internet.defer import Deferred, DeferredList
 
-from ironcurtain import __version__
 from ironcurtain.jsonrpc import codec
-from ironcurtain.mcp_proxy.backend import OnProgress, RpcError
+from ironcurtain.mcp_proxy.backend import BackendFailed, OnProgress, RpcError
 from ironcurtain.mcp_proxy.backends import Backends, ConnectedAgent
 from ironcurtain.mcp_proxy.calls import CallResult, PathRewriter
 from ironcurtain.mcp_proxy.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, CatalogueKind
+from ironcurtain.mcp_proxy.envelope import (
+    DISCOVER,
+    IDENTITY,
+    LISTEN,
+    MODERN_VERSION,
+    BadEnvelope,
+    ChangeFilter,
+    read_filter,
+)
 from ironcurtain.mcp_proxy.gate import Gate
 from ironcurtain.text.display import paragraphs
 
 START_SECONDS = 5.0
 """
-Seconds after the start of the servers that ``initialize`` waits for them. Servers in Node and Python need two; some
-agents time out after ten.
+Seconds after the start of the servers that an agent's first request waits for them. Servers in Node and Python need
+two; some agents time out after ten.
 """
 
 PAGE = 5000
@@ -33,7 +42,7 @@ INSTRUCTIONS_LIMIT = 16 * 1024
 """Maximum length in characters of one server's instructions."""
 
 RESOURCE_NOT_FOUND = -32002
-"""JSON-RPC error code of the protocol (revision 2025-11-25, resources)."""
+"""JSON-RPC error code of the protocol's revisions with a handshake (2025-11-25, resources)."""
 
 Params = dict[str, Any]
 Handler = Callable[["ConnectedAgent", "Params", "ProgressSink"], Coroutine[Any, Any, bytes]]
@@ -44,6 +53,9 @@ class ProgressSink(Protocol):
 
     def waiting(self, message: str) -> None:
         """The request waits for a person."""
+
+    def listen(self, accepted: ChangeFilter) -> None:
+        """Confirm a ``subscriptions/listen`` request, and send notifications for it until it ends."""
 
     @property
     def relay(self) -> OnProgress | None:
@@ -58,6 +70,8 @@ class Router:
         self._pages: dict[str, _Pages] = {}
         self._table: Mapping[str, Handler] = {
             "initialize": self._initialize,
+            DISCOVER: self._discover,
+            LISTEN: self._listen,
             "tools/list": self._list_tools,
             "tools/call": self._call,
             "resources/list": self._list_resources,
@@ -81,16 +95,24 @@ class Router:
         :returns: the raw JSON result.
         :raises RpcError: the answer is an error.
         """
-        return self._table[method](agent, params, sink)
+        handler = self._table[method]
+        if agent in self._backends.agents:
+            return handler(agent, params, sink)
+        return self._first(handler, agent, params, sink)
 
-    async def _initialize(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
+    async def _first(self, handler: Handler, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         self._backends.join(agent)
         await self._backends.settled(START_SECONDS)
-        result = {
-            "protocolVersion": agent.version,
-            "capabilities": self._capabilities(),
-            "serverInfo": {"name": "ironcurtain", "title": "IronCurtain", "version": __version__},
-        }
+        return await handler(agent, params, sink)
+
+    async def _initialize(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
+        return self._introduction({"protocolVersion": agent.version, "serverInfo": IDENTITY})
+
+    async def _discover(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
+        return self._introduction({"supportedVersions": [MODERN_VERSION]})
+
+    def _introduction(self, members: Mapping[str, Any]) -> bytes:
+        result = {**members, "capabilities": self._capabilities()}
         if instructions := self._instructions():
             result["instructions"] = instructions
         return self._rewriter.raw(codec.encode(result))
@@ -163,7 +185,7 @@ class Router:
         return _result_or_error(result)
 
     async def _read(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
-        server = self._resource_owner(params)
+        server = self._resource_owner(agent, params)
         self._backends.calling(server, agent)
         raw, _ = await self._gate.request(
             server, "resources/read", params, progress=sink.waiting, on_progress=sink.relay
@@ -171,7 +193,7 @@ class Router:
         return raw
 
     async def _subscribe(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
-        server = self._resource_owner(params)
+        server = self._resource_owner(agent, params)
         raw, sent = await self._gate.request(server, "resources/subscribe", params, progress=sink.waiting)
         agent.subscriptions[params["uri"]] = (server, sent["uri"])
         return raw
@@ -182,6 +204,26 @@ class Router:
         if subscribed is not None:
             await self._backends.unsubscribe(*subscribed)
         return b"{}"
+
+    async def _listen(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
+        """Send notifications until the agent cancels the request; what cannot be subscribed to is left out."""
+        try:
+            wanted = read_filter(params)
+        except BadEnvelope as e:
+            _refuse(e.code_number, e.detail)
+        subscribed: set[str] = set()
+        try:
+            for uri in sorted(wanted.uris):
+                with suppress(RpcError, BackendFailed):
+                    if uri not in agent.subscriptions:
+                        await self._subscribe(agent, {"uri": uri}, sink)
+                    subscribed.add(uri)
+            sink.listen(ChangeFilter(wanted.methods, frozenset(subscribed)))
+            return await Deferred[bytes]()
+        finally:
+            for uri in subscribed:
+                if not agent.listens_to(uri):
+                    await self._unsubscribe(agent, {"uri": uri}, sink)
 
     async def _prompt(self, agent: ConnectedAgent, params: Params, sink: ProgressSink) -> bytes:
         name = params.get("name")
@@ -218,13 +260,14 @@ class Router:
         await DeferredList([self._backends.set_level(backend) for backend in self._backends.having("logging")])
         return b"{}"
 
-    def _resource_owner(self, params: Params) -> str:
+    def _resource_owner(self, agent: ConnectedAgent, params: Params) -> str:
         uri = params.get("uri")
         if not isinstance(uri, str):
             _refuse(codec.INVALID_PARAMS, "uri must be a string")
         server = self._backends.catalogue.owner_of(uri)
         if server is None:
-            _refuse(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+            code = codec.INVALID_PARAMS if agent.version == MODERN_VERSION else RESOURCE_NOT_FOUND
+            _refuse(code, "Resource not found", {"uri": uri})
         return server
 
 

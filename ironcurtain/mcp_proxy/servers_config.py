@@ -136,7 +136,7 @@ class CommandServer:
 @dataclass(frozen=True, slots=True)
 class HttpServer:
     """
-    One MCP server that is reached by HTTP (MCP 2025-11-25, "Streamable HTTP").
+    One MCP server that is reached by HTTP (MCP 2025-11-25 and 2026-07-28, "Streamable HTTP").
 
     :param url: URL of its endpoint; a secret, since it can contain a key.
     :param headers: sent with each request.

@@ -143,7 +143,11 @@ class Dialer:
         )
         reached = await connectProtocol(endpoint, _Reached())
         upstream = Upstream(self._side, keeper)
-        await adopt(reached.taken(), upstream.below)
+        try:
+            await adopt(reached.taken(), upstream.below)
+        except BaseException:
+            upstream.ready.addErrback(lambda _: None)  # its connection may still be lost, and nobody waits for it
+            raise
         return await upstream.ready.addTimeout(self._limits.connect_seconds, self._reactor)
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
+from ironcurtain.http.fields import Fields
 from ironcurtain.http.head import RequestHead
 from ironcurtain.providers import bodies
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, find
@@ -81,8 +81,7 @@ class Credentials:
     real: Secret
 
 
-@dataclass(frozen=True)
-class ForwardedRequest:
+class ForwardedRequest(NamedTuple):
     """
     The request to send to the provider.
 
@@ -95,15 +94,18 @@ class ForwardedRequest:
 
     endpoint: Endpoint
     target: str
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    headers: Fields
     inspected: bool
 
-    @cached_property
+    def __repr__(self) -> str:
+        return f"ForwardedRequest({self.endpoint!r}, {self.target!r}, ..., {self.inspected})"
+
+    @property
     def rule(self) -> str:
         """The endpoint that allows it, as written in records."""
         return str(self.endpoint)
 
-    @cached_property
+    @property
     def lines(self) -> bytes:
         """The request line and the headers, each with its line end. They contain the real key."""
         written = [f"{name}: {value}\r\n" for name, value in self.headers]
@@ -155,19 +157,21 @@ def _path(head: RequestHead) -> str:
         raise _Refused(400, "bad-path", f"the path is ambiguous: {e.detail}") from None
 
 
-@dataclass(slots=True)
 class _Found:
     """The headers of one request, by role; the lists contain values."""
 
-    kept: list[tuple[str, str]] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)
-    content_types: list[str] = field(default_factory=list)
-    codings: list[str] = field(default_factory=list)
-    other_credential: str = ""
+    __slots__ = ("codings", "content_types", "hosts", "kept", "keys", "other_credential")
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str]] = []
+        self.keys: list[str] = []
+        self.hosts: list[str] = []
+        self.content_types: list[str] = []
+        self.codings: list[str] = []
+        self.other_credential = ""
 
 
-def _sort(headers: tuple[tuple[str, str], ...], key_header: str) -> _Found:
+def _sort(headers: Fields, key_header: str) -> _Found:
     found = _Found()
     connection: list[str] = []
     for header in headers:
@@ -233,7 +237,7 @@ def _check_content(found: _Found) -> None:
         raise _Refused(415, "content-encoding", "the body of this request must not be compressed")
 
 
-def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> tuple[tuple[str, str], ...]:
+def _outgoing(found: _Found, rule: ProviderRule, real: Secret) -> Fields:
     port = "" if rule.upstream_port == (HTTPS_PORT if rule.tls else HTTP_PORT) else f":{rule.upstream_port}"
     host = f"[{rule.upstream_host}]" if ":" in rule.upstream_host else rule.upstream_host
     key = f"{rule.key_scheme} {real.reveal()}" if rule.key_scheme else real.reveal()

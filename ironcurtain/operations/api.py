@@ -16,6 +16,7 @@ from ironcurtain.operations.principal import Principal
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn
 from ironcurtain.session.session import Session
+from ironcurtain.session.snapshots import UndoReport
 
 OnEvent = Callable[[Stamped], None]
 
@@ -81,6 +82,9 @@ class SessionApi(OversightApi, Protocol):
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
 
+    async def undo(self, name: Name, snapshot: int) -> UndoReport:
+        """Restore the workspace of a session from a snapshot."""
+
     async def history(self, name: Name) -> list[Turn]:
         """:returns: the turns so far."""
 
@@ -130,6 +134,10 @@ class LocalApi:
     async def cancel(self, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
         return self._operations.cancel(self._who, name)
+
+    async def undo(self, name: Name, snapshot: int) -> UndoReport:
+        """Restore the workspace of a session from a snapshot."""
+        return await self._operations.undo(self._who, name, snapshot)
 
     async def stop(self, name: Name) -> SessionInfo:
         """End a session."""

@@ -9,6 +9,7 @@ import msgspec
 from ironcurtain.escalation.model import Escalation
 from ironcurtain.escalation.permission import Permission
 from ironcurtain.home.settings import Settings, flatten
+from ironcurtain.policy.verdict import Reversal
 
 
 class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +23,10 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     :param scope: the calls that a kept approval would cover; empty if it cannot be kept.
     :param kept: whether it was approved and the approval kept.
     :param calls: number of equal calls that wait, or waited, for the decision.
+    :param undo: whether the call can be undone: :class:`~ironcurtain.policy.verdict.Reversal`.
+    :param by: who decided; all of them, if several had to approve.
+    :param approvals: number of different people who must approve.
+    :param approved_by: those whose approval counts so far.
     """
 
     number: int
@@ -44,6 +49,9 @@ class EscalationView(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
     kept: bool = False
     calls: int = 1
+    undo: str = Reversal.UNKNOWN.value
+    approvals: int = 1
+    approved_by: tuple[str, ...] = ()
 
 
 def view(escalation: Escalation, session: int, label: str) -> EscalationView:
@@ -64,12 +72,15 @@ def view(escalation: Escalation, session: int, label: str) -> EscalationView:
         raised_at=escalation.raised_at,
         expires_at=escalation.expires_at,
         outcome=str(escalation.outcome or ""),
-        by=escalation.by,
+        by=escalation.deciders,
         closed_at=escalation.closed_at,
         closing=escalation.closing,
         scope=request.scope.words if request.scope is not None else "",
         kept=escalation.kept,
         calls=escalation.calls,
+        undo=request.reversal.value,
+        approvals=request.approvals,
+        approved_by=escalation.approved_by,
     )
 
 

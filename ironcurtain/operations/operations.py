@@ -15,6 +15,7 @@ from ironcurtain.session.events import Stamped
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Ticket, Turn
 from ironcurtain.session.session import Session
+from ironcurtain.session.snapshots import UndoReport
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 
@@ -78,6 +79,15 @@ class Operations:
     def cancel(self, who: Principal, name: Name) -> bool:
         """:returns: whether there was a message to cancel."""
         return self._find(who, Role.ATTACH, name).cancel()
+
+    async def undo(self, who: Principal, name: Name, snapshot: int) -> UndoReport:
+        """
+        Restore a session's workspace, which is recorded.
+
+        :param snapshot: number of the snapshot.
+        :raises SessionError: its agent works, or could work.
+        """
+        return await self._find(who, Role.ATTACH, name).undo(snapshot, who.name)
 
     def terminal(self, who: Principal, name: Name, mode: Mode) -> Hub:
         """
@@ -195,7 +205,8 @@ class Operations:
         calls: int | None = None,
     ) -> EscalationView:
         """
-        Answer an escalation. There is exactly one winner; the error for all others names the winner.
+        Answer an escalation. There is exactly one winner; the error for all others names the winner. An escalation that
+        needs two approvals stays pending after the first.
 
         :param digest: digest of the arguments shown. Without it, an approval requires that the escalation was shown
             completely to the principal.
@@ -203,7 +214,7 @@ class Operations:
         :param calls: number of equal calls shown, if known: no more are approved.
         :raises UsageError: it cannot be kept; nothing is decided.
         :raises NotShown: it was not shown.
-        :raises StaleDecision: it is closed, or other arguments were shown.
+        :raises StaleDecision: it is closed, other arguments were shown, or the principal approved it before.
         """
         who.require(Role.APPROVE)
         session, known = self._escalation(number)

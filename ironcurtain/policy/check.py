@@ -163,6 +163,8 @@ def _allowed(conditions: Conditions) -> list[str]:
 def _covers(before: Rule, after: Rule) -> bool:
     """Whether the conditions of the earlier rule hold for all values for which those of the later rule hold."""
     earlier, later = before.conditions, after.conditions
+    if earlier.has_memory:
+        return False
     if before.then == "allow" and earlier.names_no_role and later.names("git-remote-url"):
         return False  # a rule that allows a remote must name the role: see PreparedRule.fails
     if earlier.lists and earlier.lists != later.lists:

@@ -21,6 +21,8 @@ from ironcurtain.errors import ConfigurationError
 from ironcurtain.policy import remotes
 from ironcurtain.policy.annotations import Annotations, ToolAnnotation
 from ironcurtain.policy.arguments import problem
+from ironcurtain.policy.files import HOST_FILES, FileView
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.judgement import Judgement, Refusal, Ruling
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.matching import PreparedRule, prepare
@@ -28,15 +30,19 @@ from ironcurtain.policy.pathmap import PathMap, file_path
 from ironcurtain.policy.paths import Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import Plan, make_plan
 from ironcurtain.policy.protected import Protection
+from ironcurtain.policy.roles import NAMED_ROLES
 from ironcurtain.policy.rules import Policy, Rule
-from ironcurtain.policy.verdict import Decision, ToolCall, Trace, Verdict
+from ironcurtain.policy.verdict import Automatic, Decision, Reversal, ToolCall, Trace, Verdict
 from ironcurtain.process.accounts import Account
 
 RESOURCE_TOOL = "resources/read"
 """The tool name that rules use for reading an MCP resource."""
 
+SUBSCRIBE_TOOL = "resources/subscribe"
+"""The name that records have for a subscription to a resource; rules use :data:`RESOURCE_TOOL` for it, too."""
+
 _INTROSPECTION = ("filesystem", "list_allowed_directories")
-_EMPTY_PLAN = Plan((), (), (), {}, (), ())
+_EMPTY_PLAN = Plan((), (), (), {}, {}, (), ())
 _NO_URI = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -69,13 +75,15 @@ class ServerBounds(msgspec.Struct, frozen=True, order=True):
 
 class PolicyEngine:
     """
-    Judges the calls of one session. The ``evaluate`` methods always return a verdict and never raise.
+    Judges the calls of one session. The ``evaluate`` methods always return a verdict; they raise only what
+    ``files`` raises.
 
     :param paths: the workspace on the host and as the agent sees it.
     :param home: absolute path of the user's home directory (``~``).
     :param protected: protected paths besides those of the policy; see
         :func:`~ironcurtain.policy.protected.always_protected`.
     :param servers: the limits of each server by name; a server that is not in it has none.
+    :param files: answers about files.
     :raises ConfigurationError: a path in the policy cannot be resolved.
     """
 
@@ -88,12 +96,13 @@ class PolicyEngine:
         home: str,
         protected: Sequence[str] = (),
         servers: Mapping[str, ServerBounds] | None = None,
+        files: FileView = HOST_FILES,
     ) -> None:
         known = annotations.merged(policy.annotations)
         bounds = dict(servers or {})
         self._unsandboxed = frozenset(name for name, bound in bounds.items() if not bound.sandboxed)
         self._tools = {key: _Tool(tool, tool.conditional, tool.resolve({})) for key, tool in known.table().items()}
-        self._places = Places(paths, home)
+        self._places = Places(paths, home, files)
         self.home = self._places.home or "/"
         """The real path of the user's home directory."""
         every = (*protected, *policy.protected)
@@ -109,7 +118,12 @@ class PolicyEngine:
         self._rules = tuple(self._prepared(rule, index, policy) for index, rule in enumerate(policy.rules))
         self._listed = frozenset(
             role for rule in policy.rules for condition in rule.conditions.lists for role in condition.roles
-        )
+        ) | (NAMED_ROLES if any(rule.auto for rule in policy.rules) else frozenset())
+        self.remembers = any(rule.conditions.has_memory for rule in policy.rules)
+        """Whether verdicts depend on what happened before in the session."""
+        conditions = (rule.conditions.paths for rule in policy.rules)
+        self.asks_created = any(each is not None and each.created is not None for each in conditions)
+        """Whether verdicts depend on who created a file."""
         self._domains = {name: DomainPatterns(bound.domains) for name, bound in bounds.items() if bound.domains}
         content = [policy.rules, policy.lists, known, every, sorted(bounds.items())]
         self.policy_version = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:16]
@@ -132,6 +146,8 @@ class PolicyEngine:
         schema: Mapping[str, Any] | None,
         *,
         git_directory: str | None = None,
+        files: FileView | None = None,
+        history: CallHistory = NO_HISTORY,
         trace: Trace | None = None,
     ) -> Verdict:
         """
@@ -139,9 +155,11 @@ class PolicyEngine:
 
         :param schema: the tool's input schema, ``None`` if the server has no such tool.
         :param git_directory: the working directory of the session's git server, for calls without a path.
+        :param files: answers about files for this call, if not the engine's.
+        :param history: what happened before in the session.
         :param trace: if given, records the steps of the evaluation.
         """
-        judgement = Judgement(call, _EMPTY_PLAN, self._places, self._protection, trace)
+        judgement = Judgement(call, _EMPTY_PLAN, self._places, self._protection, files, history, trace)
         try:
             tool = self._admit(call, schema)
             roles = tool.annotation.resolve(call.arguments) if tool.conditional else tool.roles
@@ -154,17 +172,28 @@ class PolicyEngine:
                 and not _names_repo_path(call)
             ):
                 _add_git_directory(judgement, git_directory)
-            return judgement.verdict(self._escalate_unsandboxed(judgement, self._judge(judgement, roles)))
+            return self._verdict(judgement, self._judge(judgement, roles))
         except Refusal as refusal:
             judgement.note(refusal.ruling.rule, "deny", refusal.ruling.reason)
             return judgement.verdict(refusal.ruling)
 
-    def evaluate_resource(self, server: str, uri: str, *, trace: Trace | None = None) -> Verdict:
+    def evaluate_resource(
+        self,
+        server: str,
+        uri: str,
+        *,
+        files: FileView | None = None,
+        history: CallHistory = NO_HISTORY,
+        trace: Trace | None = None,
+    ) -> Verdict:
         """
         Judge a read of, or a subscription to, an MCP resource.
 
         A ``file:`` URI has the role ``read-path``, an ``http:`` or ``https:`` URI the role ``fetch-url``. Any other
         scheme needs a rule for the server.
+
+        :param files: answers about files for this call, if not the engine's.
+        :param history: what happened before in the session.
 
         :returns: a verdict whose argument ``uri`` is the URI to request from the server.
         """
@@ -175,7 +204,7 @@ class PolicyEngine:
             roles = {"uri": ("fetch-url",)}
         call = ToolCall(server, RESOURCE_TOOL, {"uri": uri if path is None else path})
         plan = make_plan(server, RESOURCE_TOOL, roles, self._rules, self._listed)
-        judgement = Judgement(call, plan, self._places, self._protection, trace)
+        judgement = Judgement(call, plan, self._places, self._protection, files, history, trace)
         try:
             if _NO_URI.search(uri) or (scheme == "file" and path is None):
                 raise Refusal("invalid-arguments", "the URI is malformed")
@@ -184,7 +213,40 @@ class PolicyEngine:
             ruling = refusal.ruling
         if path is not None:
             judgement.arguments["uri"] = f"file://{quote(judgement.arguments['uri'], errors='surrogatepass')}"
-        return judgement.verdict(self._escalate_unsandboxed(judgement, ruling))
+        return self._verdict(judgement, ruling)
+
+    def _verdict(self, judgement: Judgement, ruling: Ruling) -> Verdict:
+        verdict = judgement.verdict(self._escalate_unsandboxed(judgement, ruling))
+        if judgement.call.server not in self._unsandboxed:
+            return verdict
+        return msgspec.structs.replace(verdict, reversal=Reversal.UNKNOWN)
+
+    def argument_roles(self, call: ToolCall) -> Mapping[str, tuple[str, ...]]:
+        """:returns: the roles of each argument in a call; empty if the tool has no annotation."""
+        tool = self._tools.get((call.server, call.tool))
+        return {} if tool is None else tool.annotation.resolve(call.arguments)
+
+    def evaluate_assumed(
+        self,
+        call: ToolCall,
+        *,
+        git_directory: str | None = None,
+        files: FileView | None = None,
+        history: CallHistory = NO_HISTORY,
+        trace: Trace | None = None,
+    ) -> Verdict:
+        """
+        Judge a call, or a read of a resource, of a server that does not run: the tool is assumed to exist, with the
+        arguments that its annotation names. The parameters are those of :meth:`evaluate`.
+        """
+        if call.tool in (RESOURCE_TOOL, SUBSCRIBE_TOOL):
+            uri = call.arguments.get("uri")
+            text = uri if isinstance(uri, str) else ""
+            return self.evaluate_resource(call.server, text, files=files, history=history, trace=trace)
+        tool = self._tools.get((call.server, call.tool))
+        properties: dict[str, Any] = {} if tool is None else {name: {} for name in tool.annotation.args}
+        schema = {"type": "object", "properties": properties}
+        return self.evaluate(call, schema, git_directory=git_directory, files=files, history=history, trace=trace)
 
     def _escalate_unsandboxed(self, judgement: Judgement, ruling: Ruling) -> Ruling:
         if judgement.call.server not in self._unsandboxed or ruling.decision is Decision.DENY:
@@ -192,6 +254,7 @@ class PolicyEngine:
         name, reason = "structural-unsandboxed", f"the server {judgement.call.server} runs outside any sandbox"
         judgement.note(name, "escalate", reason)
         judgement.asking.append(name)
+        judgement.automatic = Automatic.NEVER
         if ruling.decision is Decision.ALLOW:
             return Ruling(Decision.ESCALATE, name, f"{reason}: the effects of this call cannot be known")
         return Ruling(ruling.decision, ruling.rule, f"{ruling.reason}; and {reason}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ironcurtain.policy.engine import PolicyEngine
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.verdict import Step, ToolCall, Trace, Verdict
 
 
@@ -33,6 +33,7 @@ class Explanation:
             "decision": str(verdict.decision),
             "rule": verdict.rule,
             "reason": verdict.reason,
+            "approvals": verdict.approvals,
             "forwarded": verdict.arguments,
             "resources": [{"role": r.role, "argument": r.argument, "value": r.value} for r in verdict.resources],
             "steps": [
@@ -49,6 +50,7 @@ class Explanation:
         lines += [_line(step) for step in self.steps]
         changed = {k: v for k, v in verdict.arguments.items() if self.call.arguments.get(k) != v}
         lines += [f"  {name} is forwarded as {value}" for name, value in changed.items()]
+        lines += [f"  needs the approvals of {verdict.approvals} people"] if verdict.approvals > 1 else []
         return "\n".join([*lines, f"{verdict.decision} by {verdict.rule}: {verdict.reason}"])
 
 
@@ -60,14 +62,14 @@ def _line(step: Step) -> str:
 
 
 def explain(
-    engine: PolicyEngine, call: ToolCall, schema: Mapping[str, Any] | None, *, git_directory: str | None = None
+    engine: PolicyEngine, call: ToolCall, *, git_directory: str | None = None, history: CallHistory = NO_HISTORY
 ) -> Explanation:
     """
-    Judge a call and explain the verdict.
+    Judge a call and explain the verdict. The tool is assumed to exist, with the arguments that its annotation names.
 
-    :param schema: the tool's input schema, ``None`` if the server has no such tool.
     :param git_directory: the working directory of the session's git server, for a call without a path.
+    :param history: what happened before in the session.
     """
     trace = Trace()
-    verdict = engine.evaluate(call, schema, git_directory=git_directory, trace=trace)
+    verdict = engine.evaluate_assumed(call, git_directory=git_directory, history=history, trace=trace)
     return Explanation(call, verdict, tuple(trace.steps))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from os.path import lexists
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any, NoReturn
 
 import msgspec
 
+from ironcurtain.policy.files import FileView
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.lists import DomainPatterns
 from ironcurtain.policy.matching import PreparedRule, Value
 from ironcurtain.policy.paths import ForeignHome, NoPath, Places, Root, UnresolvablePath
 from ironcurtain.policy.plans import ArgumentPlan, Plan
 from ironcurtain.policy.protected import Protection
-from ironcurtain.policy.roles import PATH_ROLES, URL_ROLES
+from ironcurtain.policy.roles import LOCAL_ROLES, PATH_ROLES, URL_ROLES, WRITING_ROLES
 from ironcurtain.policy.targets import web_target
-from ironcurtain.policy.verdict import SEVERITY, Decision, Resource, ToolCall, Trace, Verdict
+from ironcurtain.policy.verdict import SEVERITY, Automatic, Decision, Resource, Reversal, ToolCall, Trace, Verdict
 from ironcurtain.process.accounts import READ, SEARCH, WRITE, Account
 
 _ACCESS_LIST = "system.posix_acl_access"
@@ -98,20 +99,46 @@ class Judgement:
     The state of one evaluation.
 
     :param plan: what to judge.
+    :param files: answers about files, if not those of ``places``.
+    :param history: what happened before in the session.
     :param trace: if given, records each step.
     """
 
-    __slots__ = ("_not_links", "_places", "_protection", "arguments", "asking", "call", "plan", "trace", "values")
+    __slots__ = (
+        "_not_links",
+        "_places",
+        "_protection",
+        "approvals",
+        "arguments",
+        "asking",
+        "automatic",
+        "call",
+        "files",
+        "history",
+        "plan",
+        "trace",
+        "values",
+    )
 
     def __init__(
-        self, call: ToolCall, plan: Plan, places: Places, protection: Protection, trace: Trace | None = None
+        self,
+        call: ToolCall,
+        plan: Plan,
+        places: Places,
+        protection: Protection,
+        files: FileView | None = None,
+        history: CallHistory = NO_HISTORY,
+        trace: Trace | None = None,
     ) -> None:
         self.call, self.plan, self.trace = call, plan, trace
+        self.files, self.history = files or places.files, history
         self._places, self._protection = places, protection
         self._not_links: set[str] = set()
         self.arguments: dict[str, Any] = dict(call.arguments)
         self.values: dict[str, list[Value]] = {}
         self.asking: list[str] = []
+        self.approvals = 1
+        self.automatic = Automatic.ALWAYS
 
     def verdict(self, ruling: Ruling) -> Verdict:
         """:returns: the verdict for a ruling, with all values that were judged."""
@@ -124,8 +151,27 @@ class Judgement:
                 else:
                     texts = [target.text for target in value.targets] or [value.text]
                     resources += [Resource(role, value.argument, text) for text in texts]
-        asking = tuple(self.asking)
-        return Verdict(ruling.decision, ruling.rule, ruling.reason, self.arguments, tuple(resources), asking)
+        return Verdict(
+            ruling.decision,
+            ruling.rule,
+            ruling.reason,
+            self.arguments,
+            tuple(resources),
+            tuple(self.asking),
+            self._reversal(),
+            self.approvals,
+            self.automatic if self.asking else Automatic.NEVER,
+        )
+
+    def _reversal(self) -> Reversal:
+        if self.plan.every - LOCAL_ROLES:
+            return Reversal.REMOTE
+        writing = [role for role in self.plan.path_roles if role in WRITING_ROLES]
+        if not all(self.values.get(role) for role in writing or self.plan.path_roles or ("",)):
+            return Reversal.UNKNOWN
+        holds = self._places.workspace.holds
+        within = all(holds(value.path) for role in writing for value in self.values[role])
+        return Reversal.READS if not writing else Reversal.SNAPSHOT if within else Reversal.OUTSIDE
 
     def note(self, check: str, outcome: str, detail: str = "", role: str = "") -> None:
         """Record one step, if there is a trace."""
@@ -169,7 +215,7 @@ class Judgement:
 
     def _real_path(self, name: str, written: str) -> str:
         try:
-            return self._places.real(written, self._not_links)
+            return self._places.real(written, self._not_links, self.files)
         except NoPath as e:
             raise Refusal("invalid-arguments", f"{name} is not a path: {e}") from None
         except ForeignHome as e:
@@ -181,16 +227,17 @@ class Judgement:
         """:raises Refusal: a path is protected, or is a directory to delete or create that contains such a path."""
         for role in self.plan.path_roles:
             for value in self.values.get(role, ()):
-                root = self._protection.covering(value.path)
-                if root is None and (role == "delete-path" or (role == "write-path" and not lexists(value.path))):
-                    root = self._protection.inside(value.path)
+                root = self._protection.covering(value.path, self.files)
+                if root is None and (below := self._protection.inside(value.path)) is not None:
+                    made = role == "write-path" and not self.files.exists(value.path)
+                    root = below if made or role == "delete-path" else None
                 if root is not None:
                     self._refuse_protected(value.path, root, role)
         self.note("protected paths", "pass")
 
     def refuse_protected(self, path: str) -> None:
         """:raises Refusal: a real path is protected."""
-        if (root := self._protection.covering(path)) is not None:
+        if (root := self._protection.covering(path, self.files)) is not None:
             self._refuse_protected(path, root)
 
     def _refuse_protected(self, path: str, root: str, role: str = "") -> NoReturn:
@@ -249,9 +296,17 @@ class Judgement:
                 if not all(map(allowed.match, value.targets)):
                     reason = f"{value.text} is not in the domain list of the server {self.call.server}"
                     self.note("domains of the server", "escalate", reason, role)
+                    self._require_approvals_of_rules()
                     return Ruling(Decision.ESCALATE, "structural-domain-escalate", reason)
         self.note("domains of the server", "pass")
         return None
+
+    def _require_approvals_of_rules(self) -> None:
+        """Take the most approvals that any rule could require, so that an address outside a list needs no fewer."""
+        for role, rules in self.plan.rules.items():
+            for rule in rules:
+                if not rule.fails(self.values, role, self.history):
+                    self.approvals = max(self.approvals, rule.rule.approvals)
 
     def by_rules(self, free: Sequence[str]) -> Ruling:
         """
@@ -264,9 +319,9 @@ class Judgement:
             return self._first_match("")
         result: Ruling | None = None
         for role in self.plan.roles:
-            if role in free:
+            ruling = self._limited(role, self.values[role]) if role in free else self._judge(role)
+            if ruling is None:
                 continue
-            ruling = self._judge(role)
             if ruling.decision is Decision.DENY:
                 return ruling
             result = _combined(result, ruling)
@@ -279,7 +334,7 @@ class Judgement:
     def _first_match(self, role: str) -> Ruling:
         """Judge a role that has no values: the first rule without a condition on values wins."""
         for rule in self.plan.rules[role]:
-            why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role)
+            why_not = "there is no path" if rule.within is not None else rule.fails(self.values, role, self.history)
             self._note_rule(rule, role, why_not)
             if not why_not:
                 return self._ruling(rule)
@@ -287,32 +342,55 @@ class Judgement:
 
     def _discharge(self, role: str, values: Sequence[Value]) -> Ruling:
         """Judge a role's values: every value needs a rule, and a rule takes those that no earlier rule has taken."""
+        left, limited = values, None
+        if role in PATH_ROLES and self.call.server == "filesystem":
+            holds = self._places.workspace.holds
+            left = [value for value in values if not holds(value.path)]
+            limited = self._limited(role, [value for value in values if holds(value.path)])
+        left, result = self._take(role, left, self.plan.rules[role])
+        if left or result is None:
+            return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
+        return _combined(limited, result)
+
+    def _limited(self, role: str, values: Sequence[Value]) -> Ruling | None:
+        """Judge values that need no rule by the rules that apply to them all the same."""
+        return self._take(role, values, self.plan.limits.get(role, ()))[1]
+
+    def _take(
+        self, role: str, values: Sequence[Value], rules: Sequence[PreparedRule]
+    ) -> tuple[Sequence[Value], Ruling | None]:
+        """:returns: the values that no rule took, and the most severe ruling about the others."""
         left = values
         result: Ruling | None = None
-        if role in PATH_ROLES and self.call.server == "filesystem":
-            left = [value for value in values if not self._places.workspace.holds(value.path)]
-        for rule in self.plan.rules[role]:
+        for rule in rules:
             if not left:
                 break
-            why_not = rule.fails(self.values, role)
-            rest = [] if rule.within is None else [value for value in left if not rule.within.holds(value.path)]
+            why_not = rule.fails(self.values, role, self.history)
+            rest = [] if why_not else [value for value in left if not rule.takes(value.path, self._created(role))]
             if not why_not and len(rest) == len(left):
-                why_not = "none of the remaining paths is within its directory"
+                why_not = "none of the remaining paths meets its condition"
             self._note_rule(rule, role, why_not)
             if why_not:
                 continue
             left, result = rest, _combined(result, self._ruling(rule))
-        if left or result is None:
-            return denied_by_default(f"{role} {left[0].text if left else ''}".rstrip())
-        return result
+        return left, result
+
+    def _created(self, role: str) -> Callable[[str], bool]:
+        created = self.history.created
+        if role != "write-path":
+            return created.__contains__
+        return lambda path: path in created or not self.files.exists(path)
 
     def _note_rule(self, rule: PreparedRule, role: str, why_not: str) -> None:
         if self.trace is not None:
-            self.trace.add(rule.name, "no" if why_not else rule.decision, why_not, role=role, rule=True)
+            detail = why_not or rule.facts(self.history)
+            self.trace.add(rule.name, "no" if why_not else rule.decision, detail, role=role, rule=True)
 
     def _ruling(self, rule: PreparedRule) -> Ruling:
         if rule.decision is Decision.ESCALATE:
             self.asking.append(rule.name)
+            self.approvals = max(self.approvals, rule.rule.approvals)
+            self.automatic = min(self.automatic, rule.rule.automatic)
         written = rule.rule
         reason = written.reason or written.description or f"this is the decision of the rule {rule.name}"
         return Ruling(rule.decision, rule.name, reason)

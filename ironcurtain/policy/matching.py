@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ironcurtain.policy.history import CallHistory
 from ironcurtain.policy.lists import DomainPatterns, DynamicList, Members, expand
 from ironcurtain.policy.paths import Root
 from ironcurtain.policy.rules import Conditions, Rule
@@ -69,6 +70,8 @@ class PreparedRule:
     :param decision: the decision of the rule.
     :param within: the directory of its ``paths`` condition.
     :param domains: the patterns of its ``domains`` condition.
+    :param limits: whether it escalates or denies because of what happened before. Such a rule applies to the workspace,
+        too.
     """
 
     rule: Rule
@@ -76,17 +79,44 @@ class PreparedRule:
     within: Root | None
     domains: DomainPatterns | None
     lists: tuple[PreparedList, ...]
+    limits: bool
 
     @property
     def name(self) -> str:
         """The rule's name."""
         return self.rule.name
 
-    def fails(self, values: Values, role: str) -> str:
+    def takes(self, path: str, created: Callable[[str], bool]) -> bool:
+        """
+        Check the ``paths`` condition.
+
+        :param path: a real path.
+        :param created: returns whether the session created a path.
+        """
+        if self.within is None:
+            return True
+        wanted = self.rule.conditions.paths.created if self.rule.conditions.paths is not None else None
+        return self.within.holds(path) and (wanted is None or created(path) == wanted)
+
+    def facts(self, history: CallHistory) -> str:
+        """:returns: what made the conditions on earlier calls hold, if the rule has any and they do."""
+        conditions = self.rule.conditions
+        found = []
+        if conditions.after is not None:
+            found.append(f"after {history.earlier(conditions.after.server, conditions.after.tool)}")
+        if (rate := conditions.rate) is not None:
+            calls = history.count(conditions.server, conditions.tool, rate.seconds)
+            found.append(f"{calls} calls within {rate.seconds:g} s")
+        if conditions.paths is not None and conditions.paths.created is not None:
+            found.append("created in this session" if conditions.paths.created else "not created in this session")
+        return ", ".join(found)
+
+    def fails(self, values: Values, role: str, history: CallHistory) -> str:
         """
         Check all conditions except ``paths``.
 
         :param role: the role that is judged, empty if the tool has none.
+        :param history: what happened before.
         :returns: why the rule does not match; empty if it matches.
         """
         own = values.get(role, ())
@@ -96,6 +126,13 @@ class PreparedRule:
             return "its domains do not match every address"
         if not all(condition.holds(values, role) for condition in self.lists):
             return "its lists do not contain every value"
+        conditions = self.rule.conditions
+        if conditions.after is not None and not history.earlier(conditions.after.server, conditions.after.tool):
+            return "no such call was made before"
+        if (rate := conditions.rate) is not None:
+            calls = history.count(conditions.server, conditions.tool, rate.seconds)
+            if calls < rate.calls:
+                return f"only {calls} of {rate.calls} such calls were made within {rate.seconds:g} s"
         return ""
 
     def _covers(self, value: Value) -> bool:
@@ -118,7 +155,8 @@ def prepare(rule: Rule, within: Root | None, lists: Mapping[str, DynamicList]) -
         PreparedList(condition.roles, Members(expand(condition.allowed, lists), condition.match_type))
         for condition in conditions.lists
     )
-    return PreparedRule(rule, Decision(rule.then), within, domains, tuple(members))
+    limits = conditions.has_memory and rule.then != "allow"
+    return PreparedRule(rule, Decision(rule.then), within, domains, tuple(members), limits)
 
 
 def why_irrelevant(conditions: Conditions, server: str, tool: str, role: str, roles: frozenset[str]) -> str:

@@ -7,12 +7,10 @@ an error, and each component is examined exactly once.
 
 from __future__ import annotations
 
-import os
-from errno import ENOENT, ENOTDIR
 from os.path import normpath
-from stat import S_ISLNK
 
 from ironcurtain.errors import IronCurtainError
+from ironcurtain.policy.files import HOST_FILES, FileView
 from ironcurtain.policy.pathmap import PathMap
 
 LINK_LIMIT = 40
@@ -20,8 +18,6 @@ LINK_LIMIT = 40
 
 LENGTH_LIMIT = 4096
 """Maximum length of a path in characters (PATH_MAX on Linux; other systems have less)."""
-
-_MISSING = frozenset((ENOENT, ENOTDIR))
 
 
 class UnresolvablePath(IronCurtainError):
@@ -36,7 +32,7 @@ class ForeignHome(UnresolvablePath):
     """``~name`` is ambiguous: it can be another user's home directory, or a file of that name."""
 
 
-def real_path(path: str, start: str = "", not_links: set[str] | None = None) -> str:
+def real_path(path: str, start: str = "", not_links: set[str] | None = None, files: FileView = HOST_FILES) -> str:
     """
     Resolve a path whose last components need not exist.
 
@@ -44,6 +40,7 @@ def real_path(path: str, start: str = "", not_links: set[str] | None = None) -> 
     :param start: the real path of a directory, empty for the root.
     :param not_links: a cache of paths known not to be symbolic links, which this function extends. The paths of one
         call share it.
+    :param files: tells what is a link.
     :returns: the absolute path, without symbolic links, ``.``, ``..`` or a trailing slash.
     :raises UnresolvablePath: the path cannot be resolved.
     """
@@ -64,7 +61,7 @@ def real_path(path: str, start: str = "", not_links: set[str] | None = None) -> 
         if missing or candidate in known:
             resolved = candidate
             continue
-        target = _link(candidate)
+        target = _link(candidate, files)
         if not target:
             resolved, missing = candidate, target is None
             known.add(candidate)
@@ -78,13 +75,10 @@ def real_path(path: str, start: str = "", not_links: set[str] | None = None) -> 
     return resolved or "/"
 
 
-def _link(path: str) -> str | None:
-    """:returns: the target of a symbolic link, empty if the path is not one, ``None`` if it does not exist."""
-    try:  # lstat first: most components are not links, and readlink would raise for each of them
-        return os.readlink(path) if S_ISLNK(os.lstat(path).st_mode) else ""
+def _link(path: str, files: FileView) -> str | None:
+    try:
+        return files.link(path)
     except OSError as e:
-        if e.errno in _MISSING:
-            return None
         raise UnresolvablePath(f"{path} cannot be read: {e.strerror}") from None
     except ValueError:
         raise NoPath("it has characters that a path cannot contain") from None
@@ -114,27 +108,29 @@ class Places:
 
     :param paths: the two paths of the workspace.
     :param home: absolute path of the user's home directory (``~``).
+    :param files: tells what is a link.
     :raises UnresolvablePath: the workspace or the home directory cannot be resolved.
     """
 
-    __slots__ = ("_named", "_paths", "home", "workspace")
+    __slots__ = ("_named", "_paths", "files", "home", "workspace")
 
-    def __init__(self, paths: PathMap, home: str) -> None:
-        self._paths = paths
+    def __init__(self, paths: PathMap, home: str, files: FileView = HOST_FILES) -> None:
+        self._paths, self.files = paths, files
         self._named = f"{paths.host}/"
-        self.home = real_path(home).removesuffix("/")
-        self.workspace = Root(real_path(paths.host))
+        self.home = real_path(home, files=files).removesuffix("/")
+        self.workspace = Root(real_path(paths.host, files=files))
 
-    def real(self, written: str, not_links: set[str] | None = None) -> str:
+    def real(self, written: str, not_links: set[str] | None = None, files: FileView | None = None) -> str:
         """
         :param written: a path as the agent wrote it: below ``/workspace``, absolute, from ``~``, or relative.
         :param not_links: as in :func:`real_path`.
+        :param files: tells what is a link, if not the files given at the start.
         :returns: the real path on the host.
         :raises UnresolvablePath: the path cannot be resolved; see also the subclasses of this exception.
         """
         if "\0" in written:
             raise NoPath("it contains a NUL character")
-        real = self._resolved(self._paths.to_host(written), not_links)
+        real = self._resolved(self._paths.to_host(written), not_links, files or self.files)
         try:
             real.encode()
         except UnicodeEncodeError:
@@ -153,11 +149,11 @@ class Places:
             path = self.home + path[1:]
         return normpath(f"/{path.lstrip('/')}")
 
-    def _resolved(self, path: str, not_links: set[str] | None) -> str:
+    def _resolved(self, path: str, not_links: set[str] | None, files: FileView) -> str:
         if path.startswith(self._named):
-            return real_path(path[len(self._named) :], self.workspace.path, not_links)
+            return real_path(path[len(self._named) :], self.workspace.path, not_links, files)
         if path.startswith("~"):
             if path[1:2] not in ("", "/"):
                 raise ForeignHome("~name is not expanded; write ./~name for a file in the workspace")
-            return real_path(path[1:], self.home, not_links)
-        return real_path(path, "", not_links)
+            return real_path(path[1:], self.home, not_links, files)
+        return real_path(path, "", not_links, files)

@@ -40,16 +40,20 @@ class Plan:
     :param roles: the resource roles without duplicates, in the annotation's order.
     :param path_roles: the path roles among them.
     :param rules: the rules that can apply to each role; the only key is the empty string if there are no roles.
+    :param limits: those of the rules that apply to what needs no rule, too.
     :param repositories: the arguments that name a repository, if this is a git server.
     :param remotes: the arguments that name a git remote.
+    :param every: all roles, the descriptive ones too.
     """
 
     arguments: tuple[ArgumentPlan, ...]
     roles: tuple[str, ...]
     path_roles: tuple[str, ...]
     rules: Mapping[str, tuple[PreparedRule, ...]]
+    limits: Mapping[str, tuple[PreparedRule, ...]]
     repositories: tuple[str, ...]
     remotes: tuple[str, ...]
+    every: frozenset[str] = frozenset()
 
 
 def make_plan(
@@ -70,16 +74,19 @@ def make_plan(
         plan for name, roles in roles_by_argument.items() if (plan := _argument(name, roles, listed)) is not None
     )
     own = tuple(dict.fromkeys(role for plan in arguments for role in plan.roles if role in RESOURCE_ROLES))
+    by_role = {
+        role: tuple(rule for rule in rules if not why_irrelevant(rule.rule.conditions, server, tool, role, every))
+        for role in own or ("",)
+    }
     return Plan(
         arguments,
         own,
         tuple(role for role in own if role in PATH_ROLES),
-        {
-            role: tuple(rule for rule in rules if not why_irrelevant(rule.rule.conditions, server, tool, role, every))
-            for role in own or ("",)
-        },
+        by_role,
+        {role: limits for role, its in by_role.items() if (limits := tuple(rule for rule in its if rule.limits))},
         tuple(p.name for p in arguments if server == "git" and not REPOSITORY_ROLES.isdisjoint(p.roles)),
         tuple(plan.name for plan in arguments if plan.is_remote),
+        every,
     )
 
 

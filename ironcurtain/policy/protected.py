@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
+from ironcurtain.policy.files import FileView
 from ironcurtain.policy.paths import Root
 
 CREDENTIAL_STORES = (
@@ -110,20 +111,24 @@ class Protection:
     :param paths: real paths.
     """
 
-    __slots__ = ("_all", "_inside", "_workspace")
+    __slots__ = ("_above", "_all", "_inside", "_workspace")
 
     def __init__(self, paths: Iterable[str], workspace: Root) -> None:
         self._workspace = workspace
         self._all: dict[str, list[str]] = {}
         self._inside: dict[str, list[str]] = {}
+        self._above: dict[str, str] = {}
         for path in paths:
+            for above in PurePosixPath(path).parents:
+                self._above.setdefault(str(above), path)
             self._all.setdefault(_folded(path), []).append(path)
             if workspace.holds(path):
                 self._inside.setdefault(_folded(path), []).append(path)
 
-    def covering(self, path: str) -> str | None:
+    def covering(self, path: str, files: FileView) -> str | None:
         """
         :param path: a real path.
+        :param files: tells which names are those of one file.
         :returns: the protected path that is the same as the path or contains it; ``None`` if there is none.
         """
         roots = self._inside if self._workspace.holds(path) else self._all
@@ -132,7 +137,7 @@ class Protection:
         folded = _folded(path)
         while folded:
             for root in roots.get(folded, ()):
-                if _same(root, path, folded.count("/")):
+                if _same(root, path, folded.count("/"), files):
                     return root
             folded = folded[: folded.rfind("/")]
         return "/" if "/" in roots else None
@@ -142,11 +147,10 @@ class Protection:
         :param path: a real path.
         :returns: a protected path below it, which deleting it would delete; ``None`` if there is none.
         """
-        root = Root(path)
-        return next((real for same in self._all.values() for real in same if real != path and root.holds(real)), None)
+        return self._above.get(path)
 
 
-def _same(root: str, path: str, depth: int) -> bool:
+def _same(root: str, path: str, depth: int, files: FileView) -> bool:
     """
     Whether the first ``depth`` components of a path are the protected path.
 
@@ -154,13 +158,4 @@ def _same(root: str, path: str, depth: int) -> bool:
     others usually to different ones. If neither exists, this is unknown, and the path counts as protected.
     """
     start = "/".join(path.split("/")[: depth + 1])
-    if start == root:
-        return True
-    try:
-        there = os.stat(start)
-    except (OSError, ValueError):
-        return not os.path.lexists(root)
-    try:
-        return os.path.samestat(os.stat(root), there)
-    except (OSError, ValueError):
-        return False
+    return start == root or files.same(root, start)

@@ -9,9 +9,8 @@ the address that was judged.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from io import BytesIO
 from urllib.parse import unquote
 
@@ -20,9 +19,6 @@ from ironcurtain.policy.matching import Value
 from ironcurtain.policy.paths import Places, UnresolvablePath, real_path
 from ironcurtain.policy.roles import FREE_TEXT_ROLES, REPOSITORY_ROLES
 from ironcurtain.policy.targets import HostileRemote, Target, git_target, local_path
-
-SIZE_LIMIT = 1024 * 1024
-"""Maximum size of ``.git/config``: 1 MiB (usual files have about 1 KiB)."""
 
 UNCERTAIN = "an address that cannot be determined from the repository's settings"
 
@@ -56,11 +52,11 @@ def resolve(judgement: Judgement, places: Places) -> None:
     values = [value for value in judgement.values.pop("git-remote-url", ()) if value.text]
     for value in values:
         # The name of a remote can look like an address, so the repository's settings come first.
-        address = (_address(repository, value.text) if known else None) or value.text
+        address = (_address(judgement, repository, value.text) if known else None) or value.text
         value.targets = (_checked(judgement, address, repository),)
     for name in plan.remotes:
         missing = known and judgement.arguments.get(name) in (None, "")
-        if missing and (default := _address(repository, "origin")) is not None:
+        if missing and (default := _address(judgement, repository, "origin")) is not None:
             target = _checked(judgement, default, repository)
             judgement.note("default remote", "pass", target.text)
             values.append(Value(name, target.text, targets=(target,)))
@@ -76,17 +72,18 @@ def _checked(judgement: Judgement, address: str, repository: str) -> Target:
     except HostileRemote as e:
         raise Refusal("structural-git-remote", f"the remote {address!r} is not allowed: {e}") from None
     if (path := local_path(address)) is not None:
+        start = "" if path.startswith("/") else repository
         with suppress(UnresolvablePath):
-            judgement.refuse_protected(real_path(unquote(path), "" if path.startswith("/") else repository))
+            judgement.refuse_protected(real_path(unquote(path), start, files=judgement.files))
     return target
 
 
-def _address(repository: str, remote: str) -> str | None:
+def _address(judgement: Judgement, repository: str, remote: str) -> str | None:
     """:returns: the address of a remote in a repository's settings; ``None`` if they do not contain it."""
     from dulwich.config import ConfigFile  # takes 50 ms to load, and few calls need it
 
     try:
-        data = _settings(repository)
+        data = judgement.files.git_settings(repository)
         settings = None if data is None else ConfigFile.from_file(BytesIO(data), expand_includes=False)
     except (OSError, ValueError):
         return UNCERTAIN
@@ -101,22 +98,3 @@ def _address(repository: str, remote: str) -> str | None:
         if kind == b"remote" and section[1:] == (os.fsencode(remote),):
             addresses += [value for name, value in values if name == b"url"]
     return os.fsdecode(addresses[0]) if len(addresses) == 1 else UNCERTAIN if addresses else None
-
-
-def _settings(repository: str) -> bytes | None:
-    """:returns: the content of ``.git/config``, read without following links; ``None`` if there is no repository."""
-    directory = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    with ExitStack() as opened:
-        outer = os.open(repository, directory)
-        opened.callback(os.close, outer)
-        try:
-            inner = os.open(".git", directory, dir_fd=outer)
-        except FileNotFoundError:
-            return None
-        opened.callback(os.close, inner)
-        config = os.open("config", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=inner)
-        file = opened.enter_context(open(config, "rb"))
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
-            raise ValueError("not a regular file, or too large")
-        return file.read(SIZE_LIMIT)

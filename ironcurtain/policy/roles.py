@@ -51,5 +51,11 @@ RESOURCE_ROLES: Final[frozenset[str]] = PATH_ROLES | URL_ROLES | IDENTIFIER_ROLE
 DOMAIN_ROLES: Final[frozenset[str]] = URL_ROLES | {"proxy-domain"}
 """Roles that a ``domains`` condition can name."""
 
+LOCAL_ROLES: Final[frozenset[str]] = PATH_ROLES | {"branch-name", "commit-message", "none"}
+"""Roles whose values do not leave this machine by the call itself."""
+
+NAMED_ROLES: Final[frozenset[str]] = frozenset(("branch-name", "email-address", "share-permission"))
+"""Descriptive roles whose values the user has to name before a call is approved without a person."""
+
 FREE_TEXT_ROLES: Final[frozenset[str]] = frozenset(("commit-message", "email-body"))
 """Roles whose values are prose, which programs do not read as options."""

@@ -12,15 +12,22 @@ import msgspec
 from msgspec import Struct
 
 from ironcurtain.policy.annotations import Annotations
+from ironcurtain.policy.history import AfterCondition, RateCondition
 from ironcurtain.policy.lists import DynamicList, MatchType
 from ironcurtain.policy.roles import DOMAIN_ROLES, PATH_ROLES, Role
+from ironcurtain.policy.verdict import Automatic
 
 
 class PathsCondition(Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds for the paths of these roles that are a directory or are inside it."""
+    """
+    Holds for the paths of these roles that are a directory or are inside it.
+
+    :param created: whether the session must have created the file, or create it with the call; ``None``: no matter.
+    """
 
     roles: tuple[Role, ...]
     within: str
+    created: bool | None = None
 
     def __post_init__(self) -> None:
         if wrong := sorted(set(self.roles) - PATH_ROLES):
@@ -59,6 +66,14 @@ class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
     paths: PathsCondition | None = None
     domains: DomainsCondition | None = None
     lists: tuple[ListCondition, ...] = ()
+    after: AfterCondition | None = None
+    rate: RateCondition | None = None
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether the rule depends on what happened before in the session."""
+        created = self.paths is not None and self.paths.created is not None
+        return created or self.after is not None or self.rate is not None
 
     def names(self, role: str) -> bool:
         """Whether the rule can apply to a role: every condition on roles includes it."""
@@ -75,7 +90,12 @@ class Conditions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
-    """One rule of a policy."""
+    """
+    One rule of a policy.
+
+    :param approvals: number of different people who must approve a call that the rule escalates.
+    :param auto: whether the auto-approver may approve such a call; ``irreversible`` includes calls that delete or push.
+    """
 
     name: str
     conditions: Conditions = msgspec.field(name="if")
@@ -83,10 +103,23 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     description: str = ""
     principle: str = ""
+    approvals: Literal[1, 2] = 1
+    auto: bool | Literal["irreversible"] = False
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("a rule needs a name")
+        if self.approvals > 1 and self.then != "escalate":
+            raise ValueError('approvals = 2 needs then = "escalate"')
+        if self.auto and (self.then != "escalate" or self.approvals > 1):
+            raise ValueError('auto needs then = "escalate" and one approval')
+
+    @property
+    def automatic(self) -> Automatic:
+        """Which calls the auto-approver may approve."""
+        if self.auto == "irreversible":
+            return Automatic.ALWAYS
+        return Automatic.REVERSIBLE if self.auto else Automatic.NEVER
 
 
 class Policy(Struct, frozen=True):

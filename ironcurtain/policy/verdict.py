@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import msgspec
@@ -40,12 +40,39 @@ class Trace:
         self.steps.append(Step(check, outcome, detail, role, rule))
 
 
+class Automatic(IntEnum):
+    """
+    Whether an escalated call may be approved without a person, where the user's own words ask for it: never, unless
+    it is hard to undo, or always.
+    """
+
+    NEVER = 0
+    REVERSIBLE = 1
+    ALWAYS = 2
+
+
 class Decision(StrEnum):
     """The decision of the policy about a call, before a person is asked."""
 
     ALLOW = "allow"
     ESCALATE = "escalate"
     DENY = "deny"
+
+
+class Reversal(StrEnum):
+    """Whether what a call does can be undone, as far as the roles of its arguments tell."""
+
+    SNAPSHOT = "snapshot"
+    """It changes files in the workspace only, which a snapshot has."""
+    READS = "reads"
+    """It changes nothing, and the agent knows what it has read."""
+    NO_SNAPSHOT = "no-snapshot"
+    """It changes files in the workspace, of which there is no snapshot."""
+    OUTSIDE = "outside"
+    """It changes files outside the workspace."""
+    REMOTE = "remote"
+    """It leaves this machine."""
+    UNKNOWN = "unknown"
 
 
 SEVERITY = {Decision.ALLOW: 0, Decision.ESCALATE: 1, Decision.DENY: 2}
@@ -91,6 +118,9 @@ class Verdict(msgspec.Struct, frozen=True):
         judged.
     :param resources: everything that was judged, for display.
     :param asking: the names of all rules that escalate, ``rule`` included.
+    :param reversal: whether it can be undone, provided that there is a snapshot.
+    :param approvals: number of different people who must approve, if it is escalated.
+    :param automatic: whether it may be approved without a person, if it is escalated.
     """
 
     decision: Decision
@@ -99,3 +129,6 @@ class Verdict(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
     resources: tuple[Resource, ...] = ()
     asking: tuple[str, ...] = ()
+    reversal: Reversal = Reversal.UNKNOWN
+    approvals: int = 1
+    automatic: Automatic = Automatic.NEVER

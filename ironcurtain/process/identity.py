@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,13 @@ def identify(pid: int | None = None) -> ProcessIdentity:
     """:returns: the identity of a running process, by default of this one."""
     number = os.getpid() if pid is None else pid
     return ProcessIdentity(number, _start_time(number), boot_id())
+
+
+def processes_above(pid: int | None = None) -> Iterator[int]:
+    """:returns: the parent of a process, by default of this one, its parent and so on; nothing without ``/proc``."""
+    number = os.getpid() if pid is None else pid
+    while (fields := _stat(number)) and (number := int(fields[1])) > 0:
+        yield number
 
 
 def started_at(pid: int) -> float:

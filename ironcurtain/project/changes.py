@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
-from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, Manifest, read
+from ironcurtain.project.manifest import KEPT_FILE, READ_FILE, read
 from ironcurtain.project.tree import Tree, TreeEntry, is_opaque
 from ironcurtain.servers.files.failures import FileError
 from ironcurtain.servers.files.walk import Place
@@ -31,15 +31,29 @@ class Change:
     after: TreeEntry | None
 
 
+class Earlier(Protocol):
+    """A workspace as it was: a manifest, or a snapshot."""
+
+    @property
+    def entries(self) -> Mapping[str, TreeEntry]:
+        """The entries by path."""
+
+    def original(self, path: str) -> bytes | None:
+        """:returns: a file's content; ``None`` if it was not kept, or cannot be shown."""
+
+    def covers(self, path: str) -> bool:
+        """:returns: whether a path's directory was listed, so that an unlisted path did not exist."""
+
+
 @dataclass(slots=True)
 class Comparison:
     """
-    A workspace compared with its manifest.
+    A workspace compared with an earlier state.
 
     :param tree: the workspace, open.
     """
 
-    manifest: Manifest
+    manifest: Earlier
     tree: Tree
     uncovered: list[str] = field(default_factory=list)
     """Directories without a result: not listed then, or not listed now."""

@@ -80,9 +80,14 @@ class Manifest:
 
     def covers(self, path: str) -> bool:
         """:returns: whether a path's directory was listed, so that an unlisted path did not exist."""
-        parts = path.split("/")[:-1]
-        above = ("/".join(parts[:depth]) for depth in range(len(parts) + 1))
-        return all((entry := self.entries.get(name)) is None or entry.listed for name in above)
+        return covers(self.entries, path)
+
+
+def covers(entries: Mapping[str, TreeEntry], path: str) -> bool:
+    """:returns: whether a path's directory is listed in these entries, so that a path they lack did not exist."""
+    parts = path.split("/")[:-1]
+    above = ("/".join(parts[:depth]) for depth in range(len(parts) + 1))
+    return all((entry := entries.get(name)) is None or entry.listed for name in above)
 
 
 def read_manifest(path: Path, originals: Path) -> Manifest:
@@ -101,9 +106,7 @@ def read_manifest(path: Path, originals: Path) -> Manifest:
         head = msgspec.json.decode(lines[0], type=Head)
         if head.version != FORMAT_VERSION:
             raise ConfigurationError(str(path), f"has format version {head.version}: use a newer ironcurtain")
-        decoder = msgspec.json.Decoder(_Line)
-        decoded = map(decoder.decode, lines[1:])
-        entries = {_unquoted(line.path): _with_target(line.entry, _unquoted(line.entry.target)) for line in decoded}
+        entries = dict(map(decode_line, lines[1:]))
     except (msgspec.DecodeError, IndexError) as e:
         raise ConfigurationError(str(path), f"is damaged: {e}") from None
     return Manifest(head.workspace, entries, originals)
@@ -119,14 +122,12 @@ def take(tree: Tree, path: Path, originals: Path) -> None:
     """
     draft = path.with_suffix(".draft")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    encoder = msgspec.json.Encoder()
     with open(os.open(draft, flags, 0o600), "wb") as lines, open(os.open(originals, flags, 0o600), "wb") as copies:
-        lines.write(encoder.encode(Head(workspace=tree.root.path)) + b"\n")
+        lines.write(msgspec.json.encode(Head(workspace=tree.root.path)) + b"\n")
         keeper = _Keeper(copies)
         for place, entry in tree.entries():
             kept = keeper.keep(place, entry) if entry.kind == "file" else entry
-            quoted = _with_target(kept, _quoted(kept.target)) if kept.target else kept
-            lines.write(encoder.encode(_Line(_quoted("/".join(place.parts)), quoted)) + b"\n")
+            lines.write(encode_line("/".join(place.parts), kept))
     if tree.stopped():
         draft.unlink()
     else:
@@ -177,6 +178,36 @@ def read(place: Place, most: int) -> tuple[TreeEntry, str, bytes]:
                 digest.update(block)
                 data += block[: most - len(data)]
     return entry, digest.hexdigest(), data
+
+
+def read_digest(place: Place) -> str:
+    """
+    :returns: the digest of a regular file's whole content.
+    :raises FileError: it is not a regular file.
+    """
+    with (
+        parent(place) as (descriptor, name),
+        open(open_regular(descriptor, name, place.path, os.O_RDONLY), "rb", buffering=0) as file,
+    ):
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(_Line)
+
+
+def encode_line(path: str, entry: TreeEntry) -> bytes:
+    """:returns: an entry as one line, whatever bytes its names contain."""
+    quoted = _with_target(entry, _quoted(entry.target)) if entry.target else entry
+    return _encoder.encode(_Line(_quoted(path), quoted)) + b"\n"
+
+
+def decode_line(line: bytes) -> tuple[str, TreeEntry]:
+    """
+    :returns: the path and the entry of a line.
+    :raises msgspec.DecodeError: it is damaged.
+    """
+    read = _decoder.decode(line)
+    return _unquoted(read.path), _with_target(read.entry, _unquoted(read.entry.target))
 
 
 def _with_target(entry: TreeEntry, target: str) -> TreeEntry:

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -114,8 +114,10 @@ class Tree:
                 for name in sorted(os.listdir(descriptor)):
                     if self.stopped():
                         return
+                    if (below := place.below(name)).hidden:
+                        continue
                     with suppress(FileNotFoundError):
-                        yield place.below(name), look(descriptor, name)
+                        yield below, look(descriptor, name)
         except (FileError, OSError):
             if not place.parts:
                 raise
@@ -134,14 +136,16 @@ def _turn(path: tuple[str, ...]) -> int:
     return 2 if INSTALLED & names else 1
 
 
-def open_tree(path: str, stopped: Callable[[], bool] = lambda: False) -> Tree:
+def open_tree(path: str, stopped: Callable[[], bool] = lambda: False, hidden: Iterable[str] = ()) -> Tree:
     """
     :param path: real path of a directory.
+    :param hidden: paths in it that are not listed.
     :returns: its tree; close it with :func:`close`.
     :raises UsageError: it cannot be opened.
     """
     try:
-        return Tree(OpenRoot(path, (path,), os.open(path, DIRECTORY)), stopped)
+        parts = frozenset(tuple(name.split("/")) for name in hidden)
+        return Tree(OpenRoot(path, (path,), os.open(path, DIRECTORY), parts), stopped)
     except OSError as e:
         raise UsageError(f"the workspace {path} cannot be read: {e.strerror}") from None
 
@@ -160,7 +164,7 @@ def look(descriptor: int, name: str) -> TreeEntry:
     found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     mode, times = stat.S_IMODE(found.st_mode), (found.st_mtime_ns, found.st_ctime_ns)
     if stat.S_ISREG(found.st_mode):
-        return _file(found)
+        return file_entry(found)
     if stat.S_ISDIR(found.st_mode):
         return TreeEntry(kind="directory", mode=mode)
     if stat.S_ISLNK(found.st_mode):
@@ -169,7 +173,8 @@ def look(descriptor: int, name: str) -> TreeEntry:
     return TreeEntry(kind="other", mode=mode, written=times[0], changed=times[1], inode=found.st_ino)
 
 
-def _file(found: os.stat_result) -> TreeEntry:
+def file_entry(found: os.stat_result) -> TreeEntry:
+    """:returns: the entry of a regular file with this status."""
     return TreeEntry(
         kind="file",
         mode=stat.S_IMODE(found.st_mode),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ironcurtain.llm.anthropic import AnthropicDialect
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.bodies import kinds, never, not_of_type, quote
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
@@ -95,8 +96,8 @@ ANTHROPIC: Final = ModelProvider(
     calls=("/messages", "/count_tokens"),
     key_header="x-api-key",
     key_prefix="sk-ant-api03-",
-    key_variable="ANTHROPIC_API_KEY",
-    models=re.compile("claude"),
+    key_variables=("ANTHROPIC_API_KEY",),
+    models=AnthropicDialect.models,
     other_credentials=frozenset(),
     query={"beta": re.compile("true|false")},
     bodies=_BODIES,

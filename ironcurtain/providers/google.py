@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ironcurtain.llm.google import GoogleDialect
 from ironcurtain.llm.model import TokenUsage
 from ironcurtain.providers.bodies import cut, never
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount, fold
@@ -102,8 +103,8 @@ GOOGLE: Final = ModelProvider(
     calls=("Content", ":countTokens"),
     key_header="x-goog-api-key",
     key_prefix="AIza",
-    key_variable="GEMINI_API_KEY",
-    models=re.compile("gemini|gemma"),
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    models=GoogleDialect.models,
     other_credentials=frozenset(("x-gdata-key", "x-goog-user-project")),
     query={"alt": re.compile("sse|json")},
     bodies=_BODIES,

@@ -9,14 +9,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ironcurtain.errors import ConfigurationError, Unavailable
-from ironcurtain.home.settings import KeySettings
+from ironcurtain.home.sections import KeySettings
 from ironcurtain.process.piped import CommandReactor
 from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.providers.registry import KNOWN_PROVIDERS
 from ironcurtain.secrets.redaction import Secret
 
-DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variable for known in KNOWN_PROVIDERS.values()}
-"""Default environment variables for the keys of providers."""
+DEFAULT_VARIABLES: Mapping[str, str] = {known.name: known.key_variables[0] for known in KNOWN_PROVIDERS.values()}
+"""Default environment variables for the keys of providers; some have more."""
+
+
+def key_variable(provider: str, key: KeySettings, environ: Mapping[str, str]) -> str:
+    """
+    :param provider: the name of its table in the settings.
+    :returns: the environment variable that holds its key, or could; empty for a provider without a default.
+    """
+    known = KNOWN_PROVIDERS.get(provider)
+    usual = known.key_variables if known is not None else ()
+    return key.env or next((name for name in usual if environ.get(name)), usual[0] if usual else "")
 
 
 async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], reactor: CommandReactor) -> Secret:
@@ -31,7 +41,7 @@ async def real_key(provider: str, key: KeySettings, environ: Mapping[str, str], 
         return _usable(_from_file(Path(key.file).expanduser(), where), f"file {key.file}", where)
     if key.command:
         return _usable(await _from_command(key.command, environ, where, reactor), f"command {key.command!r}", where)
-    variable = key.env or DEFAULT_VARIABLES.get(provider, "")
+    variable = key_variable(provider, key, environ)
     if not variable or not environ.get(variable):
         hint = f"set {variable}, or " if variable else ""
         raise ConfigurationError("config.toml", f"no key: {hint}set env, command or file here", field=where)

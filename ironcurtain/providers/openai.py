@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from ironcurtain.llm.model import TokenUsage
+from ironcurtain.llm.openai import OpenAiDialect, separated
 from ironcurtain.providers.bodies import cut, kinds, never, not_of_type, only_data
 from ironcurtain.providers.provider import BodyRules, CountedTokens, ModelProvider, RequestRefusal, TokenCount
 
@@ -58,6 +59,7 @@ _BODIES: Final = BodyRules(
 
 class _Cached(msgspec.Struct):
     cached_tokens: TokenCount | None = None
+    cache_write_tokens: TokenCount | None = None
 
 
 class _Counts(msgspec.Struct):
@@ -94,13 +96,13 @@ def _count(data: bytes | memoryview, before: TokenUsage) -> CountedTokens:
 
 
 def _usage(counts: _Counts) -> TokenUsage:
-    """The prompt's tokens include the cached ones."""
+    prompt: int | None
     if counts.prompt_tokens is not None:
         prompt, output, details = counts.prompt_tokens, counts.completion_tokens, counts.prompt_tokens_details
     else:
-        prompt, output, details = counts.input_tokens or 0, counts.output_tokens, counts.input_tokens_details
-    cached = (details.cached_tokens or 0) if details else 0
-    return TokenUsage(max(0, prompt - cached), output or 0, cached)
+        prompt, output, details = counts.input_tokens, counts.output_tokens, counts.input_tokens_details
+    cached = details or _Cached()
+    return separated(prompt, output, cached.cached_tokens, cached.cache_write_tokens)
 
 
 def _error(refusal: RequestRefusal, message: str) -> dict[str, Any]:
@@ -114,8 +116,8 @@ OPENAI: Final = ModelProvider(
     calls=("/responses", "/responses/compact", "/completions"),
     key_header="authorization",
     key_prefix="sk-proj-",
-    key_variable="OPENAI_API_KEY",
-    models=re.compile(r"gpt|chatgpt|codex|o\d"),
+    key_variables=("OPENAI_API_KEY",),
+    models=OpenAiDialect.models,
     other_credentials=frozenset(("chatgpt-account-id", "openai-organization", "openai-project")),
     query={"api-version": re.compile(r"[0-9A-Za-z-]{1,32}")},
     bodies=_BODIES,

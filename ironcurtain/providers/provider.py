@@ -98,7 +98,7 @@ class ModelProvider:
         whose endpoints all end so uses the same formats.
     :ivar key_header: the header with the key, in lower case.
     :ivar key_prefix: prefix of real keys, and thus of fake ones.
-    :ivar key_variable: the default environment variable of the real key.
+    :ivar key_variables: the default environment variables of the real key; the first that is set counts.
     :ivar models: prefixes of names of its models.
     :ivar other_credentials: other headers that select the account that pays.
     :ivar query: the parameters that its clients send, with their values; each may occur once. ``None``: all except
@@ -115,7 +115,7 @@ class ModelProvider:
     calls: tuple[str, ...]
     key_header: str
     key_prefix: str
-    key_variable: str
+    key_variables: tuple[str, ...]
     models: re.Pattern[str]
     other_credentials: frozenset[str]
     query: Mapping[str, re.Pattern[str]] | None

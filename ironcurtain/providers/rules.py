@@ -13,9 +13,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.settings import Provider
+from ironcurtain.home.sections import Provider
 from ironcurtain.home.structured import wrong
 from ironcurtain.http.addresses import BASE_URL, is_base_url
+from ironcurtain.llm.dialects import DIALECTS
 from ironcurtain.providers.endpoints import BadPath, Endpoint, canonical, parse_endpoint
 from ironcurtain.providers.headers import HeaderRole, role
 from ironcurtain.providers.provider import ModelProvider
@@ -97,7 +98,11 @@ def check_providers(tables: Mapping[str, Provider], source: str, text: str) -> N
     :raises ConfigurationError: a provider is neither built in nor fully described, or a value is wrong.
     """
     for name, table in tables.items():
-        _Reader(source, name, table, text).rule()
+        reader = _Reader(source, name, table, text)
+        if name in DIALECTS and name not in KNOWN_PROVIDERS:
+            reader.check_own()
+        else:
+            reader.rule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,12 @@ class _Reader:
             tls,
             self._file("ca_file", table.ca_file),
         )
+
+    def check_own(self) -> None:
+        """Check the table of a server that only IronCurtain itself asks; agents cannot, so that it needs no rule."""
+        self._upstream("")
+        self._file("key.file", self.table.key.file)
+        self._file("ca_file", self.table.ca_file)
 
     def _require_all(self) -> None:
         key = self.table.key

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
@@ -36,6 +37,13 @@ Maximum bytes of one read. By default asyncio allocates 256 KiB each time, which
 """
 
 
+class _State(Enum):
+    OPEN = auto()
+    HALF_CLOSED = auto()
+    """Nothing more is written; the peer may go on."""
+    OVER = auto()
+
+
 class StreamTransport(ITCPTransport, IConsumer, IPushProducer):
     """The interface of stream transports, both Twisted's own and :class:`AsyncioTransport`."""
 
@@ -52,17 +60,17 @@ class AsyncioTransport(asyncio.BufferedProtocol):
     """
 
     log = Logger()
+    _read_buffer = memoryview(bytearray(READ_SIZE))  # one for all: asyncio fills it right before buffer_updated
 
     def __init__(self, protocol: IProtocol, left: Callable[[], None] = lambda: None) -> None:
         self._protocol, self._left = protocol, left
         self._transport: Any = None
         self._producer: Any = None
-        self._buffer = bytearray()
-        self._blocked = self._write_closed = self._over = False
+        self._state, self._blocked = _State.OPEN, False
 
     def write(self, data: bytes) -> None:
-        """Write, or queue what cannot be written now. After :meth:`loseWriteConnection` data is dropped."""
-        if not self._write_closed:
+        """Write, or queue what cannot be written now. Data is dropped once this side or the connection is closed."""
+        if self._state is _State.OPEN:
             self._transport.write(data)
 
     def writeSequence(self, iovec: Any) -> None:
@@ -79,7 +87,8 @@ class AsyncioTransport(asyncio.BufferedProtocol):
 
     def loseWriteConnection(self) -> None:
         """Close the sending side."""
-        self._write_closed = True
+        if self._state is _State.OPEN:
+            self._state = _State.HALF_CLOSED
         self._transport.write_eof()
 
     def pauseProducing(self) -> None:
@@ -99,7 +108,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         if not streaming or self._producer is not None:
             raise RuntimeError("only one producer at a time, and only one that can be paused")
         self._producer = producer
-        if self._over:
+        if self._state is _State.OVER:
             producer.stopProducing()
         elif self._blocked:
             producer.pauseProducing()
@@ -126,16 +135,14 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=0)
         self._protocol.makeConnection(self)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         """:returns: for asyncio, the read buffer."""
-        self._buffer = bytearray(READ_SIZE)
-        return self._buffer
+        return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """For asyncio: so many bytes were read."""
-        data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
         try:
-            self._protocol.dataReceived(data)
+            self._protocol.dataReceived(bytes(self._read_buffer[:nbytes]))
         except Exception:
             self.log.failure("closing a connection after a failure to handle its data")
             self.abortConnection()
@@ -161,7 +168,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """For asyncio."""
-        self._over = True
+        self._state = _State.OVER
         self._left()
         reason = ConnectionDone() if exc is None else ConnectionLost(str(exc))
         self._protocol.connectionLost(Failure(reason))

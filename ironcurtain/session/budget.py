@@ -145,7 +145,7 @@ class Accounting:
         )
 
     def failed(self, tokens: Tokens) -> None:
-        """Count the usage of a model request that failed."""
+        """Count the usage of a model request that is no step: it failed, or the auto-approver made it."""
         self._count(tokens, self._cost_of(tokens))
 
     def _count(self, tokens: Tokens, cost: float | None) -> None:

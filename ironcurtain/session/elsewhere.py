@@ -14,7 +14,8 @@ import msgspec
 
 from ironcurtain.errors import NotFound
 from ironcurtain.files.atomic import write_atomically
-from ironcurtain.home.layout import Home, SessionPaths
+from ironcurtain.home.layout import Home
+from ironcurtain.home.session_paths import SessionPaths
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ironcurtain.escalation.model import CallsCounted, Change, Closed, Revoked
-from ironcurtain.session import events
+from ironcurtain.policy.verdict import Reversal
 
 KEPT = 2000
 """Number of events that a session keeps for readers (some minutes of a busy agent)."""
@@ -114,6 +113,14 @@ class ModelRetry(Event, frozen=True, tag="model_retry"):
     reason: str
 
 
+class ModelFellBack(Event, frozen=True, tag="model_fallback"):
+    """The model ``failed`` cannot be reached; ``model`` is asked instead. Each is a provider and its model."""
+
+    failed: str
+    model: str
+    reason: str
+
+
 class BudgetWarning(Event, frozen=True, tag="budget_warning"):
     """A limit is nearly reached."""
 
@@ -204,13 +211,29 @@ class ResultTruncated(Event, frozen=True, tag="result_truncation"):
     kept: int
 
 
+class MessagesCompacted(Event, frozen=True, tag="message_compaction"):
+    """
+    The model gets a shorter form of the conversation from now on; the files keep all of it.
+
+    :param strategy: how it was shortened: ``truncate``, ``summarise`` or ``sliding``.
+    :param turns: number of turns that are left out so far.
+    :param before: tokens of the request, about, as are those ``after``.
+    """
+
+    strategy: str
+    turns: int
+    before: int
+    after: int
+
+
 class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     """
     A call waits for a person; ``arguments`` are those that will be forwarded.
 
     ``scope``: the calls that a kept approval would cover; empty if it cannot be kept. ``omitted``: size in bytes of the
     arguments as JSON if they are too long for an event; the list of escalations has them. ``calls``: the number of
-    equal calls that wait for the decision.
+    equal calls that wait for the decision. ``undo``: whether the call can be undone. ``approvals``: the number of
+    different people who must approve; ``approved_by``: those who have.
     """
 
     number: int
@@ -226,6 +249,9 @@ class EscalationRaised(Event, frozen=True, tag="escalation_raised"):
     scope: str = ""
     omitted: int = 0
     calls: int = 1
+    undo: str = Reversal.UNKNOWN.value
+    approvals: int = 1
+    approved_by: tuple[str, ...] = ()
 
 
 class EscalationCounted(Event, frozen=True, tag="escalation_counted"):
@@ -235,8 +261,17 @@ class EscalationCounted(Event, frozen=True, tag="escalation_counted"):
     calls: int
 
 
+class EscalationApproved(Event, frozen=True, tag="escalation_approved"):
+    """Somebody approved an escalation, which still waits for the approval of another person."""
+
+    number: int
+    by: str
+
+
 class EscalationClosed(Event, frozen=True, tag="escalation_closed"):
-    """An escalation was closed. ``kept``: the calls that a kept approval permits from now on."""
+    """
+    An escalation was closed. ``by``: all who decided. ``kept``: the calls that a kept approval permits from now on.
+    """
 
     number: int
     outcome: str
@@ -270,6 +305,7 @@ SessionEvent = (
     | ToolFinished
     | StepFinished
     | ModelRetry
+    | ModelFellBack
     | BudgetWarning
     | BudgetExhausted
     | LoopDetected
@@ -282,8 +318,10 @@ SessionEvent = (
     | RequestRefused
     | FileToReview
     | ResultTruncated
+    | MessagesCompacted
     | EscalationRaised
     | EscalationCounted
+    | EscalationApproved
     | EscalationClosed
     | PermissionRevoked
     | Missed
@@ -342,40 +380,3 @@ class EventLog:
         """
         self._watchers.append(wake)
         return lambda: self._watchers.remove(wake) if wake in self._watchers else None
-
-
-ARGUMENTS_LIMIT = 16 * 1024
-"""Maximum size in bytes of arguments in an event (more than a banner shows; 2000 events stay small)."""
-
-_encoder = msgspec.json.Encoder()
-
-
-def escalation_event(change: Change) -> events.SessionEvent:
-    """:returns: the event for a change in the queue of escalations."""
-    if isinstance(change, Revoked):
-        permission = change.permission
-        return events.PermissionRevoked(number=permission.number, scope=permission.scope.words, by=change.by)
-    escalation, request = change.escalation, change.escalation.request
-    if isinstance(change, Closed):
-        kept = change.permission.scope.words if change.permission is not None else ""
-        return events.EscalationClosed(
-            number=escalation.number, outcome=str(escalation.outcome), by=escalation.by, kept=kept
-        )
-    if isinstance(change, CallsCounted):
-        return events.EscalationCounted(number=escalation.number, calls=escalation.calls)
-    size = len(_encoder.encode(request.arguments))
-    return events.EscalationRaised(
-        number=escalation.number,
-        call_id=request.call_id,
-        server=request.server,
-        tool=request.tool,
-        arguments=dict(request.arguments) if size <= ARGUMENTS_LIMIT else {},
-        digest=request.digest,
-        rule=request.rule,
-        reason=request.reason,
-        raised_at=escalation.raised_at,
-        expires_at=escalation.expires_at,
-        scope=request.scope.words if request.scope is not None else "",
-        omitted=size if size > ARGUMENTS_LIMIT else 0,
-        calls=escalation.calls,
-    )

@@ -1,17 +1,29 @@
-"""The conversation on disk: one turn per line, appended when it ends."""
+"""The turns of a session on disk: a line when a turn begins, and one when it ends."""
 
 from __future__ import annotations
 
-import errno
-import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from ironcurtain.session.model import Turn
+from ironcurtain.files.appending import LineFile
+from ironcurtain.session.model import Turn, Usage
+
+INTERRUPTED = "interrupted: IronCurtain was ended while this message was worked on"
+"""The error of a turn without an end."""
+
+
+class _Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """:param begun: the turn's number."""
+
+    begun: int
+    message: str
+    timestamp: str
+
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Turn)
+_turn, _begun = msgspec.json.Decoder(Turn), msgspec.json.Decoder(_Begun)
 
 
 class History:
@@ -22,34 +34,66 @@ class History:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.turns = read_turns(path)
-        self._torn = b""
+        self._file = LineFile(path)
+        self.turns = _turns(self._file.lines())
+
+    def begin(self, message: str, timestamp: str) -> None:
+        """
+        Record on disk that a turn begins.
+
+        :raises OSError: it is not completely on disk.
+        """
+        begun = _Begun(begun=len(self.turns) + 1, message=message, timestamp=timestamp)
+        self._file.append(_encoder.encode(begun))
 
     def append(self, turn: Turn) -> None:
         """
-        Add a turn in memory and on disk.
+        Add a turn that ended, in memory and on disk.
 
         :raises OSError: the turn is in memory, but not completely on disk.
         """
         self.turns.append(turn)
-        line = self._torn + _encoder.encode(turn) + b"\n"
-        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._torn = b"\n"  # until the line is complete
-        try:
-            if os.write(fd, line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-            self._torn = b""
-        finally:
-            os.close(fd)
+        self._file.append(_encoder.encode(turn))
 
 
 def read_turns(path: Path) -> list[Turn]:
-    """:returns: the turns in a file, without lines that a crash left incomplete."""
-    turns = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
+    """:returns: the turns in a file, without lines that a crash left incomplete; one without an end failed."""
+    return _turns(LineFile(path).lines())
+
+
+def _turns(lines: Iterable[bytes]) -> list[Turn]:
+    turns: list[Turn] = []
+    begun: _Begun | None = None
+    for line in lines:
+        found = _read(line)
+        if isinstance(found, Turn):
+            if begun is not None and begun.begun < found.number:
+                turns.append(_interrupted(begun))
+            turns.append(found)
+            begun = None
+        elif found is not None:
+            if begun is not None and begun.begun < found.begun:
+                turns.append(_interrupted(begun))
+            begun = found
+    return turns if begun is None else [*turns, _interrupted(begun)]
+
+
+def _read(line: bytes) -> Turn | _Begun | None:
+    for decoder in (_turn, _begun):
         try:
-            turns.append(_decoder.decode(line))
+            return decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-    return turns
+    return None
+
+
+def _interrupted(begun: _Begun) -> Turn:
+    unknown = Usage(token_tracking_available=False)
+    return Turn(
+        number=begun.begun,
+        message=begun.message,
+        answer="",
+        usage=unknown,
+        timestamp=begun.timestamp,
+        error=INTERRUPTED,
+    )

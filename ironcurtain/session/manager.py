@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -20,6 +21,7 @@ from ironcurtain.session.model import SessionInfo, SessionRequest
 from ironcurtain.session.parts import Services, SessionKind
 from ironcurtain.session.resume import check_repository, closed_session, continued
 from ironcurtain.session.session import Session
+from ironcurtain.session.spans import ExportedSession, SessionSpans
 
 
 class TooMany(Unavailable):
@@ -136,12 +138,25 @@ class SessionManager:
         slot = self._slot(kind)
         try:
             session = Session(kind, request, self._number(earlier), self.services.for_session(), attended, earlier)
-            await self._start(session, made)
+            await self._start_exported(session, made, kind)
         except BaseException:
             slot.release()
             raise
         session.ended().addCallback(lambda _: slot.release())
         return session
+
+    async def _start_exported(self, session: Session, made: Callable[[Session], None], kind: SessionKind[Any]) -> None:
+        export = None if kind.own_spans else self.services.export(self.services.settings.telemetry)
+        if export is None:
+            return await self._start(session, made)
+        spans = SessionSpans(session.number, session.request.kind, secrets.token_hex)
+        exported = ExportedSession(session.events, spans, export, self.services.now)
+        try:
+            await self._start(session, made)
+        except BaseException:
+            exported.stop()
+            raise
+        session.ended().addCallback(lambda _: exported.stop())
 
     async def _start(self, session: Session, made: Callable[[Session], None]) -> None:
         before = self._sessions.get(session.number)  # the file exists only if the session is resumed

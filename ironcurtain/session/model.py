@@ -45,6 +45,20 @@ class SessionRequest:
     terminal: tuple[int, int] | None = None
 
 
+class AuditHead(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The newest signed head of a session's audit log.
+
+    :param sequence: number of the last record that it stands for.
+    :param digest: SHA-256 of that record's line, in hexadecimal.
+    :param final: whether no more records can come.
+    """
+
+    sequence: int
+    digest: str
+    final: bool = False
+
+
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """
     The description of a session, as shown to others and stored in ``session.json``.
@@ -57,6 +71,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     :param servers_down: for each MCP server that failed and is not up again, the reason.
     :param terminal: whether its agent has a screen to attach to, and accepts no messages.
     :param status: the exit status of the program in that terminal, once known.
+    :param head: of its audit log; ``None``: there is none yet.
     """
 
     version: int = 1
@@ -75,6 +90,12 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     servers_down: dict[str, str] = {}
     terminal: bool = False
     status: int | None = None
+    head: AuditHead | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it is closed, and its audit log as well."""
+        return self.state == "closed" and (self.head is None or self.head.final)
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +129,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     One message and its answer.
 
     :param timestamp: UTC in ISO 8601, of the message.
-    :param error: why there is no answer; empty if there is one.
+    :param answer: with an error, the part of an answer that came before it.
+    :param error: why there is no complete answer; empty if there is one.
     """
 
     number: int

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from twisted.internet.interfaces import IProtocolFactory, IReactorTime
 
+from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.log import InThread
 from ironcurtain.escalation import EscalationQueue
 from ironcurtain.escalation.watcher import DirectoryWatcher
-from ironcurtain.home.layout import Home, SessionPaths
+from ironcurtain.home.layout import Home
+from ironcurtain.home.sections import Telemetry
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.home.settings import Settings
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.process.accounts import Account, session_account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionRequest, Usage
+from ironcurtain.session.snapshots import WorkspaceSnapshots
 from ironcurtain.terminal.hub import Hub
+from ironcurtain.traces.otlp import Export
 
 
 class SessionListener(Protocol):
@@ -35,11 +41,13 @@ class Services:
     """
     What all sessions of a process share.
 
+    :param clock: the reactor.
     :param now: returns seconds since the epoch.
     :param next_closing: returns the next number for a closed escalation.
     :param in_thread: runs a blocking function in a thread.
     :param listen: listens on a UNIX socket for this user only, with the protocols of a factory.
     :param control_socket: where this process serves its control API; empty if it does not.
+    :param export: returns what exports a span as the settings say, if they do.
     :param choose_account: returns the account of a session with a workspace, ``None`` being a fresh one; raises
         :class:`~ironcurtain.errors.ConfigurationError`.
     """
@@ -57,6 +65,7 @@ class Services:
     choose_account: Callable[[Path | None], Account] = lambda workspace: session_account(
         str(os.geteuid()), {}, workspace, os.geteuid()
     )
+    export: Callable[[Telemetry], Export | None] = lambda telemetry: None
 
     def for_session(self) -> Services:
         """:returns: a copy with a redactor of the session's own, for secrets that end with it."""
@@ -81,11 +90,15 @@ class Core:
     services: Services
     audit: AuditLog
     escalations: EscalationQueue
+    snapshots: WorkspaceSnapshots
+    trusted_input: TrustedInput
     emit: Callable[[events.SessionEvent], None]
     log_line: Callable[[str, str], None]
     """Writes to the session's log: takes the source and a line of text."""
     end: Callable[[str], None]
     """Begins to end the session; takes the reason."""
+    aside: list[Callable[[TokenUsage], None]] = field(default_factory=list)
+    """Count usage of models that is not the agent's; added by whoever accounts for the session."""
 
     @property
     def switched(self) -> Account | None:
@@ -163,10 +176,17 @@ class NoTools:
 
 
 class Project(SessionPart, Protocol):
-    """Prepares the workspace before the agent starts, and checks it after the agent has ended."""
+    """Prepares the workspace before the agent starts and before each turn, and checks it after the agent has ended."""
 
     async def settled(self) -> None:
         """Wait until the workspace is listed, so that the agent may change it."""
+
+    async def before_turn(self, turn: int | None) -> None:
+        """
+        Take a snapshot of the workspace.
+
+        :param turn: its number; ``None``: the agent begins to work in a terminal, without turns.
+        """
 
 
 T = TypeVar("T", bound=Tools)
@@ -192,6 +212,9 @@ class SessionKind(Generic[T]):
     :param check_remote: raises :class:`~ironcurtain.errors.UsageError` if only a command that runs the session itself
         can start it, not the operations.
     :param in_container: whether sessions of this kind count for ``max_concurrent_sessions``.
+    :param in_turns: whether its agents, if they have no screen of their own, work during turns only. Others take
+        their own snapshots.
+    :param own_spans: whether its agents export spans of their own, so that those of the events are not exported.
     :param no_terminal: why its agents cannot show a screen of their own in a terminal; empty: they can.
     """
 
@@ -202,4 +225,6 @@ class SessionKind(Generic[T]):
     check: Callable[[SessionRequest], Awaitable[None]] = anything_goes
     check_remote: Callable[[SessionRequest], None] = from_anywhere
     in_container: bool = False
+    in_turns: bool = True
+    own_spans: bool = False
     no_terminal: str = "it has no interactive interface"

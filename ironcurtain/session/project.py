@@ -1,5 +1,5 @@
 """
-Prepare a session's workspace before its agent starts, and report files to review after it has ended.
+Prepare a session's workspace before its agent starts and before each turn, and report files to review at the end.
 
 A repository is cloned. Then all files in the workspace are listed in a thread while other parts start, except an agent
 that works immediately. At the end, the workspace is compared with that list, and files that programs run or obey on
@@ -25,6 +25,7 @@ from ironcurtain.project.planted import SuspectFile, findings
 from ironcurtain.project.tree import close, open_tree
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
+from ironcurtain.session.tools import session_protected
 
 LOOK_SECONDS = 8.0
 """Time limit in seconds of the final comparison; parts of a session have 10 s to stop."""
@@ -66,7 +67,7 @@ class ProjectPart:
 
     def __init__(self, core: Core, reactor: Any, environ: Mapping[str, str]) -> None:
         self._core, self._reactor, self._environ = core, reactor, environ
-        self._stopped = False
+        self._stopped, self._protected = False, session_protected(core, environ)
         self._taking: Deferred[None] | None = None
 
     async def start(self) -> None:
@@ -85,6 +86,10 @@ class ProjectPart:
         if self._taking is not None:
             taking, self._taking = self._taking, None
             await taking
+
+    async def before_turn(self, turn: int | None) -> None:
+        """Take a snapshot."""
+        await self._core.snapshots.take(self._core.workspace, self._protected, turn)
 
     async def stop(self) -> None:
         """Compare the workspace with the list."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -11,27 +11,37 @@ from twisted.internet.defer import CancelledError, Deferred, maybeDeferred, succ
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from ironcurtain.approver.trusted_input import InputSource
 from ironcurtain.audit import AuditLog
 from ironcurtain.audit.chain import timestamp
-from ironcurtain.errors import IronCurtainError, SessionError
-from ironcurtain.escalation import EscalationQueue
-from ironcurtain.escalation.rendezvous import Rendezvous
+from ironcurtain.errors import SessionError
 from ironcurtain.files.atomic import write_atomically
 from ironcurtain.files.locks import FileLock
-from ironcurtain.home.layout import SessionPaths, account_directory, private_directory
-from ironcurtain.home.numbers import Counter
 from ironcurtain.home.registry import label
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.process.accounts import Account
 from ironcurtain.services.lifecycle import Lifecycle, StartFailed, started
 from ironcurtain.session import events
-from ironcurtain.session.elsewhere import Elsewhere, remember
-from ironcurtain.session.events import escalation_event
 from ironcurtain.session.history import History
-from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State, Turn
+from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, State
 from ironcurtain.session.parts import Core, Project, Services, SessionAgent, SessionKind, Tools
-from ironcurtain.session.records import Registration, SessionLog, close_audit, entry, open_audit
-from ironcurtain.session.resume import take_lock
+from ironcurtain.session.records import (
+    Registration,
+    SessionLog,
+    close_audit,
+    entry,
+    make_directories,
+    make_queue,
+    make_snapshots,
+    make_trusted_input,
+    make_witnesses,
+    newest_head,
+    open_audit,
+    publish_escalations,
+)
+from ironcurtain.session.snapshots import UndoReport, WorkspaceSnapshots
 from ironcurtain.session.terminal import SharedTerminal
+from ironcurtain.session.turns import Turns
 from ironcurtain.session.words import describe
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
@@ -66,20 +76,11 @@ class Session:
         self.history = History(self.paths.history)
         self.workspace = request.workspace or self.paths.sandbox
         self.state, self.reason = State.INITIALIZING, ""
-        self.escalations = EscalationQueue(
-            next_number=self._next_escalation,
-            new_id=lambda: uuid.uuid4().hex,
-            clock=services.clock,
-            now=services.now,
-            next_closing=services.next_closing,
-            timeout=services.settings.escalation.timeout_seconds,
-            attended=lambda: self.state is not State.CLOSED and attended(),
-            limit=services.settings.escalation.max_waiting,
-        )
+        self.escalations = make_queue(services, lambda: self.state is not State.CLOSED and attended())
         self._kind, self._services, self._resumed = kind, services, earlier is not None
-        self._options = (
-            earlier.options if earlier else request.options
-        )  # new options are in force once the session has started with them
+        # New options are in force once the session has started with them.
+        self._options = earlier.options if earlier else request.options
+        self._trusted_input = make_trusted_input(self.paths, services)
         self._lock = FileLock(self.paths.lock)
         self._log_file = SessionLog(self.paths.log, services.now, services.redactor)
         self._life, self._started_at = Lifecycle(services.clock), timestamp(services.now())
@@ -89,7 +90,10 @@ class Session:
         self._audit: AuditLog | None = None
         self._shared: SharedTerminal | None = None
         self._message: Deferred[Reply] | None = None
-        self._closing, self._is_down, self._turns = False, False, len(self.history.turns)
+        self._work = Turns(number, self.history, services, self._emit, self._before_turn, self._answered)
+        self._closing, self._is_down, self._in_turn, self._turns = False, False, False, len(self.history.turns)
+        self._project: Project | None = None
+        self._snapshots: WorkspaceSnapshots | None = None
         self._tools: Tools | None = None
         self._waiting: list[Deferred[None]] = []
 
@@ -111,6 +115,7 @@ class Session:
             unsandboxed=self._tools.unsandboxed if self._tools is not None else (),
             servers_down=self._tools.failures if self._tools is not None and self.state is not State.CLOSED else {},
             terminal=self._has_terminal,
+            head=newest_head(self._audit),
             status=over.status if self.terminal is not None and (over := self.terminal.over) is not None else None,
         )
 
@@ -163,6 +168,7 @@ class Session:
             raise SessionError("SESSION_NOT_READY", f"session {self.number} is {self.state}: wait for its answer")
         self._enter(State.PROCESSING)
         text = message.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
+        self._trusted_input.add(text, InputSource.MESSAGE)
         work = Deferred.fromCoroutine(self._turn(self._agent, text))
         self._message = None if work.called else work
         return work
@@ -211,6 +217,24 @@ class Session:
         self._message.cancel()
         return True
 
+    async def undo(self, snapshot: int, by: str) -> UndoReport:
+        """
+        Restore the workspace from a snapshot.
+
+        :raises SessionError: ``SESSION_NOT_READY`` while its agent works or could work, and afterwards.
+        :raises NotFound: there is no such snapshot.
+        """
+        if self.state is not State.READY or self._in_turn or self._snapshots is None:
+            raise SessionError("SESSION_NOT_READY", f"session {self.number} works, or has ended: wait, or cancel it")
+        if not self._kind.in_turns or (self._has_terminal and self._project is not None):
+            why = "its agent could work at the same time: end it first with 'ironcurtain stop"
+            raise SessionError("SESSION_NOT_READY", f"session {self.number} runs, and {why} {self.number}'")
+        self._enter(State.PROCESSING)
+        try:
+            return await self._snapshots.undo(snapshot, by)
+        finally:
+            self._enter(State.READY)
+
     async def close(self, reason: str = "") -> None:
         """End the session: cancel its message, withdraw its escalations, stop its parts. Can be called twice."""
         if not self._closing:
@@ -230,27 +254,38 @@ class Session:
     async def _start_parts(self) -> None:
         start, kind = self._life.start, self._kind
         account = await start("the session's directory", self._make_directories, self._close_log)
-        self._audit = await start("the audit log", self._open_audit, lambda a: close_audit(a, self.number, self.reason))
-        await start("the escalation files", self._publish_escalations, lambda part: maybeDeferred(part.stop))
-        core = self._core(account, self._audit)
-        project = await self._start_project(core)
+        witnesses = await start(
+            "the witnesses", lambda: make_witnesses(self._services, self._emit), lambda part: part.finish()
+        )
+        self._audit = await start(
+            "the audit log",
+            lambda: open_audit(self.info, self.paths, self._services, witnesses, self._emit),
+            lambda log: close_audit(log, self.number, self.reason),
+        )
+        await start(
+            "the escalation files",
+            lambda: publish_escalations(self.paths, self.escalations, self._services, self._emit),
+            lambda part: maybeDeferred(part.stop),
+        )
+        made = make_snapshots(self.paths, self._services, self._audit, self._emit)
+        self._snapshots = await start("undo", lambda: started(made), lambda part: part.stop())
+        core = self._core(account, self._audit, made)
+        project = self._project = await self._start_project(core)
         tools = await start("the MCP proxy", lambda: started(kind.make_tools(core)), lambda part: part.stop())
         self._tools = tools
         if self.request.terminal is not None:  # its program may start to work immediately
+            self._trusted_input.add(self.request.task, InputSource.TASK)
             await self._settle(project)
+        if self.request.terminal is not None and self._kind.in_turns:
+            await self._before_turn(None)
         self._agent = await start("the agent", lambda: started(kind.make_agent(core, tools)), lambda part: part.stop())
         if (hub := self._agent.terminal) is not None:
             shared = SharedTerminal(core, hub)
             self._shared = await start("the terminal's socket", lambda: started(shared), lambda part: part.stop())
         if self.request.terminal is None:
             await self._settle(project)
-        await start("the registry entry", lambda: started(self._registration()), lambda part: part.stop())
-
-    def _registration(self) -> Registration:
-        return Registration(self._services.home, entry(self.info, self.paths, self._services.control_socket))
-
-    def _open_audit(self) -> Awaitable[AuditLog]:
-        return open_audit(self.info, self.paths, self._services)
+        listed = Registration(self._services.home, entry(self.info, self.paths, self._services.control_socket))
+        await start("the registry entry", lambda: started(listed), lambda part: part.stop())
 
     async def _start_project(self, core: Core) -> Project | None:
         make = self._kind.make_project
@@ -263,7 +298,11 @@ class Session:
         if project is not None:
             await self._life.start("the list of the workspace's files", project.settled, lambda _: succeed(None))
 
-    def _core(self, account: Account, audit: AuditLog) -> Core:
+    async def _before_turn(self, turn: int | None) -> None:
+        if self._project is not None:
+            await self._project.before_turn(turn)
+
+    def _core(self, account: Account, audit: AuditLog, snapshots: WorkspaceSnapshots) -> Core:
         return Core(
             self.id,
             self.request,
@@ -274,22 +313,16 @@ class Session:
             self._services,
             audit,
             self.escalations,
+            snapshots,
+            self._trusted_input,
             self._emit,
             self._log_file.write,
             self._end,
         )
 
     async def _make_directories(self) -> Account:
-        account = self._services.choose_account(self.request.workspace)
-        private_directory(self.paths.directory)
-        take_lock(self._lock, self.number)
+        account = make_directories(self.id, self.number, self.request, self.paths, self._services, self._lock)
         try:
-            private_directory(self.paths.escalations)
-            if self.request.directory is not None:
-                where = Elsewhere(id=self.id, number=self.number, directory=str(self.paths.directory))
-                remember(self._services.home, where)
-            if self.request.workspace is None:
-                account_directory(self.paths.sandbox, account.uid, account.gid)
             self._save()
             self._log_file.open()
         except BaseException:
@@ -302,56 +335,20 @@ class Session:
         self._log_file.close()
         self._lock.release()
 
-    def _next_escalation(self) -> Deferred[int]:
-        counter, got = Counter(self._services.home.numbers("escalation")), list[int]()
-        return self._services.in_thread(lambda: got.append(counter.next())).addCallback(lambda _: got[0])
-
-    async def _publish_escalations(self) -> Rendezvous:
-        rendezvous = Rendezvous(self.paths.escalations, self.escalations, self._services.watcher, self._services.now)
-        rendezvous.start()
-        self.escalations.subscribe(lambda change: self._emit(escalation_event(change)))
-        return rendezvous
-
     async def _turn(self, agent: SessionAgent, message: str) -> Reply:
-        number, began = len(self.history.turns) + 1, timestamp(self._services.now())
-        redactor = self._services.redactor
-        self._emit(events.TurnStarted(turn=number, message=redactor.live(message)))
-        text, error, code = "", "", ""
         try:
-            reply = await agent.respond(message)
-            text = redactor.live(reply.text)
-            return Reply(text, reply.usage)
-        except CancelledError:
-            error, code = "cancelled", "CANCELLED"
-            raise SessionError("MESSAGE_FAILED", "the message was cancelled") from None
-        except IronCurtainError as e:
-            error, code = str(e), e.code
-            raise
-        except Exception as e:
-            self.log.failure("a message to session {number} failed", number=self.number)
-            error, code = f"internal error: {type(e).__name__}", "MESSAGE_FAILED"
-            raise SessionError("MESSAGE_FAILED", f"{error}; see the session's log") from e
+            return await self._work.run(agent, message)
         finally:
-            self._message = None
-            self.escalations.withdraw_all()
-            question, answer, failure = map(redactor.text, (message, text, error))
-            used = agent.usage()
-            turn = Turn(number=number, message=question, answer=answer, usage=used, timestamp=began, error=failure)
-            self._finish(turn, text, code)
+            if self.state is State.PROCESSING:
+                self._enter(State.READY)
 
-    def _finish(self, turn: Turn, answer: str, code: str) -> None:
-        try:
-            self.history.append(turn)
-        except OSError as e:
-            self.log.critical("a turn is not in {path}: {error}", path=self.paths.history, error=e)
-        self._emit(events.TurnFinished(turn=turn.number, answer=answer, error=turn.error, code=code))
-        if self.state is State.PROCESSING:
-            self._enter(State.READY)
+    def _answered(self) -> None:
+        self._message = None
+        self.escalations.withdraw_all()
 
     async def _close(self, reason: str) -> None:
         self._ended(reason)
-        if self._message is not None:
-            message = self._message
+        if (message := self._message) is not None:
             message.addErrback(lambda _: None)
             message.cancel()
         self.escalations.end()
@@ -392,6 +389,8 @@ class Session:
     def _emit(self, event: events.SessionEvent) -> None:
         if isinstance(event, events.AgentText):
             event = events.AgentText(text=self._services.redactor.live(event.text))
+        if isinstance(event, events.TurnStarted | events.TurnFinished):
+            self._in_turn = isinstance(event, events.TurnStarted)
         self._turns = event.turn if isinstance(event, events.TurnFinished) else self._turns
         if text := describe(event):
             self._log_file.write("session", text)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironcurtain.errors import NotAllowed, NotFound
-from ironcurtain.home.layout import SessionPaths, private_directory
+from ironcurtain.home.layout import private_directory
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session import events
 from ironcurtain.session.model import Ticket
 from ironcurtain.session.parts import Core, Services, SessionListener
-from ironcurtain.session.words import request_line, unasked
+from ironcurtain.session.words import describe, request_line, unasked
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode
 from ironcurtain.terminal.recording import Recording
@@ -26,6 +27,8 @@ def bell(event: events.SessionEvent) -> str:
     match event:
         case events.EscalationRaised():
             return f"escalation {event.number}: {event.server}.{event.tool}"
+        case events.EscalationApproved():
+            return describe(event)
         case events.BudgetWarning() | events.BudgetExhausted():
             return event.message
         case events.ProxyDown():

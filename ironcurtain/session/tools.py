@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ironcurtain.approver.grounding import KnownDirectories
 from ironcurtain.errors import ConfigurationError
 from ironcurtain.home.layout import Home, account_home, person_home, private_directory, read_configuration
 from ironcurtain.home.settings import Settings
+from ironcurtain.llm.model import TokenUsage
 from ironcurtain.mcp_proxy.admission import BREAKER_RULE
 from ironcurtain.mcp_proxy.calls import CallDecided, CallEvent, CallFinished, CallRaised
 from ironcurtain.mcp_proxy.launch import Ground, account_notice, is_for_root, is_own
+from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.servers_config import CommandServer, ServerConfig, read_servers
-from ironcurtain.policy import Policy, PolicyEngine
+from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.loading import default_annotations, default_policy, load_policy
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.protected import always_protected
@@ -30,6 +34,7 @@ from ironcurtain.process.secret_command import secret_from_command
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.session import events
 from ironcurtain.session.parts import Core
+from ironcurtain.session.past_calls import past_calls
 from ironcurtain.session.workspace import git_identity
 
 if TYPE_CHECKING:
@@ -95,7 +100,10 @@ def protected_paths(
     :raises ConfigurationError: the policy is wrong.
     """
     keys = (os.path.expanduser(provider.key.file) for provider in settings.providers.values() if provider.key.file)
-    chosen = always_protected(user_home, str(home.path), str(home.run), str(files.servers), str(files.policy), *keys)
+    witnesses = (place.removeprefix("file:") for place in settings.audit.witness if place.startswith("file:"))
+    witness_key = (os.path.expanduser(settings.audit.witness_key_file),) if settings.audit.witness_key_file else ()
+    named_files = (str(files.servers), str(files.policy), *keys, *witnesses, *witness_key)
+    chosen = always_protected(user_home, str(home.path), str(home.run), *named_files)
     # HOME can differ from the account's home directory, where ssh and others keep their keys anyway.
     account = account_home(os.geteuid())
     stores = always_protected(account, str(home.path)) if os.access(account, os.X_OK) else ()
@@ -175,7 +183,8 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
     def tell(sentence: str) -> None:
         core.emit(events.Notice(text=sentence))  # which is logged, too
 
-    core.audit.append("policy", version=engine.policy_version, servers=[server.name for server in servers])
+    names = [server.name for server in servers]
+    core.audit.append("policy", version=engine.policy_version, servers=names, workspace=paths.host)
     pins = PinFiles(services.home.tool_definitions, services.now)
     for server in servers:
         pins.of(server.name).read()  # report a damaged file now, not when its server fails to start
@@ -199,10 +208,13 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         secret_command=lambda command: secret_from_command(reactor, ("/bin/sh", "-c", command), environ, command),
         new_id=lambda: uuid.uuid4().hex,
         pins=pins,
+        logins=LoginFiles(services.home.oauth),
         tell=tell,
         server_down=lambda server, why: core.emit(events.ServerDown(server=server, reason=why)),
         log_line=core.log_line,
     )
+    if services.settings.auto_approver.enabled:
+        _start_auto_approver(core, KnownDirectories(engine.home, paths.host), reactor, environ)
     proxy = McpProxy(
         session_id=core.id,
         servers=servers,
@@ -213,14 +225,54 @@ def make_proxy(core: Core, reactor: Any, environ: Mapping[str, str]) -> McpProxy
         redactor=services.redactor,
         surroundings=around,
         events=teller(core.emit, services.redactor, paths.to_agent_text),
+        history=_earlier(core, engine, annotations.merged(policy.annotations), reactor.seconds()),
         limits=GateLimits(
             repeats=services.settings.limits.repeated_calls,
             durable=services.settings.audit.durability == "every-call",
         ),
+        has_snapshot=lambda: core.snapshots.ready,
     )
     for name in proxy.unsandboxed:
         tell(f"MCP server {name} runs outside any sandbox: it may do all that its account may; each call is asked")
     return proxy
+
+
+def _earlier(core: Core, engine: PolicyEngine, annotations: Annotations, now: float) -> CallHistory:
+    """:returns: what happened before a session was resumed, if its policy depends on it."""
+    if not core.resumed or not engine.remembers:
+        return NO_HISTORY
+    return past_calls(core.paths.audit, annotations).history.shifted(now - core.services.now())
+
+
+def _start_auto_approver(core: Core, known: KnownDirectories, reactor: Any, environ: Mapping[str, str]) -> None:
+    """Let it hear of escalations. It ends with their queue."""
+    from ironcurtain.approver.approver import AutoApprover
+    from ironcurtain.providers.model_choice import chosen_model
+
+    services, wanted = core.services, core.services.settings.auto_approver
+
+    def spend(tokens: TokenUsage) -> None:
+        for count in core.aside:
+            count(tokens)
+
+    AutoApprover(
+        escalations=core.escalations,
+        trusted_input=core.trusted_input,
+        audit=core.audit,
+        known=known,
+        choose=lambda: chosen_model(
+            services.settings,
+            (wanted.backend,) if wanted.backend else (),
+            wanted.model,
+            redactor=services.redactor,
+            clock=services.clock,
+            reactor=reactor,
+            environ=environ,
+        ),
+        clock=services.clock,
+        limit=wanted.max_per_session,
+        spend=spend,
+    )
 
 
 def brief(arguments: Mapping[str, Any]) -> str:

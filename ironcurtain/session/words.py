@@ -51,6 +51,8 @@ def describe(event: events.SessionEvent) -> str:
             return f"escalation {event.number} raised for call {event.call_id}"
         case events.EscalationCounted():
             return f"escalation {event.number}: {event.calls} equal calls wait for it"
+        case events.EscalationApproved():
+            return f"escalation {event.number} approved by {event.by}, and waits for another person"
         case events.EscalationClosed():
             kept = f", and kept for {event.kept}" if event.kept else ""
             return f"escalation {event.number} {event.outcome}{f' by {event.by}' if event.by else ''}{kept}"
@@ -58,6 +60,8 @@ def describe(event: events.SessionEvent) -> str:
             return f"permission {event.number} revoked by {event.by}: {event.scope}"
         case events.ModelRetry():
             return f"the model is asked again in {event.delay:.0f} s: {event.reason}"
+        case events.ModelFellBack():
+            return f"{event.failed} gave no answer ({event.reason}); {event.model} is asked instead"
         case events.BudgetWarning() | events.BudgetExhausted():
             return event.message
         case events.ServerDown():
@@ -74,6 +78,9 @@ def describe(event: events.SessionEvent) -> str:
             return f"review {event.path} ({event.what}): {event.reason}"
         case events.ResultTruncated():
             return f"a result was cut: the agent got {event.kept} of {event.size} bytes"
+        case events.MessagesCompacted():
+            dropped = f", and {event.turns} messages," if event.turns else ""
+            return f"to fit the model, old programs and their results{dropped} were left out ({event.strategy})"
         case events.LoopDetected():
             return f"the same call to {event.server}.{event.tool} came too often"
         case events.CodeFinished() if event.error:

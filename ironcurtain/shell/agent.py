@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succeed
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
@@ -15,19 +15,22 @@ from ironcurtain.session.model import Reply, Usage
 from ironcurtain.session.parts import Core
 from ironcurtain.shell.assistant import Assistant
 from ironcurtain.shell.execution import KILL_LINE, CommandRunner
+from ironcurtain.shell.first_prompt import FirstPrompt
 from ironcurtain.shell.journal import TurnJournal
-from ironcurtain.shell.marks import (
+from ironcurtain.shell.messages import Action, InstructionDone, Message
+from ironcurtain.shell.relay import Relayed
+from ironcurtain.shell.replacement import ReplacementWatch
+from ironcurtain.shell.terminal_mode import AgentMode, ShellMode
+from ironcurtain.shell.waiting import Taken, WaitingInstructions
+from ironcurtain.shell.wrapped import WrappedShell
+from ironcurtain.shell_integration.marks import (
     CommandBegan,
     CommandEnded,
-    DirectoryChanged,
     InstructionTyped,
     Mark,
     PromptBegan,
     PromptEnded,
 )
-from ironcurtain.shell.messages import Action, InstructionDone, Message
-from ironcurtain.shell.terminal_mode import AgentMode, ShellMode
-from ironcurtain.shell.wrapped import EXEC_SECONDS, FIRST_PROMPT_SECONDS, MARKS_SECONDS, NOTICE_SECONDS, WrappedShell
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import ProgramExit
 from ironcurtain.terminal.pty import LocalPty
@@ -37,9 +40,6 @@ LINE_SECONDS = 2.0
 
 JOIN_SECONDS = 0.05
 """How long after a prompt further instructions that were typed ahead are waited for; they are one with the first."""
-
-HELD_LIMIT = 256 * 1024
-"""Most bytes that jobs in the background write while the agent has the terminal; of more, the last are shown."""
 
 
 class ShellAgent:
@@ -61,11 +61,12 @@ class ShellAgent:
     def __init__(self, core: Core, wrapped: WrappedShell, runner: CommandRunner) -> None:
         self._core, self._wrapped, self._runner = core, wrapped, runner
         self._clock = core.services.clock
-        self._mode, self._held = ShellMode.SHELL, bytearray()
+        self._mode = ShellMode.SHELL
         self._instructions: list[str] = []
+        self._waiting = WaitingInstructions()
         self._timer: IDelayedCall | None = None
-        self._checking: IDelayedCall | None = None
-        self._prompted: Deferred[None] | None = None
+        self._replacement = ReplacementWatch(self._clock, lambda: wrapped.replaced, self._no_marks)
+        self._first: FirstPrompt | None = None
         self._resumed: list[Deferred[None]] = []
         self._returning = self._users_command = False
         self._working: Deferred[None] | None = None
@@ -79,25 +80,30 @@ class ShellAgent:
 
     async def start(self) -> None:
         """
-        Start the shell.
+        Start the shell; one in a terminal runs already, and :meth:`take_over` follows.
 
         :raises SessionError: it did not start.
         """
-        if self.terminal is None and not self._wrapped.integrated:
+        if self.terminal is not None:
+            return
+        if not self._wrapped.integrated:
             raise SessionError("SESSION_INIT_FAILED", f"{self._wrapped.why_not}: this needs a terminal")
+        self._first = FirstPrompt(self._clock, self._wrapped.stop)
         self._wrapped.spawn(self)
-        if self.terminal is None:
-            self._prompted = Deferred()
-            self._prompted.addTimeout(FIRST_PROMPT_SECONDS, self._clock)
-            try:
-                await self._prompted
-            except TimeoutError:
-                await self._wrapped.stop()
-                why = f"the shell showed no prompt with marks within {FIRST_PROMPT_SECONDS:.0f} s"
-                raise SessionError("SESSION_INIT_FAILED", why) from None
-        else:
-            seconds = MARKS_SECONDS if self._wrapped.integrated else NOTICE_SECONDS
-            self._timer = self._clock.callLater(seconds, self._no_marks)
+        await self._first.wait()
+
+    def take_over(self, pid: int, master: int, relayed: Relayed) -> None:
+        """
+        Go on with a shell that runs in a terminal. What it had shown is known to the hub afterwards.
+
+        :param master: descriptor of the master side of its terminal.
+        :param relayed: of it; what waits there is passed to :meth:`take` once somebody is attached.
+        """
+        self._wrapped.take_over(self, pid, master, relayed)
+        self._timer = self._clock.callLater(self._wrapped.marks_seconds, self._no_marks)
+        if relayed.entered:
+            self._replacement.entered()
+        self.take(relayed.shown)
 
     async def respond(self, message: str) -> Reply:
         """Work on an instruction."""
@@ -168,8 +174,8 @@ class ShellAgent:
     def type(self, data: bytes) -> None:
         """Give keys to the shell, or to what runs in it."""
         self._runner.typed()
-        if b"\r" in data and (self._checking is None or not self._checking.active()):
-            self._checking = self._clock.callLater(EXEC_SECONDS, self._check)
+        if b"\r" in data:
+            self._replacement.entered()
         for instruction in self._wrapped.type(data):
             self._instructed(instruction)
 
@@ -193,7 +199,11 @@ class ShellAgent:
 
     def received(self, data: bytes) -> None:
         """For the terminal: the shell wrote something."""
-        for piece in self._wrapped.read(data):
+        self.take(self._wrapped.read(data))
+
+    def take(self, pieces: Iterable[bytes | Mark]) -> None:
+        """:param pieces: output of the shell, and its marks, in order."""
+        for piece in pieces:
             if isinstance(piece, bytes):
                 self._output(piece)
             else:
@@ -207,15 +217,14 @@ class ShellAgent:
     def ended(self, ended: ProgramExit) -> None:
         """For the terminal: the shell ended."""
         self._cancel_timer()
-        if self._checking is not None and self._checking.active():
-            self._checking.cancel()
+        self._replacement.stop()
         self._runner.lost()
         if self._working is not None:
             self._working.cancel()
         self._leave()
         self.ending()
-        if self._prompted is not None and not self._prompted.called:
-            self._prompted.errback(SessionError("SESSION_INIT_FAILED", f"the shell ended: {ended.reason}"))
+        if self._first is not None:
+            self._first.lost(ended.reason)
         why = "the session was ended" if self._stopping else "the shell ended"
         if self.terminal is not None:
             self.terminal.ended(ProgramExit(ended.status, why))
@@ -230,8 +239,7 @@ class ShellAgent:
             self._wrapped.shown(data)
             self.agent_mode.output(data)
         else:
-            self._held += data
-            del self._held[:-HELD_LIMIT]
+            self._wrapped.hold(data)
 
     def _show(self, data: bytes) -> None:
         self._wrapped.shown(data)
@@ -239,42 +247,37 @@ class ShellAgent:
             self.terminal.received(data)
 
     def _mark(self, mark: Mark) -> None:
+        self._wrapped.marked(mark)
         self._runner.pasting = self._wrapped.pasting
         match mark:
             case PromptBegan():
                 self._users_command = False
-                self._held.clear()
+                self._wrapped.held.clear()
                 self._runner.prompt_began()
             case PromptEnded():
-                self._wrapped.prompted()
                 self._runner.prompt_ended()
                 self._prompt()
             case CommandBegan():
                 if self._mode is ShellMode.AGENT:
-                    self._held.clear()
+                    self._wrapped.held.clear()
                 self._runner.command_began()
                 self._users_command = not self._runner.running
                 self._held_up()
             case CommandEnded(status):
-                self._wrapped.status = status
                 self._runner.command_ended(status)
                 if not self._wrapped.integrated:
-                    self._held.clear()
+                    self._wrapped.held.clear()
                     self._timer = self._clock.callLater(JOIN_SECONDS, self._empty_line)
-            case DirectoryChanged(path):
-                self._wrapped.directory = path
             case InstructionTyped(text):
                 self._instructed(text)
 
     def _prompt(self) -> None:
-        if self._mode is not ShellMode.INSTRUCTED:
-            self._cancel_timer()
-        if self._prompted is not None and not self._prompted.called:
-            self._prompted.callback(None)
+        self._cancel_timer()
+        if self._first is not None:
+            self._first.shown()
         if self._mode is ShellMode.AGENT:
             self._released()
         if self._mode is ShellMode.INSTRUCTED:
-            self._cancel_timer()
             self._timer = self._clock.callLater(JOIN_SECONDS, self._begin)
 
     def _empty_line(self) -> None:
@@ -307,10 +310,11 @@ class ShellAgent:
         if self._wrapped.integrated and not self._runner.at_prompt and not self._wrapped.typed_ahead and not late:
             self._timer = self._clock.callLater(LINE_SECONDS, self._begin, True)  # a whole line was typed ahead
             return
-        instruction = "\n".join(self._instructions).strip()
+        taken = self._waiting.take("\n".join(self._instructions).strip())
         self._instructions.clear()
-        if not instruction:
+        if not taken.instruction:
             self._leave()
+            self._say(*taken.said)
             return
         self._mode = ShellMode.AGENT
         if not self._wrapped.integrated:
@@ -320,15 +324,16 @@ class ShellAgent:
             self._runner.prompt_ended()
         if self.agent_mode is not None:
             self.agent_mode.begin()
-        self._working = Deferred.fromCoroutine(self._work(instruction)).addErrback(
+        self._working = Deferred.fromCoroutine(self._work(taken)).addErrback(
             lambda failure: self.log.failure("an instruction failed", failure)
         )
 
-    async def _work(self, instruction: str) -> None:
-        done = InstructionDone(error="the shell ended")
-        self.journal.begin(instruction)
+    async def _work(self, taken: Taken) -> None:
+        done, said = InstructionDone(error="the shell ended"), tuple[str, ...]()
+        self.journal.begin(taken.instruction)
         try:
-            done = await self.assistant.respond(instruction)
+            done = await self.assistant.respond(taken.instruction)
+            said = self._waiting.ended(taken, self.assistant.unreached)
         except IronCurtainError as e:
             done = InstructionDone(error=str(e))
             self.tell(done)
@@ -337,6 +342,7 @@ class ShellAgent:
         finally:
             self.journal.end(done, self.usage())
             self._leave()
+            self._say(*said)
 
     def _leave(self) -> None:
         if self.agent_mode is not None and self._mode in (ShellMode.AGENT, ShellMode.SUSPENDED):
@@ -372,10 +378,7 @@ class ShellAgent:
             done.callback(None)
 
     def _flush(self) -> None:
-        held, self._held = bytes(self._held), bytearray()
-        if not self._wrapped.integrated:
-            held = held.removeprefix(b"\r\n")  # of the Enter that was shown already
-        if held:
+        if held := self._wrapped.release():
             self._show(held)
 
     def _no_marks(self) -> None:
@@ -384,15 +387,12 @@ class ShellAgent:
         why = self._wrapped.why_not or "this shell shows no marks"
         self._say(f"{why}: begin an instruction with ## instead of #")
 
-    def _check(self) -> None:
-        if self._wrapped.replaced:
-            self._no_marks()
-
-    def _say(self, sentence: str) -> None:
-        self._core.emit(events.Notice(text=sentence))
-        if self.terminal is not None:
-            notice = b"\r\x1b[K\x1b[2m[ironcurtain] %b\x1b[0m\r\n" % sentence.encode()
-            self.terminal.received(notice + self._wrapped.row)
+    def _say(self, *sentences: str) -> None:
+        for sentence in sentences:
+            self._core.emit(events.Notice(text=self.journal.clean(sentence)))
+        if self.terminal is not None and sentences:
+            notice = "".join(f"\x1b[2m[ironcurtain] {sentence}\x1b[0m\r\n" for sentence in sentences)
+            self.terminal.received(f"\r\x1b[K{notice}".encode("utf-8", "replace") + self._wrapped.row)
 
     def _cancel_timer(self) -> None:
         timer, self._timer = self._timer, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.errors import StaleDecision, UsageError
@@ -101,6 +102,10 @@ class StepQuestion:
         scope = request.scope.words if request.scope is not None else ""
         self._parts.tell(
             ApprovalRequested(
-                plan_id=self._plan_id, step=self._step, number=escalation.number, digest=request.digest, scope=scope
+                plan_id=self._plan_id,
+                step=msgspec.structs.replace(self._step, undo=request.reversal.value),
+                number=escalation.number,
+                digest=request.digest,
+                scope=scope,
             )
         )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from twisted.internet.defer import CancelledError, Deferred
 
 from ironcurtain.errors import IronCurtainError, SessionError, UsageError
+from ironcurtain.llm.conversation import ShownText, nothing_said
+from ironcurtain.llm.fallback import unreachable
 from ironcurtain.llm.model import (
     FellBack,
     ModelError,
@@ -71,6 +73,7 @@ class Assistant:
     :param window: keeps what was said.
     :param shown: makes what the model is told of a step, with a remark.
     :param traceparent: the session's place in a trace, if its provider is to know it.
+    :ivar unreached: whether nothing was done for the last instruction, since no model could be reached.
     """
 
     def __init__(
@@ -90,8 +93,9 @@ class Assistant:
         self._asking: Deferred[ModelReply] | None = None
         self._plan: PlanRun | None = None
         self._plans = 0
-        self._interrupted = False
+        self._interrupted = self.unreached = False
         self._forming: list[ToolUse] = []
+        self._shown_text = ShownText()
         self._notes: list[str] = []
         self._model = ""
 
@@ -112,7 +116,7 @@ class Assistant:
 
         :returns: how it ended; front ends are told, too.
         """
-        self._interrupted = False
+        self._interrupted = self.unreached = False
         self._notes.clear()
         self._accounting.begin()
         self._tell(InstructionAccepted(text=instruction))
@@ -122,6 +126,7 @@ class Assistant:
             text = await self._rounds()
         except IronCurtainError as e:  # of the model, its settings or the shell
             error = str(e)
+            text = e.partial if isinstance(e, SessionError) else ""
         except CancelledError:
             if not self._interrupted:
                 raise
@@ -176,7 +181,7 @@ class Assistant:
         raise SessionError("MESSAGE_FAILED", f"no end after {self._limits.rounds} model requests: say how to go on")
 
     async def _ask(self, number: int) -> ModelReply:
-        self._forming = []
+        self._forming, self._shown_text = [], ShownText()
         self._plans += 1
         self._asking = Deferred.fromCoroutine(self._converse())
         try:
@@ -184,7 +189,10 @@ class Assistant:
         except ModelError as e:
             if e.usage is not None:
                 self._accounting.failed(e.usage)
-            raise SessionError("MESSAGE_FAILED", str(e)) from e
+            self.unreached = number == 1 and unreachable(e)
+            if partial := self._shown_text.text:
+                self._window.answer((TextBlock(partial),))
+            raise SessionError("MESSAGE_FAILED", self._shown_text.failure(e), partial=partial) from e
         finally:
             self._asking = None
         self._accounting.step(number, reply.usage)
@@ -195,9 +203,13 @@ class Assistant:
         self._model = chosen.model
         messages = self._window.messages()
         request = ModelRequest(SYSTEM, messages, (SHELL_TOOL,), chosen.model, self._limits.tokens, self._traceparent)
-        return await chosen.provider.converse(request, self._model_event)
+        try:
+            return await chosen.provider.converse(request, self._model_event)
+        finally:
+            self._model = chosen.asked
 
     def _model_event(self, event: ModelEvent) -> None:
+        self._shown_text.take(event)
         match event:
             case TextDelta():
                 self._tell(ModelText(text=event.text))
@@ -251,16 +263,8 @@ class Assistant:
         if use.name != SHELL_TOOL.name or not isinstance(command, str):
             return None
         judged = self._parts.judge.preview(command, self._parts.directory())
-        verdict = judged.verdict
-        return ProposedStep(
-            number=number,
-            command=command,
-            purpose=purpose if isinstance(purpose, str) else "",
-            risk=judged.risk,
-            decision=str(verdict.decision),
-            rule=verdict.rule,
-            reason=verdict.reason,
-        )
+        words = purpose if isinstance(purpose, str) else ""
+        return self._parts.judged(ProposedStep(number=number, command=command, purpose=words), judged)
 
     def _result(self, use: ToolUse, step: StepCompleted) -> ToolResult:
         remark = "" if step.outcome in (StepOutcome.DONE, StepOutcome.FAILED) else str(step.outcome)
@@ -279,7 +283,7 @@ def _words(reply: ModelReply, first: bool) -> str:
     """
     text = "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
     if not text and (first or reply.stop_reason != "end_turn"):
-        raise SessionError("MESSAGE_FAILED", f"the model gave an empty answer ({reply.stop_reason}): ask again")
+        raise SessionError("MESSAGE_FAILED", nothing_said(reply.stop_reason))
     if reply.stop_reason in _CUT:
         return f"{text}\n[cut off by the model's limit: say 'go on', or raise model.max_tokens]"
     return text

@@ -15,7 +15,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from ironcurtain.errors import SessionError
 from ironcurtain.shell.messages import StepOutcome
-from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END
+from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 
 BEGIN_SECONDS = 5.0
 """How long the shell has to start a command that was typed; one that it still waits for has an open quote or block."""
@@ -29,6 +29,12 @@ MARK_SECONDS = 0.3
 GRACE_SECONDS = 5.0
 """How long a command has after SIGINT, and again after SIGTERM, before it is ended by force."""
 
+LOOK_SECONDS = 0.05
+"""How often it is looked whether a command has the terminal, after an interrupt that came before it had."""
+
+LOOKS = 60
+"""How often at most."""
+
 ENTER, CANCEL = b"\r", b"\x03"
 
 KILL_LINE = b"\x15"
@@ -39,6 +45,10 @@ _LAST_WORD, _FIRST_WORD = re.compile(rb"\S*\Z"), re.compile(rb"\A\S*")
 
 class ShellPty(Protocol):
     """The terminal of the shell."""
+
+    @property
+    def in_foreground(self) -> bool:
+        """Whether the shell itself has the terminal, and not one of its jobs."""
 
     def write(self, data: bytes) -> None:
         """Type."""
@@ -205,7 +215,19 @@ class CommandRunner:
         """As Ctrl-C in the shell."""
         if self._stage in (_Stage.TYPED, _Stage.RUNNING):
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
+            self._look_later(signal.SIGINT)
             self._cancel()
+
+    def _look_later(self, number: signal.Signals) -> None:
+        """A shell that starts a job has the terminal until the job takes it: what is sent meanwhile misses the job."""
+        if self._stage is _Stage.TYPED or self._pty.in_foreground:
+            self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, LOOKS - 1))
+
+    def _look(self, number: signal.Signals, looks: int) -> None:
+        if self.running and not self._pty.in_foreground:
+            self._pty.signal_foreground(number)
+        elif self._stage in (_Stage.TYPED, _Stage.RUNNING) and looks:
+            self._timers.append(self._clock.callLater(LOOK_SECONDS, self._look, number, looks - 1))
 
     def _cancel(self) -> None:
         self._ask_later()
@@ -228,6 +250,7 @@ class CommandRunner:
         """End the command at once."""
         if self.running:
             self._stopped = self._stopped or StepOutcome.INTERRUPTED
+            self._look_later(signal.SIGKILL)
             self._pty.signal_foreground(signal.SIGKILL)
         else:
             self.interrupt()

@@ -15,6 +15,8 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from ironcurtain.command_rules import Places, Risk, risk_of
 from ironcurtain.command_rules.classification import is_harmless, is_network_file
 from ironcurtain.command_rules.directories import directories_of, moves_unknown
@@ -35,6 +37,12 @@ from ironcurtain.shell.permissions import (
     glob_names,
     most_severe,
 )
+from ironcurtain.shell.reversal import reversal_of
+
+_HOME_CHANGED = re.compile(r"(?<![$\w{/.])(?:IRONCURTAIN_HOME|HOME)\b(?!/)")
+"""A variable that says where our home is, in another place than an expansion."""
+
+_BACKGROUND = re.compile(r"(?<![&>|])&(?![&>])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class CommandGate:
     :param protected: absolute paths that no command may use.
     :param home: absolute path of the user's home directory.
     :param realpath: follows symbolic links, as :func:`os.path.realpath`.
+    :param workspace: absolute path of the directory whose files snapshots have.
     :param shell: the user's shell: ``bash``, ``zsh`` or ``fish``.
     """
 
@@ -74,10 +83,11 @@ class CommandGate:
         protected: Sequence[str],
         home: str,
         realpath: Callable[[str], str],
+        workspace: str,
         shell: str = "bash",
     ) -> None:
         self._approval, self._home, self._realpath, self._shell = approval, home, realpath, shell
-        self._protected = tuple(protected)
+        self._protected, self._workspace = tuple(protected), workspace
         self._network = NetworkPermissions(approval)
 
     def denied(self, command: str, directory: str) -> Verdict | None:
@@ -106,7 +116,9 @@ class CommandGate:
         opinions = [*self._suspicions(case), *self._opinions(case)]
         asking = (each.rule for each in opinions if each.decision is Decision.ESCALATE)
         found = most_severe(opinions)
-        return _verdict(command, directory, found, self._resources(case), tuple(dict.fromkeys(asking)))
+        verdict = _verdict(command, directory, found, self._resources(case), tuple(dict.fromkeys(asking)))
+        reversal = reversal_of(case.line, case.effects, case.places, self._workspace)
+        return msgspec.structs.replace(verdict, reversal=reversal)
 
     def risk(self, command: str, directory: str) -> Risk:
         """:returns: how severe the effects of a command can be."""
@@ -172,6 +184,9 @@ class CommandGate:
                 yield Opinion(Decision.ESCALATE, "approval.shell.deny_patterns", reason)
         if (path := self._protected_path(case, Match.MAYBE)) is not None:
             yield Opinion(Decision.ESCALATE, "structural-protected-path", f"it may reach {path}, which is protected")
+        if _escapes(case):
+            reason = "this policy may not hold for an agent that it starts"
+            yield Opinion(Decision.ESCALATE, "structural-agent", reason)
         if any(case.protected.reached(form) for form in case.places.forms(Word.literal(case.directory))):
             yield Opinion(Decision.ESCALATE, "structural-protected-path", f"{case.directory} is protected")
 
@@ -220,6 +235,18 @@ class CommandGate:
             *file_resources(writes, "write-path", case.places),
             *(Resource("fetch-url", "", address) for address in addresses),
         )
+
+
+def _escapes(case: _Case) -> bool:
+    """
+    :returns: whether a command changes what an agent takes for our home, or starts one that may not be below this
+        process: by another program, or in the background.
+    """
+    words = (word.text for each in case.line.commands for level in each.levels for word in level)
+    if _HOME_CHANGED.search(case.command) or any(map(_HOME_CHANGED.match, words)):
+        return True
+    agents = [each for each in case.line.commands if each.name == "ironcurtain"]
+    return any(each.wrappers for each in agents) or bool(agents and _BACKGROUND.search(case.command))
 
 
 def _no_command(command: str) -> str | None:

@@ -11,10 +11,10 @@ from ironcurtain.command_rules import Risk
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
 from ironcurtain.shell.execution import CommandResult
-from ironcurtain.shell.gate import CommandGate
 from ironcurtain.shell.hooks import HookAction, Hooks, HookVerdict
 from ironcurtain.shell.messages import Message, Notice, ProposedStep
 from ironcurtain.shell.model import SERVER, TOOL, JudgedStep
+from ironcurtain.shell.narrowing import NarrowedGate
 
 HOOK_RULE = "hook"
 """The rule by which a hook decides; its name follows."""
@@ -36,7 +36,7 @@ class HookedJudge:
     :param tell: gets messages for front ends.
     """
 
-    gate: CommandGate
+    gate: NarrowedGate
     hooks: Hooks
     instruction: Callable[[], str]
     tell: Callable[[Message], None]

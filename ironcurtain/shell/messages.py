@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from ironcurtain.command_rules.risk import Risk
+from ironcurtain.policy.verdict import Reversal
 
 
 class StepOutcome(StrEnum):
@@ -38,6 +39,8 @@ class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
     :param purpose: the model's words.
     :param decision: ``allow``, ``escalate`` or ``deny``.
     :param rule: what decided, with its ``reason``.
+    :param undo: whether it can be undone: :class:`~ironcurtain.policy.verdict.Reversal`; in a plan, provided that the
+        snapshot before its first step can be taken.
     """
 
     number: int
@@ -47,6 +50,7 @@ class ProposedStep(msgspec.Struct, frozen=True, kw_only=True):
     decision: str = "escalate"
     rule: str = ""
     reason: str = ""
+    undo: str = Reversal.UNKNOWN.value
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Protocol
 
+import msgspec
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
@@ -15,6 +16,7 @@ from ironcurtain.escalation import EscalationQueue
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Verdict
+from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.execution import CommandResult, CommandRunner
 from ironcurtain.shell.messages import Message, ProposedStep
 
@@ -91,6 +93,8 @@ class PlanParts:
     :param resumed: fires when commands may be typed: not while the user has left the agent for the shell.
     :param text: makes text of a command's output, without escape sequences and secrets.
     :param tell: gets each message for front ends.
+    :param prepare: called before the first step of a plan that may run; returns whether there is a snapshot.
+    :param snapshots: whether the settings say that there is one.
     :param seconds: how long a command may take, and a plan.
     """
 
@@ -105,5 +109,22 @@ class PlanParts:
     resumed: Callable[[], Deferred[None]]
     text: Callable[[bytes], str]
     tell: Callable[[Message], None]
+    prepare: Callable[[], Awaitable[bool]]
+    snapshots: bool
     command_seconds: float
     plan_seconds: float
+
+    def judged(self, step: ProposedStep, judged: JudgedStep) -> ProposedStep:
+        """:returns: the step as the policy judges it."""
+        verdict, undo = judged.verdict, judged.verdict.reversal
+        if undo is Reversal.SNAPSHOT and not self.snapshots:
+            undo = Reversal.NO_SNAPSHOT
+        return msgspec.structs.replace(
+            step,
+            command=judged.command,
+            risk=judged.risk,
+            decision=str(verdict.decision),
+            rule=verdict.rule,
+            reason=verdict.reason,
+            undo=undo.value,
+        )

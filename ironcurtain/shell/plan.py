@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from ironcurtain.errors import StaleDecision, UsageError
 from ironcurtain.mcp_proxy.admission import CallRefused, OpenCall
 from ironcurtain.policy import Decision
+from ironcurtain.policy.verdict import Reversal
 from ironcurtain.shell.asking import StepQuestion
 from ironcurtain.shell.execution import CommandResult
 from ironcurtain.shell.messages import (
@@ -72,6 +73,8 @@ class PlanRun:
         self._propose(confirm)
         if confirm:
             await self._confirm()
+        if self.ending is PlanEnding.COMPLETED:
+            await self._prepare()
         for index in range(len(self._steps)):
             if self.ending is PlanEnding.COMPLETED:
                 await self._take(index)
@@ -79,6 +82,11 @@ class PlanRun:
                 self._complete(self._steps[index], StepOutcome.NOT_RUN, reason=self.ending.value)
         self._phase = _Phase.OVER
         return [self._completed[step.number] for step in self._steps]
+
+    async def _prepare(self) -> None:
+        """What was approved as reversible is asked about again if there is no snapshot."""
+        if not await self._parts.prepare():
+            self._approved -= {step.command for step in self._steps if step.undo == Reversal.SNAPSHOT}
 
     def receive(self, action: Action) -> None:
         """
@@ -161,7 +169,7 @@ class PlanRun:
         if self.ending is not PlanEnding.COMPLETED:  # while a hook ran
             self._complete(step, StepOutcome.NOT_RUN, reason=self.ending.value)
             return
-        step = self._steps[index] = _with(step, judged)
+        step = self._steps[index] = self._parts.judged(step, judged)
         call = self._parts.admission.open(SERVER, TOOL)
         try:
             await self._admit(call, step, judged)
@@ -288,7 +296,8 @@ class PlanRun:
         for index, step in enumerate(self._steps):
             if step.number == action.step and step.number not in self._completed:
                 changed = msgspec.structs.replace(step, command=action.command, purpose="changed by you")
-                self._steps[index] = _with(changed, self._parts.judge.preview(action.command, self._parts.directory()))
+                judged = self._parts.judge.preview(action.command, self._parts.directory())
+                self._steps[index] = self._parts.judged(changed, judged)
 
     def _end(self, ending: PlanEnding, note: str = "") -> None:
         if self.ending is PlanEnding.COMPLETED:
@@ -299,18 +308,6 @@ class PlanRun:
             (self._parts.runner.kill if at_once else self._parts.runner.interrupt)()
         else:
             self._end(PlanEnding.CANCELLED)
-
-
-def _with(step: ProposedStep, judged: JudgedStep) -> ProposedStep:
-    verdict = judged.verdict
-    return msgspec.structs.replace(
-        step,
-        command=judged.command,
-        risk=judged.risk,
-        decision=str(verdict.decision),
-        rule=verdict.rule,
-        reason=verdict.reason,
-    )
 
 
 def _status(result: CommandResult) -> str:

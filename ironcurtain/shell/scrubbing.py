@@ -25,12 +25,14 @@ def secrets_of(environ: Mapping[str, str]) -> list[Secret]:
     ]
 
 
-def environment(environ: Mapping[str, str], include: Iterable[str]) -> dict[str, str]:
+def environment(environ: Mapping[str, str | None], include: Iterable[str]) -> dict[str, str]:
     """
+    :param environ: ``None`` is the value of a variable that is not set.
     :param include: names of variables.
     :returns: those that are set, without those whose names say that they are secret.
     """
-    return {name: environ[name] for name in include if name in environ and not is_secret_variable(name)}
+    found = ((name, environ.get(name)) for name in include if not is_secret_variable(name))
+    return {name: value for name, value in found if value is not None}
 
 
 class Scrubber:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from twisted.logger import Logger
 
 from ironcurtain.errors import Unavailable
+from ironcurtain.services.line_sinks import LineSink
 from ironcurtain.shell.assistant import CANCELLED, REFUSED
 from ironcurtain.shell.messages import (
     InstructionAccepted,
@@ -20,8 +21,8 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepStarted,
 )
-from ironcurtain.shell.trace import SPAN_BYTES, Span, TraceContext, TracedAction, moment, written
-from ironcurtain.shell.trace_sinks import TraceSink
+from ironcurtain.traces.otlp import Export, from_shell
+from ironcurtain.traces.trace import SPAN_BYTES, Span, TraceContext, TracedAction, moment, written
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Tracer:
     :param new_id: gives random bytes in hexadecimal.
     :param backend: gives the name of the provider that answers.
     :param scrub: takes secrets out of a text.
+    :param export: exports a span, too.
     """
 
     log = Logger()
@@ -50,16 +52,18 @@ class Tracer:
     def __init__(
         self,
         context: TraceContext,
-        sink: TraceSink,
+        sink: LineSink,
         now: Callable[[], float],
         new_id: Callable[[int], str],
         backend: Callable[[], str],
         scrub: Callable[[str], str],
         *,
         anonymize: bool,
+        export: Export | None = None,
     ) -> None:
         self._context, self._sink, self._now, self._new_id = context, sink, now, new_id
         self._backend, self._scrub, self._anonymize = backend, scrub, anonymize
+        self._export = export
         self._began, self._tokens = now(), (0, 0)
         self._current: _Current | None = None
         self._model = ""
@@ -119,6 +123,8 @@ class Tracer:
         )
 
     def _write(self, span: Span) -> None:
+        if self._export is not None:
+            self._export(from_shell(span))
         try:
             self._sink.write(written(span, self._scrub, anonymize=self._anonymize))
         except Unavailable as e:

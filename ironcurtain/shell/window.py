@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ironcurtain.llm.conversation import Conversation
+from ironcurtain.llm.conversation import Conversation, joined
 from ironcurtain.llm.model import Block, ChatMessage, TextBlock, TokenUsage, ToolResult, ToolUse
 from ironcurtain.shell.context import Prompt, summary
 from ironcurtain.text.display import shorten
 
 KEPT_TURNS: Final = 20
-"""Turns that are kept whole if they fit (our choice)."""
+"""Turns that are kept whole if they fit."""
 
 CONTEXT_TOKENS: Final = 100_000
-"""Most tokens of a conversation (our choice: half of what Claude reads)."""
+"""Most tokens of a conversation: half of what Claude reads."""
 
 TRIMMED_TO: Final = 0.75
 """Part of the limit that is left after trimming, so that the beginning then stays the same and is read from a cache."""
@@ -34,13 +34,18 @@ OUTPUT_LEFT_OUT: Final = "[this output was left out: the conversation is long]"
 class _Turn:
     prompt: Prompt
     rest: Conversation = field(default_factory=Conversation)
+    """It begins with the prompt, whose text may have become shorter since."""
     left_out: int = 0
     """How many of its results were left out."""
 
+    def __post_init__(self) -> None:
+        self.rest.say(self.prompt.text)
+
     def messages(self) -> list[ChatMessage]:
-        left = self.left_out
-        messages = [ChatMessage("user", (TextBlock(self.prompt.text),))]
-        for message in self.rest.messages:
+        left, messages = self.left_out, list[ChatMessage]()
+        first, *others = self.rest.messages
+        opening = ChatMessage("user", (TextBlock(self.prompt.text), *first.content[1:]))
+        for message in (opening, *others):
             results = sum(isinstance(block, ToolResult) for block in message.content)
             messages.append(_shortened(message, left) if left > 0 and results else message)
             left -= results
@@ -130,7 +135,7 @@ class ContextWindow:
         if self._lines:
             first = TextBlock(summary(self._lines))
             messages.insert(0, ChatMessage("user", (first,)))
-        return _joined(messages)
+        return joined(messages)
 
     def _trim(self, wanted: int) -> None:
         for turn in self._turns:
@@ -182,13 +187,3 @@ def _text(block: Block) -> str:
         case ToolResult(_, content):
             return content
     return ""
-
-
-def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    joined: list[ChatMessage] = []
-    for message in messages:
-        if joined and joined[-1].role == message.role:
-            joined[-1] = ChatMessage(message.role, joined[-1].content + message.content)
-        else:
-            joined.append(message)
-    return tuple(joined)

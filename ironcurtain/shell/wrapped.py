@@ -11,11 +11,19 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from ironcurtain.shell.fallback import FallbackPrefix
-from ironcurtain.shell.integration import Prepared
-from ironcurtain.shell.marks import Mark, MarkReader
+from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.terminal_lines import TerminalLines
-from ironcurtain.shell.typed_marks import end_mark, with_marks
+from ironcurtain.shell_integration.fallback import FallbackPrefix
+from ironcurtain.shell_integration.marks import (
+    CommandEnded,
+    DirectoryChanged,
+    Mark,
+    MarkReader,
+    PromptEnded,
+    VariableReported,
+)
+from ironcurtain.shell_integration.preparation import Prepared
+from ironcurtain.shell_integration.typed_marks import end_mark, with_marks
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
 
 T = TypeVar("T")
@@ -23,14 +31,11 @@ T = TypeVar("T")
 MARKS_SECONDS = 2.0
 """How long the shell has to show a prompt with marks, before the user is told that there are none."""
 
-FIRST_PROMPT_SECONDS = 30.0
-"""How long a shell without a person at it has for its first prompt."""
-
 NOTICE_SECONDS = 0.2
 """How long a shell that is known to have no marks has for its prompt, before the user is told."""
 
-EXEC_SECONDS = 0.5
-"""How long after Enter it is looked whether another program took the place of the shell."""
+HELD_LIMIT = 256 * 1024
+"""Most bytes that are held; of more, the last."""
 
 ROW_LIMIT = 4096
 """Most bytes of the last row that are kept."""
@@ -44,7 +49,9 @@ class WrappedShell:
     :ivar integrated: whether it says by marks where its prompts and commands begin and end.
     :ivar directory: the one that it is in.
     :ivar status: of the last command.
+    :ivar variables: of its environment, as it reported them last; ``None``: it has no such variable.
     :ivar lines: the last lines that its terminal showed.
+    :ivar held: output that is not shown yet: of jobs in the background while the agent has the terminal, and prompts.
     :ivar row: the last row of what it showed, as it was written.
     :ivar typed_ahead: whether something was typed after the last Enter.
     """
@@ -58,8 +65,10 @@ class WrappedShell:
         self.pty = self.another()
         self.integrated = prepared.integrated
         self.status = 0
+        self.variables: dict[str, str | None] = {}
         self.lines = lines
         self.row = b""
+        self.held = bytearray()
         self.typed_ahead = False
         self._directory = directory
         self._nonce = ""
@@ -77,6 +86,11 @@ class WrappedShell:
         return PurePath(self._prepared.argv[0]).name
 
     @property
+    def marks_seconds(self) -> float:
+        """How long it has for a prompt with marks, before the user is told that there are none."""
+        return MARKS_SECONDS if self.integrated else NOTICE_SECONDS
+
+    @property
     def why_not(self) -> str:
         """Why it has no marks, for the user; empty if it should have them."""
         return self._prepared.why_not
@@ -90,6 +104,18 @@ class WrappedShell:
         """
         self.pty.owner = owner
         self.pty.spawn(self._prepared.argv, self._prepared.environ, self._start, *self._size)
+
+    def take_over(self, owner: PtyOwner, pid: int, master: int, relayed: Relayed) -> None:
+        """
+        Go on with it after it was relayed, in place of :meth:`spawn`.
+
+        :param master: descriptor of the master side of its terminal.
+        """
+        self.pty.owner = owner
+        self._reader, self._fallback = relayed.reader, relayed.fallback
+        self.typed_ahead = relayed.typed_ahead
+        self.pty.adopt(pid, master)
+        self.pty.write(relayed.untyped)
 
     async def stop(self) -> None:
         """Hang up, as when a terminal is closed."""
@@ -114,10 +140,6 @@ class WrappedShell:
                 return self._directory
         return self._directory
 
-    @directory.setter
-    def directory(self, path: str) -> None:
-        self._directory = path
-
     @property
     def pasting(self) -> bool:
         """Whether it takes pastes as such."""
@@ -126,6 +148,18 @@ class WrappedShell:
     def read(self, data: bytes) -> Iterable[bytes | Mark]:
         """:returns: its output, and what its marks say."""
         return self._reader.feed(data)
+
+    def hold(self, data: bytes) -> None:
+        """:param data: output that is to be shown later."""
+        self.held += data
+        del self.held[:-HELD_LIMIT]
+
+    def release(self) -> bytes:
+        """:returns: the output that was held, which is to be shown now."""
+        held = bytes(self.held)
+        self.held.clear()
+        # Without marks, the Enter after an instruction was shown already.
+        return held if self.integrated else held.removeprefix(b"\r\n")
 
     def shown(self, data: bytes) -> None:
         """:param data: output that its terminal shows now."""
@@ -157,6 +191,18 @@ class WrappedShell:
     def give_up_marks(self) -> None:
         """It has none."""
         self.integrated = False
+
+    def marked(self, mark: Mark) -> None:
+        """It said something about itself."""
+        match mark:
+            case PromptEnded():
+                self.prompted()
+            case CommandEnded(status):
+                self.status = status
+            case DirectoryChanged(path):
+                self._directory = path
+            case VariableReported(name, value):
+                self.variables[name] = value
 
     def prompted(self) -> None:
         """It showed a prompt with marks, maybe after it was thought to have none."""

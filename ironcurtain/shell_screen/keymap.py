@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END, InputKind, TypedReader, stroke
+from ironcurtain.terminal.keys import InputKind, TypedReader, stroke
+from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 
 ESCAPE_SECONDS = 0.05
 """How long the rest of a sequence may come after its first byte, which alone is the key Esc."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 from ironcurtain.shell_screen.frame import Frame
 from ironcurtain.shell_screen.layout import items, rows, shortened
@@ -168,7 +169,8 @@ def _list(
 
 def _step(panel: Panel, question: Question, request: ApprovalRequested, width: int, room: int) -> _Body:
     step, look = request.step, panel.look
-    about = rows((*verdict_line(step, look), *_more(look.signs.dot, look.brief(step.purpose, BRIEF))), width)
+    said = (undo_words(step.undo), look.brief(step.purpose, BRIEF))
+    about = rows((*verdict_line(step, look), *(span for text in said for span in _more(look.signs.dot, text))), width)
     if step.reason:
         about += rows((Span("asks because: ", "dim"), Span(look.brief(step.reason, BRIEF), "dim")), width, 2)
     scope = rows((Span(f"{SCOPE}: ", "dim"), Span(look.text(request.scope).replace("\n", " "))), width, 2)

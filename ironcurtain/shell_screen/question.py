@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep
 
 SETTLE_SECONDS = 0.15
-"""How soon after a question is drawn a key is no answer to it: nobody reads and presses as fast (our choice)."""
+"""How soon after a question is drawn a key is no answer to it: nobody reads and presses as fast."""
 
 
 @dataclass(slots=True)

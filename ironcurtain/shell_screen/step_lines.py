@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ironcurtain.command_rules import Risk
+from ironcurtain.policy.reversal import undo_words
 from ironcurtain.shell.messages import ApprovalRequested, ProposedStep, StepOutcome
 from ironcurtain.shell_screen.layout import command_rows, indented, rows, shortened
 from ironcurtain.shell_screen.look import Look
@@ -72,7 +73,7 @@ def listed(step: ProposedStep, first: Line, width: int, most: int, look: Look) -
     :returns: its rows, and whether the command is whole in them.
     """
     room = width - sum(len(span.text) for span in first)
-    about = rows((*verdict_line(step, look), *_purpose(step, look)), room)
+    about = rows((*verdict_line(step, look), *_undo(step, look), *_purpose(step, look)), room)
     about = shortened(about, PURPOSE_ROWS, (Span(look.signs.rest, "dim"),))
     shown, whole = part_of(step.command, room, max(min(LISTED_ROWS, most - len(about)), 1), look)
     return indented([*shown, *about][:most], first), whole and len(shown) <= most
@@ -89,7 +90,7 @@ def part_of(command: str, width: int, most: int, look: Look) -> tuple[list[Line]
 def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int, look: Look) -> list[Line]:
     """:returns: everything about a step, its command first."""
     lines = [*command_rows(step.command, width, look), (), *rows(verdict_line(step, look), width)]
-    said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason)]
+    said = [("purpose", step.purpose), ("rule", step.rule), ("reason", step.reason), ("undo", undo_words(step.undo))]
     if request is not None:
         said.append((SCOPE, request.scope))
     for label, text in said:
@@ -101,6 +102,12 @@ def inspected(step: ProposedStep, request: ApprovalRequested | None, width: int,
 def _purpose(step: ProposedStep, look: Look) -> Line:
     text = look.brief(step.reason if step.decision == "deny" and step.reason else step.purpose, BRIEF)
     return (Span(look.signs.dot, "dim"), Span(text, "dim")) if text else ()
+
+
+def _undo(step: ProposedStep, look: Look) -> Line:
+    """:returns: whether a step can be undone that an approval of the plan approves; Enter shows why not."""
+    asked = step.decision == "escalate"
+    return (Span(look.signs.dot, "dim"), Span(undo_words(step.undo).partition(":")[0], "dim")) if asked else ()
 
 
 def _hides(command: str) -> bool:

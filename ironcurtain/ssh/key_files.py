@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from ironcurtain.errors import ConfigurationError, NotFound, UsageError
 from ironcurtain.files.atomic import publish_once, write_atomically
 from ironcurtain.files.locks import locked
+from ironcurtain.files.private import read_private
 from ironcurtain.home.layout import Home, private_directory
 from ironcurtain.ssh.authorized_keys import AuthorizedKey, KeyList, fingerprint, parse
 
@@ -197,19 +198,6 @@ def _check_directory(path: Path) -> None:
 
 def _private_text(path: Path) -> str:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                raise ConfigurationError(str(path), "must be a regular file of your own")
-            if found.st_mode & 0o077:
-                raise ConfigurationError(str(path), "is open to others: chmod 600 it")
-            data = file.read(SIZE_LIMIT + 1)
-    except OSError as e:
-        raise ConfigurationError(str(path), f"cannot be read: {e.strerror}") from None
-    if len(data) > SIZE_LIMIT:
-        raise ConfigurationError(str(path), f"has more than {SIZE_LIMIT} bytes")
-    try:
-        return data.decode()
+        return read_private(path, SIZE_LIMIT).decode()
     except UnicodeDecodeError:
         raise ConfigurationError(str(path), "is not UTF-8 text") from None

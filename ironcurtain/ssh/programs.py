@@ -15,7 +15,7 @@ from ironcurtain.audit.chain import read_record
 from ironcurtain.audit.view import render
 from ironcurtain.errors import IronCurtainError, NotFound, UsageError
 from ironcurtain.escalation import Outcome
-from ironcurtain.home.layout import SessionPaths
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations import Principal, Role
 from ironcurtain.operations.api import OversightApi
 from ironcurtain.operations.model import EscalationView, PermissionView

@@ -84,6 +84,19 @@ class KeyExchange(Enum):
     """Both sides have sent theirs."""
 
 
+class Phase(Enum):
+    """What may be sent and received."""
+
+    PLAIN = auto()
+    """Only the first key exchange."""
+
+    KEYED = auto()
+    """Everything, encrypted."""
+
+    LEAVING = auto()
+    """Nothing more is processed; what is buffered is sent."""
+
+
 @implementer(IPushProducer)
 class SshTransport(transport.SSHServerTransport):
     """
@@ -103,8 +116,8 @@ class SshTransport(transport.SSHServerTransport):
         self.gone: Deferred[None] = Deferred()
         self._clock: IReactorTime = self.factory.clock
         self._timers: dict[str, IDelayedCall] = {}
-        self._exchange = KeyExchange.NONE
-        self._has_keys = self._strict = self._paused = self._leaving = False
+        self._exchange, self._phase = KeyExchange.NONE, Phase.PLAIN
+        self._strict = self._paused = False
         self._carried = 0
         there = transport.SSHServerTransport.supportedKeyExchanges
         self.supportedKeyExchanges = [*(each for each in KEY_EXCHANGES if each in there), STRICT_SERVER]
@@ -118,12 +131,20 @@ class SshTransport(transport.SSHServerTransport):
 
     def connectionLost(self, reason: Failure | None = None) -> None:
         """Cancel all timers."""
-        self._leaving = True
+        self._phase = Phase.LEAVING
         for name in list(self._timers):
             self._cancel(name)
         self.factory.lost(self)
         super().connectionLost(reason)
         self.gone.callback(None)
+
+    @property
+    def _leaving(self) -> bool:
+        return self._phase is Phase.LEAVING
+
+    @property
+    def _has_keys(self) -> bool:
+        return self._phase is Phase.KEYED
 
     @property
     def blocked(self) -> bool:
@@ -234,7 +255,9 @@ class SshTransport(transport.SSHServerTransport):
         if self._strict:
             self.incomingPacketSequence = 0
         super().ssh_NEWKEYS(packet)
-        self._exchange, self._has_keys = KeyExchange.NONE, True
+        self._exchange = KeyExchange.NONE
+        if self._phase is Phase.PLAIN:
+            self._phase = Phase.KEYED
         if self.key is not None:
             self._later("rekey", REKEY_SECONDS, self._rekey)
         self._wake()
@@ -291,7 +314,7 @@ class SshTransport(transport.SSHServerTransport):
     def _part(self) -> None:
         # A registered producer keeps the connection open after loseConnection, and so does a full buffer.
         if not self._leaving:
-            self._leaving = True
+            self._phase = Phase.LEAVING
             self.transport.unregisterProducer()
             self._later("abort", ABORT_SECONDS, self.transport.abortConnection)
 

@@ -10,7 +10,7 @@ from twisted.logger import Logger
 
 from ironcurtain.errors import NotFound
 from ironcurtain.terminal.attachment import QUEUE_LIMIT, Attachment
-from ironcurtain.terminal.keys import TypedReader, by_a_person
+from ironcurtain.terminal.keys import InputPiece, TypedReader, by_a_person
 from ironcurtain.terminal.model import Mode, ProgramExit, ProgramStream, ScreenModel, Viewer, sane_size
 from ironcurtain.terminal.recording import Recording
 from ironcurtain.text.display import shorten
@@ -42,6 +42,7 @@ class Hub:
     :param size: that size.
     :param recording: records all output.
     :param queue_limit: maximum bytes queued for one viewer.
+    :param typed: called with the input that goes to the program, before it is sent.
     :ivar active: time of the last output or a person's input, in seconds of the clock.
     """
 
@@ -56,9 +57,10 @@ class Hub:
         *,
         recording: Recording | None = None,
         queue_limit: int = QUEUE_LIMIT,
+        typed: Callable[[list[InputPiece]], None] = lambda pieces: None,
     ) -> None:
         self._stream, self._clock, self._screen = stream, clock, screen
-        self._recording, self._queue_limit = recording, queue_limit
+        self._recording, self._queue_limit, self._typed = recording, queue_limit, typed
         self._attachments: tuple[Attachment, ...] = ()
         self._readers: dict[Attachment, TypedReader] = {}
         self._driver: Attachment | None = None
@@ -185,6 +187,7 @@ class Hub:
             self.active, self._driver = now, attachment
             self._want(attachment.size)
         if self._driver in (None, attachment):
+            self._typed(pieces)
             self._stream.write(data)
         self._say(lambda recording: recording.typed(now, pieces, echoed))
 

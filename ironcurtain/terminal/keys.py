@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
+
 HOLD_SECONDS = 1.0
 """Seconds for which the first half of a reserved pair is held back."""
-
-PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
-"""Marks around pasted text in bracketed paste mode (xterm's ctlseqs)."""
 
 _KITTY = re.compile(rb"\x1b\[(\d{1,7})(?::\d*)?(?::(\d{1,7}))?(?:;(\d{1,3})?(?::(\d))?)?(?:;[\d:]*)?u")
 """A key in kitty's keyboard protocol: number, number on the usual layout, modifiers, event type."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
 import signal
-import struct
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,17 +18,11 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from ironcurtain.errors import NotFound, Unavailable
+from ironcurtain.process.programs import find_program
 from ironcurtain.process.termination import Termination
+from ironcurtain.terminal.adopted import AdoptedProcess
+from ironcurtain.terminal.forked import TERM, NoPty, set_size
 from ironcurtain.terminal.model import ProgramExit, sane_size
-
-_TERM = {"TERM": "xterm-256color"}
-
-
-class NoPty(Unavailable):
-    """This machine has no free pseudo-terminal, or does not permit one. Run without."""
-
-    code = "NO_PTY"
 
 
 class PtyReactor(IReactorProcess, IReactorTime):
@@ -64,7 +55,7 @@ class LocalPty:
 
     def __init__(self, reactor: IReactorProcess, clock: IReactorTime) -> None:
         self._reactor, self._clock = reactor, clock
-        self._process: PTYProcess | None = None
+        self._process: PTYProcess | AdoptedProcess | None = None
         self._size = (0, 0)
         self._ending = Termination(clock, self._foreground)
         self.pid = 0
@@ -85,12 +76,12 @@ class LocalPty:
         except OSError as e:
             raise NoPty(f"no terminal can be opened: {e.strerror}") from e
         try:
-            _set_size(slave, columns, rows)
+            set_size(slave, columns, rows)
             self._reactor.spawnProcess(
                 _Command(self),
                 program,
                 list(argv),
-                {**_TERM, **environ},
+                {**TERM, **environ},
                 directory,
                 usePTY=(master, slave, ""),  # type: ignore[arg-type]  # Twisted also accepts an open terminal
             )
@@ -99,6 +90,16 @@ class LocalPty:
             os.close(slave)
             raise NoPty(f"the command cannot be started: {e.strerror}") from e
         self._size = sane_size(columns, rows)
+
+    def adopt(self, pid: int, master: int) -> None:
+        """
+        Take over a command that runs in a terminal already, in place of :meth:`spawn`.
+
+        :param pid: of a child of this process that nobody waits for, which leads its session.
+        :param master: descriptor of its terminal's master side, which is closed at the end.
+        """
+        self._size = sane_size(*os.get_terminal_size(master))
+        AdoptedProcess(self._reactor, pid, master, _Command(self))
 
     @property
     def echoes(self) -> bool:
@@ -130,7 +131,7 @@ class LocalPty:
         descriptor = self._descriptor
         if descriptor is not None and sane_size(columns, rows) != self._size:
             self._size = sane_size(columns, rows)
-            _set_size(descriptor, columns, rows)
+            set_size(descriptor, columns, rows)
 
     def close(self) -> None:
         """Discard further output, and end the command as :meth:`stop` does."""
@@ -164,7 +165,7 @@ class LocalPty:
         """Whether the command itself has the terminal, and not one of its jobs."""
         return self.pid in self._foreground()
 
-    def started(self, process: PTYProcess) -> None:
+    def started(self, process: PTYProcess | AdoptedProcess) -> None:
         """For the process: it started."""
         pid: int = process.pid  # type: ignore[assignment]  # Twisted's class says None
         self._process, self.pid = process, pid
@@ -201,7 +202,7 @@ class LocalPty:
 
 
 class _Command(ProcessProtocol):
-    transport: PTYProcess
+    transport: PTYProcess | AdoptedProcess  # type: ignore[assignment]  # what both have is used
 
     def __init__(self, pty: LocalPty) -> None:
         self._pty = pty
@@ -234,25 +235,6 @@ class _Input:
 
     def stopProducing(self) -> None:
         pass
-
-
-def _set_size(descriptor: int, columns: int, rows: int) -> None:
-    columns, rows = sane_size(columns, rows)
-    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
-
-
-def find_program(name: str, environ: Mapping[str, str], directory: str) -> str:
-    """
-    :param name: a path, or a name that is searched for in the ``PATH`` of ``environ``.
-    :param directory: the working directory, to which a relative path refers.
-    :raises NotFound: there is no such command or directory.
-    """
-    if not os.path.isdir(directory):
-        raise NotFound(f"there is no directory {directory}")
-    named = os.path.join(directory, name) if "/" in name else name
-    if (program := shutil.which(named, path=environ.get("PATH", os.defpath))) is None:
-        raise NotFound(f"there is no command {name}: check its name and PATH")
-    return program
 
 
 def how(reason: Failure) -> ProgramExit:

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 SEQUENCE_LIMIT = 4096
 """Maximum length in bytes of an incomplete sequence; a longer one is not a sequence."""
 
+PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+"""Marks around pasted text in bracketed paste mode (xterm's ctlseqs)."""
+
 _CONTROL_SEQUENCE = r"\x1b\[(?P<parameters>[\x30-\x3f]*)(?P<between>[\x20-\x2f]*)(?P<final>[\x40-\x7e])"
 _STRING_BEGIN = r"\x1b[\]PX^_]"  # OSC, DCS, SOS, PM, APC
 _OTHER = r"\x1b(?P<escape>[\x20-\x2f]+[\x30-\x7e]|[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e])"

@@ -100,3 +100,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in every) for i in range(len(header) - 1)]
     padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in every)
     return ["  ".join(row).rstrip() for row in padded]
+
+
+def readable_path(path: str) -> str:
+    """:returns: a path of the file system whose bytes that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from ironcurtain.operations.model import EscalationView, PermissionView
+from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import unstyled
 from ironcurtain.text.display import ago, json_line, one_line
@@ -45,6 +46,16 @@ def why(asked: EscalationView | EscalationRaised, reason: int | None = None, rul
     :returns: why people are asked.
     """
     return f"why: {one_line(asked.reason, reason)} (rule {one_line(asked.rule, rule)})"
+
+
+def approvals_words(asked: EscalationView | EscalationRaised) -> str:
+    """:returns: whose approval it has and still needs, escaped; empty if one approval is enough."""
+    if asked.approvals == 1:
+        return ""
+    if not asked.approved_by:
+        return f"needs the approvals of {asked.approvals} people"
+    names = " and ".join(one_line(name, NAME_LIMIT) for name in asked.approved_by)
+    return f"approved by {names}; needs another person's approval, too"
 
 
 class Listing(NamedTuple):
@@ -123,7 +134,9 @@ def _heading(view: EscalationView, now: float, limit: int | None = NAME_LIMIT) -
 
 
 def _why(view: EscalationView, words: str, most: int | None = None) -> list[str]:
-    lines = [f"   {words}"]
+    lines = [f"   {words}", f"   {undo_words(view.undo)}"]
+    if (needed := approvals_words(view)) and not view.outcome:
+        lines.append(f"   {needed}")
     if view.scope and not view.outcome:
         lines.append(f"   an approval can be kept for: {one_line(view.scope, most)}")
     return [*lines, f"   session {view.session}, {one_line(view.label, 80)}; digest {view.digest[:16]}"]
@@ -141,7 +154,9 @@ def denied_all(numbers: Sequence[int]) -> str:
 
 
 def decided(view: EscalationView) -> str:
-    """:returns: the message after a decision."""
+    """:returns: the message after an answer."""
+    if not view.outcome:
+        return f"Escalation {view.number}: {approvals_words(view)}."
     kept = f" From now on nobody is asked about: {scope_words(view.scope)}." if view.kept else ""
     calls = f", {view.calls} equal calls" if view.calls > 1 else ""
     return f"{view.outcome.capitalize()}: {tool_name(view.server, view.tool)} in session {view.session}{calls}.{kept}"

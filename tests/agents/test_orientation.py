@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.agents import adapter as surroundings
-from ironcurtain.agents.adapter import Adapter, toml_string
+from ironcurtain.agents.adapter import Adapter
 from ironcurtain.agents.orientation import TOOLS_LISTED, orientation
 from ironcurtain.agents.registry import BUILT_IN
 from ironcurtain.container import spec as layout
 from ironcurtain.container.image_choices import FOLDERS
+from ironcurtain.text.toml import toml_string
 from tests.agents.samples import facts
 
 

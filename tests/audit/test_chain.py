@@ -110,7 +110,7 @@ class VerifyTests(SynchronousTestCase):
     def test_a_newer_version_is_a_problem(self) -> None:
         line = chain.make_line(1, chain.timestamp(0.0), "begin", {"version": chain.FORMAT_VERSION + 1}, chain.START)
         (problem,) = chain.verify([line + b"\n"]).problems
-        self.assertIn("version 2", problem.what)
+        self.assertIn("version 3", problem.what)
 
     def test_numbers_go_up_by_one(self) -> None:
         """Somebody who forges the digests too is caught where a number is missing or comes twice."""

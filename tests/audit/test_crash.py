@@ -32,7 +32,7 @@ class CrashTests(SynchronousTestCase):
                 nursery.stdin.flush()
                 last = self.kill_after(moment, nursery.stdout)
                 report = chain.verify(path.read_bytes().splitlines(keepends=True))
-                self.assertEqual([problem for problem in report.problems if "is torn" not in problem.what], [])
+                self.assertEqual([problem for problem in report.problems if "is incomplete" not in problem.what], [])
                 self.assertGreaterEqual(report.records, last)
             nursery.stdin.close()
         AuditLog(path, "session-1", Redactor(), Clock(), lambda: 1.5e9, at_once)

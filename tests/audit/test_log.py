@@ -60,7 +60,7 @@ class WritingTests(LogTestCase):
                 "sequence": 1,
                 "time": "2017-07-14T02:40:00.000Z",
                 "kind": "begin",
-                "version": chain.FORMAT_VERSION,
+                "version": chain.UNSIGNED_VERSION,
                 "session": "session-1",
                 "previous": chain.START,
             },
@@ -131,7 +131,7 @@ class OpeningTests(LogTestCase):
             + b"\n"
         )
         self.path.write_bytes(line)
-        self.refused("format version 2: use a newer ironcurtain")
+        self.refused("format version 3: use a newer ironcurtain")
         self.assertEqual(self.path.read_bytes(), line)
 
     def test_a_link_is_not_followed(self) -> None:

@@ -2,118 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock
-from twisted.trial.unittest import SynchronousTestCase
+from twisted.internet.defer import Deferred
 
 from ironcurtain.builtin_agent.agent import BuiltinAgent
-from ironcurtain.codemode.interpreter import Call, Interpreter
-from ironcurtain.codemode.model import RunResult, Tool
+from ironcurtain.builtin_agent.records import (
+    AnyRecord,
+    Called,
+    CallEnded,
+    Ended,
+    Replied,
+    Results,
+    Said,
+    Shorter,
+    Started,
+)
+from ironcurtain.builtin_agent.window import Window
+from ironcurtain.codemode.model import RunResult, ToolReply
 from ironcurtain.errors import SessionError
+from ironcurtain.llm.compaction import Strategy
 from ironcurtain.llm.model import (
-    Block,
     ModelError,
-    ModelEvent,
-    ModelReply,
     ModelRequest,
     Retrying,
     TextBlock,
     TextDelta,
     ToolResult,
+    ToolStarted,
     ToolUse,
 )
 from ironcurtain.llm.model import TokenUsage as Tokens
-from ironcurtain.llm.registry import Chosen
 from ironcurtain.session import events
-from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
-from ironcurtain.session.model import Reply, Turn, Usage
-
-RUN = ToolUse("t1", "execute_code", {"code": "print(1)"})
-
-
-class Model:
-    """Gives its replies in order; one that is an exception is raised, one that is a Deferred is waited for."""
-
-    name = "given"
-
-    def __init__(self, *replies: Sequence[Block] | Exception | Deferred[Any]) -> None:
-        self.replies, self.requests = list(replies), list[ModelRequest]()
-
-    async def converse(self, request: ModelRequest, notify: Callable[[ModelEvent], None]) -> ModelReply:
-        self.requests.append(request)
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        if isinstance(reply, Deferred):
-            reply = await reply
-        for block in reply:
-            if isinstance(block, TextBlock):
-                notify(TextDelta(block.text))
-        return ModelReply(tuple(reply), "end_turn", Tokens(10, 5), "given-1")
+from ironcurtain.session.budget import BudgetLimits
+from ironcurtain.session.words import describe
+from tests.builtin_agent.agents import RUN, AgentCase, Model
 
 
-class Recorder:
-    """An interpreter that runs nothing."""
-
-    def __init__(self, result: RunResult) -> None:
-        self.result, self.ran, self.closed = result, list[str](), False
-        self.waiting: Deferred[RunResult] | None = None
-
-    async def run(self, code: str) -> RunResult:
-        self.ran.append(code)
-        return await self.waiting if self.waiting is not None else self.result
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-class AgentTests(SynchronousTestCase):
-    def make(self, *replies: Any, limits: BudgetLimits | None = None, max_steps: int = 3) -> BuiltinAgent:
-        self.clock, self.model, self.events = Clock(), Model(*replies), list[events.SessionEvent]()
-        self.interpreter = Recorder(RunResult("1\n", None, None, False))
-        accounting = Accounting(
-            BudgetMeter(limits or BudgetLimits()), lambda tokens: 0.5, self.events.append, self.clock.seconds
-        )
-        agent = BuiltinAgent(
-            choose=lambda: succeed(Chosen(self.model, "given-1")),
-            max_tokens=100,
-            max_steps=max_steps,
-            workspace="/workspace",
-            tools=self.tools,
-            call=lambda server, tool, arguments: Deferred(),
-            make_interpreter=self.make_interpreter,
-            describe=lambda tools: ", ".join(tool.name for tool in tools),
-            language="No files.",
-            accounting=accounting,
-            emit=self.events.append,
-        )
-        self.successResultOf(Deferred.fromCoroutine(agent.start()))
-        return agent
-
-    async def tools(self) -> Sequence[Tool]:
-        return [Tool("filesystem", "read_file", "", {})]
-
-    async def make_interpreter(self, tools: Sequence[Tool], call: Call) -> Interpreter:
-        return self.interpreter
-
-    def respond(self, agent: BuiltinAgent, message: str = "hello") -> Deferred[Reply]:
-        return Deferred.fromCoroutine(agent.respond(message))
-
-    def seen(self, kind: type[Any]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def test_a_conversation_of_before_goes_on(self) -> None:
-        agent = self.make([TextBlock("xyzzy.")])
-        for message, answer, error in (("The word is xyzzy.", "Good.", ""), ("And?", "", "cancelled")):
-            agent.remember(Turn(number=1, message=message, answer=answer, usage=Usage(), timestamp="", error=error))
-        self.successResultOf(self.respond(agent, "What was the word?"))
-        messages = self.model.requests[0].messages
-        said = [block.text for m in messages for block in m.content if isinstance(block, TextBlock)]
-        self.assertEqual(said, ["The word is xyzzy.", "Good.", "And?", "(no answer: cancelled)", "What was the word?"])
-
+class AgentTests(AgentCase):
     def test_an_answer_without_code_is_the_reply(self) -> None:
         agent = self.make([TextBlock("Four.")])
         reply = self.successResultOf(self.respond(agent))
@@ -167,6 +93,26 @@ class AgentTests(SynchronousTestCase):
         self.assertEqual(agent.usage().input_tokens, 7)
         self.assertEqual(self.successResultOf(self.respond(agent)).text, "Back.")
 
+    def test_an_answer_that_broke_off_is_kept_and_the_next_message_goes_on(self) -> None:
+        for shown, partial in ((TextDelta("The first half"), "The first half"), (ToolStarted("execute_code"), "")):
+            agent = self.make(Deferred(), [TextBlock("and the second.")])
+            responding = self.respond(agent)
+            self.model.notify(shown)
+            self.model.waiting.errback(ModelError("network", "localhost closed the connection"))
+            error = self.failureResultOf(responding, SessionError).value
+            self.assertEqual(error.partial, partial)
+            self.assertTrue(str(error).startswith("the model's answer broke off: localhost closed the connection. "))
+            self.assertIn("say 'go on'", str(error))
+            self.assertEqual(self.successResultOf(self.respond(agent, "go on")).text, "and the second.")
+            said = [b.text for m in self.model.requests[1].messages for b in m.content if isinstance(b, TextBlock)]
+            self.assertEqual((said[0], len(said), said[-1]), ("hello", 3, "go on"))
+            self.assertIn(partial or "this message got no answer", said[1])
+
+    def test_a_refusal_says_so(self) -> None:
+        agent = self.make([])
+        self.model.stop_reason = "refusal"
+        self.assertIn("refused to answer", str(self.failureResultOf(self.respond(agent), SessionError).value))
+
     def test_a_conversation_that_is_too_long_says_to_start_a_new_session(self) -> None:
         agent = self.make(ModelError("context-overflow", "prompt is too long"))
         self.assertIn("new session", str(self.failureResultOf(self.respond(agent), SessionError).value))
@@ -205,6 +151,15 @@ class AgentTests(SynchronousTestCase):
         agent._model_event(Retrying(3.0, "overloaded"))
         self.assertEqual(self.seen(events.ModelRetry), [events.ModelRetry(delay=3.0, reason="overloaded")])
 
+    def test_a_fallback_is_reported_and_the_answer_is_the_other_models(self) -> None:
+        busy = Model(ModelError("overloaded", "too busy", retryable=True))
+        agent = self.make([TextBlock("From the second.")], first=busy)
+        self.assertEqual(self.successResultOf(self.respond(agent)).text, "From the second.")
+        fell = events.ModelFellBack(failed="given (first-1)", model="given (second-1)", reason="too busy")
+        self.assertEqual(self.seen(events.ModelFellBack), [fell])
+        self.assertEqual(describe(fell), "given (first-1) gave no answer (too busy); given (second-1) is asked instead")
+        self.assertEqual(agent.model, "second-1")
+
     def test_lost_variables_are_told_to_the_model(self) -> None:
         agent = self.make([RUN], [TextBlock("x")])
         self.interpreter.result = RunResult("", None, "MemoryError: too much", True)
@@ -227,3 +182,107 @@ class AgentTests(SynchronousTestCase):
         agent = self.make()
         self.successResultOf(Deferred.fromCoroutine(agent.stop()))
         self.assertTrue(self.interpreter.closed)
+
+
+class RecordTests(AgentCase):
+    def kinds(self) -> list[type[AnyRecord]]:
+        return [type(record) for record in self.records]
+
+    def test_all_is_recorded_in_its_order_and_a_call_before_it_is_made(self) -> None:
+        agent = self.make([TextBlock("Look."), RUN], [TextBlock("One.")])
+        self.interpreter.arguments = {"path": "a.txt", "content": "x" * 2000}
+        responding = self.respond(agent)
+        self.assertIsInstance(self.records[self.seen_records - 1], Called)
+        self.calling.callback(ToolReply(None, "no such directory"))
+        self.successResultOf(responding)
+        self.assertEqual(self.kinds(), [Started, Said, Replied, Called, CallEnded, Results, Replied, Ended])
+        called, ended = self.records[3:5]
+        assert isinstance(called, Called) and isinstance(ended, CallEnded)
+        self.assertEqual((called.server, called.tool, called.audit), ("filesystem", "write_file", 7))
+        self.assertTrue(called.arguments["content"].endswith("[1000 more characters]"))
+        self.assertEqual((ended.outcome, ended.error), ("failed", "no such directory"))
+
+    def test_a_failed_turn_is_no_answer(self) -> None:
+        agent = self.make(ModelError("overloaded", "too busy"), [TextBlock("Back.")])
+        self.failureResultOf(self.respond(agent, "Hello"), SessionError)
+        self.assertEqual(self.records[-1], Ended(error="too busy"))
+        self.successResultOf(self.respond(agent, "Again"))
+        (message,) = self.model.requests[1].messages
+        self.assertEqual(message.role, "user")
+        said = [block.text for block in message.content if isinstance(block, TextBlock)]
+        self.assertEqual(said, ["Hello", "[IronCurtain: this message got no answer: too busy]", "Again"])
+
+    def test_an_internal_error_ends_the_turn(self) -> None:
+        agent = self.make(RuntimeError("a bug"))
+        self.failureResultOf(self.respond(agent), RuntimeError)
+        self.assertIsInstance(self.records[-1], Ended)
+
+    def test_a_call_that_is_cancelled_has_an_end(self) -> None:
+        agent = self.make([RUN])
+        self.interpreter.arguments = {}
+        responding = self.respond(agent)
+        responding.cancel()
+        self.failureResultOf(responding)
+        self.assertEqual(self.records[-2], CallEnded(number=1, outcome="withdrawn"))
+        self.assertEqual(self.records[-1], Ended(error="cancelled by the person"))
+
+
+def words(request: ModelRequest) -> str:
+    """:returns: all texts of a request."""
+    return "\n".join(block.text for m in request.messages for block in m.content if isinstance(block, TextBlock))
+
+
+class CompactionTests(AgentCase):
+    def fill(self, strategy: Strategy, *replies: Any) -> BuiltinAgent:
+        """:returns: an agent with little room, after two long messages."""
+        window = Window(strategy, 3600, 2, len)
+        agent = self.make([TextBlock("A" * 400)], [TextBlock("B" * 400)], *replies, window=window)
+        self.window.always()  # of the prompt nothing is counted
+        self.model.usage = Tokens()  # the provider reports none
+        for letter in "ab":
+            self.successResultOf(self.respond(agent, letter * 400))
+        return agent
+
+    def test_a_long_conversation_is_shortened_before_it_is_sent(self) -> None:
+        for strategy in (Strategy.TRUNCATE, Strategy.SLIDING):
+            agent = self.fill(strategy, [TextBlock("C")])
+            self.successResultOf(self.respond(agent, "c" * 2000))
+            (event,) = self.seen(events.MessagesCompacted)
+            self.assertEqual((event.strategy, event.turns), (strategy, 2))
+            self.assertLess(event.after, event.before)
+            sent = words(self.model.requests[-1])
+            self.assertIn("c" * 2000, sent)
+            self.assertNotIn("a" * 400, sent)
+            self.assertIn("oldest messages of this conversation", sent)
+
+    def test_a_summary_replaces_what_goes(self) -> None:
+        agent = self.fill(Strategy.SUMMARISE, [TextBlock("They spoke of a.")], [TextBlock("C")])
+        self.successResultOf(self.respond(agent, "c" * 2000))
+        asked, sent = map(words, self.model.requests[-2:])
+        self.assertIn("a" * 400, asked)
+        self.assertNotIn("c" * 2000, asked)
+        self.assertIn("They spoke of a.", sent)
+        self.assertNotIn("a" * 400, sent)
+        (shorter,) = [record for record in self.records if isinstance(record, Shorter)]
+        self.assertEqual(shorter.summary, "They spoke of a.")
+        self.assertNotIn("They spoke of a.", [event.text for event in self.seen(events.AgentText)])
+
+    def test_a_summary_that_fails_fails_the_message_and_loses_nothing(self) -> None:
+        agent = self.fill(
+            Strategy.SUMMARISE, ModelError("overloaded", "too busy"), [TextBlock("Sum.")], [TextBlock("C")]
+        )
+        self.failureResultOf(self.respond(agent, "c" * 2000), SessionError)
+        self.successResultOf(self.respond(agent, "now"))
+        self.assertIn("a" * 400, words(self.model.requests[-2]))
+
+    def test_a_request_that_the_provider_refuses_as_too_long_is_tried_once_more(self) -> None:
+        full = ModelError("context-overflow", "prompt is too long")
+        agent = self.fill(Strategy.TRUNCATE, full, [TextBlock("C")], full, full)
+        self.assertEqual(self.successResultOf(self.respond(agent, "c")).text, "C")
+        self.assertIn("new session", str(self.failureResultOf(self.respond(agent, "d"), SessionError).value))
+
+    def test_by_default_all_is_sent_as_it_is(self) -> None:
+        agent = self.fill(Strategy.NONE, [TextBlock("C")])
+        self.successResultOf(self.respond(agent, "c" * 5000))
+        self.assertIn("a" * 400, words(self.model.requests[-1]))
+        self.assertEqual(self.seen(events.MessagesCompacted), [])

@@ -250,6 +250,16 @@ class DoctorTests(CommandCase):
             (self.home / "config.toml").write_text(f'[model]\nbackend = "subprocess"\ncommand = "{command}"\n')
             self.assertEqual(self.states()["model"][0], state, command)
 
+    def test_each_model_of_a_list_is_looked_at(self) -> None:
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text(
+            '[model]\nbackends = ["google", "openai-chat:llama3"]\n'
+            '[providers.openai-chat]\nbase_url = "http://127.0.0.1:11434/v1"\n'
+        )
+        lines = self.doctor(GOOGLE_API_KEY="AIza-0").stdout
+        self.assertIn("google, key from GOOGLE_API_KEY", lines)
+        self.assertIn("openai-chat, without a key, at http://127.0.0.1:11434/v1", lines)
+
     def test_what_is_wrong_is_named_and_is_status_1(self) -> None:
         self.run_command("init")
         self.home.chmod(0o755)

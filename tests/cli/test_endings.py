@@ -38,11 +38,11 @@ class SeveralSignalTests(ProductCase):
         while any(session["state"] == "ready" for session in self.product.json("sessions")):
             pass
         for number in CLOSED[1:]:
-            self.assertIsNone(process.poll())
-            process.send_signal(number)
+            process.send_signal(number)  # nothing happens if a busy machine was too slow, and the clean-up is over
         _, said = process.communicate(timeout=LIMIT)
-        self.assertEqual((process.returncode, "Traceback" in said), (status, False), said)
-        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+        self.assertIn(process.returncode, (128 + CLOSED[0], status), said)
+        self.assertNotIn("Traceback", said)
+        self.assertEqual([record["kind"] for record in self.product.audit()[-2:]], ["end", "checkpoint"])
 
     def test_a_conversation(self) -> None:
         self.ends(self.product.start("start", "--backend", self.script), 143)
@@ -59,7 +59,7 @@ class SeveralSignalTests(ProductCase):
             process.send_signal(number)
         _, said = process.communicate(timeout=LIMIT)
         self.assertEqual((process.returncode, "Traceback" in said), (143, False), said)
-        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+        self.assertEqual([record["kind"] for record in self.product.audit()[-2:]], ["end", "checkpoint"])
 
     def test_a_proxy_at_a_socket(self) -> None:
         self.ends(self.product.start("mcp-proxy", "--socket", str(self.product.person / "mcp.sock")), 129)
@@ -87,7 +87,7 @@ class ClientTests(ProductCase):
         # Root is told as whom servers run.
         unexpected = [line for line in (said or "").splitlines() if "MCP servers run as" not in line]
         self.assertEqual((process.returncode, unexpected), (0, []))
-        self.assertEqual(self.product.audit()[-1]["kind"], "end")
+        self.assertEqual([record["kind"] for record in self.product.audit()[-2:]], ["end", "checkpoint"])
 
     def test_while_a_server_is_being_downloaded(self) -> None:
         programs = self.product.person / "programs"

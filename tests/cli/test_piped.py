@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.piped import LIMIT, read_piped, with_data
 from ironcurtain.errors import UsageError
+from ironcurtain.session.history import read_turns
 from tests.cli.cases import ProductCase
 
 
@@ -75,7 +76,7 @@ class StartTests(ProductCase):
         self.assertEqual(printed["usage"].keys() >= {"input_tokens", "output_tokens"}, True)
         self.assertEqual(printed["cost"], printed["usage"]["cost"])
         (history,) = self.product.home.glob("sessions/*/history.jsonl")
-        self.assertIn("+ a line", json.loads(history.read_text())["message"])
+        self.assertIn("+ a line", read_turns(history)[0].message)
 
     def test_what_is_refused(self) -> None:
         for words, stdin, why in (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.layout import SessionPaths
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.session.terminal import RecordingFile
 from ironcurtain.terminal.recording import Recording
 from tests.product import Product

@@ -67,7 +67,7 @@ class DiffTests(WorkspaceCase):
         self.work()
         (manifest,) = self.product.home.glob("sessions/*/manifest.jsonl")
         manifest.write_bytes(b"damaged")
-        done = self.product.run("start", "-r", "last", "--backend", self.product.script(DONE, DONE), "go on")
+        done = self.product.run("start", "-r", "last", "--backend", self.product.script(WRITE, DONE, DONE), "go on")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(".envrc", done.stderr)
         self.assertIn("Not all files in the workspace could be checked", done.stderr)
@@ -131,7 +131,7 @@ class StartTests(WorkspaceCase):
 
     def test_going_on(self) -> None:
         self.work()
-        script = self.product.script(DONE, {"text": "Went on."})  # its first turn is one that the model remembers
+        script = self.product.script(WRITE, DONE, {"text": "Went on."})  # the model remembers its earlier answers
         done = self.product.run("start", "-r", "last", "--backend", script, "go on")
         self.assertEqual((done.returncode, done.stdout), (0, "Went on.\n"), done.stderr)
         self.assertIn("session 1 is resumed", done.stderr)

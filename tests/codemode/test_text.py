@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.builtin_agent import prompt
-from ironcurtain.builtin_agent.agent import reply
+from ironcurtain.builtin_agent.replies import reply
 from ironcurtain.codemode import diagnostics, prelude
 from ironcurtain.codemode.bounded import Bounded, bounded, shown
 from ironcurtain.codemode.functions import modules

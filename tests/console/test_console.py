@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation import Outcome
 from ironcurtain.session import events
-from ironcurtain.session.model import SessionRequest
+from ironcurtain.session.model import AuditHead, SessionRequest
 from tests.console.doubles import NOW, GivenSource, Setup, escalation, permission, session
 
 TIME = f"{datetime.fromtimestamp(NOW):%H:%M:%S}"
@@ -36,6 +36,7 @@ AT_80_24 = f"""\
  filesystem.edit_file
  agent  session 1, builtin: mend the tests
  rule   outside-the-workspace: editing \\x1b[31mhere\\u202e needs a person
+ undo   cannot be undone: its effects are not known
  path = /home/ada/x.py
  edits = 1 change (43 characters, below)
  digest 0000000000000000 over all 77 characters
@@ -45,7 +46,6 @@ AT_80_24 = f"""\
    one
  - two
  + 2
-
  Approve 2, filesystem.edit_file? y/n
  y yes  n no  PgDn more"""
 
@@ -54,14 +54,14 @@ AT_40_15 = f"""\
 ── WAITING 2 ───────────────────────────
   1   filesystem.read_text_file pa… 4:59
 > 2   filesystem.edit_file path=/h… 4:59
-── ESCALATION 2, 4:59 left, 6 below ────
+── ESCALATION 2, 4:59 left, 7 below ────
  filesystem.edit_file
  agent  session 1, builtin: mend the…
  rule   outside-the-workspace: editing
  \\x1b[31mhere\\u202e needs a person
+ undo   cannot be undone: its effects…
  path = /home/ada/x.py
  edits = 1 change (43 characters, below)
- digest 0000000000000000 over all 77 ch…
 
  a approve  A keep  d deny  Tab lists
  PgDn more  / command  ? help  q quit"""
@@ -71,13 +71,13 @@ SCOPE = "filesystem.edit_file in /home/ada and below\x1b[2J"
 
 WHILE_IT_ASKS_TO_KEEP = (
     AT_80_24.replace(
-        "\n Approve 2, filesystem.edit_file? y/n",
+        " Approve 2, filesystem.edit_file? y/n",
         " Approve 2, filesystem.edit_file, and stop asking in session 1 about\n"
         "   filesystem.edit_file in /home/ada and below\\x1b[2J\n"
         " y/n?",
     )
-    .replace("left ───────────", "left, 1 below ──")
-    .replace(" + 2\n", "")
+    .replace("left ───────────", "left, 2 below ──")
+    .replace(" - two\n + 2\n", "")
 )
 
 
@@ -95,7 +95,7 @@ class ScreenTests(SynchronousTestCase):
         self.assertEqual(len(text), 50)
         self.assertEqual(text[1][80:108], "│── ESCALATION 2, 4:59 left ")
         self.assertRegex(text[4], r"^  1   filesystem.read_text_file .*4:59│ rule   outside-the-workspace: editing")
-        self.assertRegex(text[5], r"^> 2   filesystem.edit_file .*4:59│ path = /home/ada/x.py")
+        self.assertRegex(text[5], r"^> 2   filesystem.edit_file .*4:59│ undo   cannot be undone: its effects")
 
     def test_an_edit_is_shown_as_what_it_changes(self) -> None:
         text = Setup(60, 40, EDIT).settle()
@@ -267,6 +267,14 @@ class NewsTests(SynchronousTestCase):
         self.assertIn(f"{TIME} request refused: POST h\\x1b[2J/x:", text)
         setup.type("\t")
         self.assertEqual(setup.source.readers, {})
+
+    def test_the_details_of_a_session_have_the_head_of_its_audit_log(self) -> None:
+        for width, digits in ((80, 64), (60, 16)):
+            setup = Setup(width, 24)
+            setup.source.found = [session(head=AuditHead(sequence=42, digest="ab" * 32))]
+            setup.source.tell()
+            text = setup.type("/sessions\r")
+            self.assertRegex(text, rf"audit head 42 (ab){{{digits // 2}}}\s")
 
     def test_a_session_is_started_and_followed(self) -> None:
         setup = Setup(80, 24)

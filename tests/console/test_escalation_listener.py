@@ -8,6 +8,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.session.verification import signed_heads
 from tests.product import LIMIT, Product, until
 from tests.tmux import Tmux
 
@@ -64,7 +65,11 @@ class ListenerTests(SynchronousTestCase):
         self.terminal.wait("escalation 1 was approved by local:")
         until(process.stdout, "All done.")
         process.communicate("/quit\n")
-        self.terminal.wait("no sessions")
+        text = self.terminal.wait(r"session 1 has ended, audit head \d+ [0-9a-f]{16}")
+        self.assertIn("no sessions", text)
+        (log,) = self.product.home.glob("sessions/*/audit.jsonl")
+        heads = [f"audit head {head.sequence} {head.head[:16]}" for head in signed_heads(log)]
+        self.assertTrue(any(head in text for head in heads), text)
         self.terminal.keys("q")
         self.terminal.wait("status 0")
         modes = self.terminal.run("display-message", "-p", "#{alternate_on}#{mouse_any_flag}#{cursor_flag}")

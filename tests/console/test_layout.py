@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -10,7 +11,9 @@ from ironcurtain.console.commands import Section
 from ironcurtain.console.details import Details
 from ironcurtain.console.keys import enter, press
 from ironcurtain.console.layout import Frame, frame
-from ironcurtain.console.state import ConsoleState, key_of
+from ironcurtain.console.rows import row
+from ironcurtain.console.state import ConsoleState, Send, key_of, outcome_of_all
+from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.text.columns import cells, unstyled
 from tests.console.doubles import NOW, escalation, session
@@ -70,7 +73,7 @@ class FirstScreenTests(SynchronousTestCase):
 
     def test_what_is_out_of_sight_is_counted(self) -> None:
         state = ConsoleState().news([], [escalation(number) for number in range(30)], NOW)
-        self.assertIn("WAITING 30, 20 not shown", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
+        self.assertIn("WAITING 30, 21 not shown", "\n".join(lines(frame(state, Details(), 80, 24, NOW))))
 
     def test_what_a_filter_hides_is_counted(self) -> None:
         state = ConsoleState().news([], [escalation(number) for number in range(5)], NOW)
@@ -150,3 +153,22 @@ class ScrollTests(SynchronousTestCase):
         assert target is not None
         self.assertEqual((target.section, target.number), (Section.WAITING, 2))
         self.assertIsNone(picture.at(5, 23))
+
+
+class ApprovalsTests(SynchronousTestCase):
+    def test_the_first_of_two_is_named_beside_the_call_and_counted_in_its_row(self) -> None:
+        details, state = Details(), ConsoleState()
+        waits = escalation(approvals=2)
+        known = state.news((), (waits,), NOW)
+        first = [unstyled(line) for line in details.text(known, 80, NOW).lines]
+        self.assertIn("needs the approvals of 2 people", first)
+        known = known.news((), (msgspec.structs.replace(waits, approved_by=("bob",)),), NOW)
+        second = [unstyled(line) for line in details.text(known, 80, NOW).lines]
+        self.assertIn("approved by bob; needs another person's approval, too", second)
+        self.assertIn("1/2 approvals", unstyled(row(known.pending[0], 80, NOW, False, False)))
+
+    def test_who_approves_first_is_told_that_it_waits(self) -> None:
+        waits, other = (escalation(n, approvals=2, approved_by=("ada",)) for n in (3, 4))
+        sent = Send(Outcome.APPROVED, key_of(waits))
+        self.assertIn("3 approved by ada; needs another person", outcome_of_all((sent,), (waits,))[0])
+        self.assertIn("of which 3, 4 need another person", outcome_of_all((sent, sent), (waits, other))[0])

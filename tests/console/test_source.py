@@ -157,7 +157,7 @@ class AskingTests(SynchronousTestCase):
         return self.successResultOf(Deferred.fromCoroutine(coroutine))
 
     def test_the_sessions_of_all_by_number(self) -> None:
-        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2])
+        self.assertEqual([info.number for info in self.ask(self.home.source.sessions())], [1, 2, 101, 102])
 
     def test_a_process_that_hangs_does_not_hide_the_others(self) -> None:
         self.home.add(Owner(4, hangs=True))

@@ -17,6 +17,7 @@ from ironcurtain.console.layout import frame
 from ironcurtain.console.state import ConsoleState, End, Leave, Look, Send, ShownEscalation, key_of
 from ironcurtain.escalation import Outcome
 from ironcurtain.operations.model import EscalationView
+from ironcurtain.session.model import AuditHead
 from ironcurtain.text.columns import unstyled
 from tests.console.doubles import NOW, escalation, session
 
@@ -289,6 +290,25 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual([record.outcome for record in self.state.history], ["gone"] * 3)
         self.state = self.state.news([session()], self.views[:1], NOW)
         self.assertEqual([record.number for record in self.state.history], [3, 2])
+
+    def test_the_end_of_a_session_tells_the_last_head_of_its_audit_log(self) -> None:
+        head = AuditHead(sequence=40, digest="ab" * 32)
+        self.state = self.state.news([session(head=head)], [], NOW)
+        self.assertNotIn("audit head", self.state.message[0])
+        closing = session(state="closed", head=AuditHead(sequence=41, digest="cd" * 32))
+        self.state = self.state.news([closing], [], NOW)
+        self.assertEqual((self.state.sessions, "ended" in self.state.message[0]), ((closing,), False))
+        final = session(state="closed", head=AuditHead(sequence=42, digest="ef" * 32, final=True))
+        self.state = self.state.news([final], [], NOW)
+        self.assertEqual(self.state.sessions, ())
+        self.assertEqual(self.state.message[0], f"session 1 has ended, audit head 42 {'ef' * 8}")
+        self.state = self.state.with_message("").news([final], [], NOW)
+        self.assertEqual(self.state.message[0], "")
+
+    def test_a_session_whose_process_is_gone_leaves_the_head_that_was_known(self) -> None:
+        head = AuditHead(sequence=40, digest="ab\x1b[2J")
+        self.state = self.state.news([session(head=head)], [], NOW).news([], [], NOW)
+        self.assertEqual(self.state.message[0], "session 1 has ended, audit head 40 ab\\x1b[2J")
 
     def test_history_outlives_its_session(self) -> None:
         decided = msgspec.structs.replace(self.views[0], outcome="approved", by="ada", closed_at=NOW)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from typing import Any
@@ -44,7 +45,19 @@ class ContainerCase(EngineCase):
             self.deaths.append(str(error))
             self.died.callback(None)
 
-        return Container(engine or self.engine, spec, death)
+        container = Container(engine or self.engine, spec, death)
+        self.addCleanup(self.stopped, container)
+        return container
+
+    def stopped(self, container: Container) -> Deferred[None]:
+        """Stop a container before it is removed, so that nothing looks for it then."""
+
+        async def stop() -> None:
+            if container.id:
+                with contextlib.suppress(EngineError, EngineUnavailable):
+                    await container.stop()
+
+        return Deferred.fromCoroutine(stop())
 
     async def said(self, container: Container, script: str) -> str:
         """:returns: what a script inside prints."""

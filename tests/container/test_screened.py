@@ -58,7 +58,9 @@ class ScreenedCase(ContainerCase):
 
         command = changes.pop("command", waiting(argv))
         spec = self.session_spec(command=command, tty=True, **changes)
-        return ScreenedContainer(self.engine, spec, self.terminal, end)
+        container = ScreenedContainer(self.engine, spec, self.terminal, end)
+        self.addCleanup(self.stopped, container)
+        return container
 
     async def until(self, text: bytes) -> None:
         """Wait until a text has come."""

@@ -17,7 +17,8 @@ def main(home: str, runtime: str) -> None:
     from twisted.internet.task import react
 
     from ironcurtain.home.layout import Home
-    from ironcurtain.home.settings import Resources, Settings
+    from ironcurtain.home.sections import Resources
+    from ironcurtain.home.settings import Settings
     from ironcurtain.session.model import SessionRequest
     from tests.container_agent.worlds import World
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 
-from ironcurtain.home.settings import Agents, Budget
+from ironcurtain.home.sections import Agents, Budget
 from ironcurtain.session import events
 from ironcurtain.session.model import State
 from tests import engine

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.container_agent.provision import COMMAND, describe
 from ironcurtain.home.layout import Home
-from ironcurtain.home.settings import Resources
+from ironcurtain.home.sections import Resources
 from ironcurtain.process.accounts import Account
 from ironcurtain.process.identity import identify
 

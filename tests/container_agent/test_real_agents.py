@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from ironcurtain.session.history import read_turns
 from tests import agent_images, engine
 from tests.model_stub.process import StubProcess
 from tests.product import Product, until
@@ -185,9 +186,9 @@ class ConversationTests(RealAgentCase):
         self.assertIn("is resumed", err)
         self.assertIn("xyzzy", json.dumps(self.stub.turns[-1]["json"]))
         (history,) = self.product.home.glob("sessions/*/history.jsonl")
-        turns = [json.loads(line) for line in history.read_text().splitlines()]
-        self.assertEqual([turn["number"] for turn in turns], [1, 2, 3])
-        self.assertTrue(all(turn["usage"]["token_tracking_available"] for turn in turns))
+        turns = read_turns(history)
+        self.assertEqual([turn.number for turn in turns], [1, 2, 3])
+        self.assertTrue(all(turn.usage.token_tracking_available for turn in turns))
 
 
 class EndingTests(RealAgentCase):

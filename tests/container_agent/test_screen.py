@@ -13,7 +13,7 @@ from ironcurtain.container import terminal
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.container_agent.screen import TASK_LIMIT
 from ironcurtain.errors import SessionError, UsageError
-from ironcurtain.home.settings import Terminal
+from ironcurtain.home.sections import Terminal
 from ironcurtain.session import events
 from ironcurtain.session.session import Session
 from ironcurtain.terminal.attachment import Attachment

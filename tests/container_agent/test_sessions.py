@@ -12,9 +12,11 @@ from twisted.internet.defer import Deferred
 from ironcurtain.container.engine import Engine
 from ironcurtain.container.errors import EngineUnavailable
 from ironcurtain.errors import ConfigurationError, NotFound, Unavailable, UsageError
-from ironcurtain.home.settings import LimitSettings, Resources, Settings
+from ironcurtain.home.sections import LimitSettings, Resources
+from ironcurtain.home.settings import Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.session import events
+from ironcurtain.session.history import History
 from ironcurtain.session.manager import TooMany
 from ironcurtain.session.model import SessionRequest
 from tests import engine
@@ -121,6 +123,17 @@ class ResumeTests(ContainerTestCase):
         self.assertEqual(said, "later True\nwork\ntalk\nchanged\n")
         self.assertEqual([turn.number for turn in again.history.turns], [1, 2])
         self.assertEqual(len(self.audit(again, "resumed")), 1)
+
+    async def test_an_agent_whose_turn_was_cut_off_is_told(self) -> None:
+        session = await self.start()
+        await self.say(session, "true")
+        await self.world.manager.close(session, "enough")
+        History(session.paths.history).begin("mend it", "now")  # as a process does that is killed then
+        again = await self.start(resume=session.id)
+        await self.say(again, "true")  # the shell takes what it is told for a command
+        await self.say(again, "true")
+        told = [event.text for event in self.seen(again, events.AgentDiagnostic)]
+        self.assertEqual(["IronCurtain" in line for line in told], [True])
 
     async def test_a_live_session_cannot_be_resumed(self) -> None:
         session = await self.start()

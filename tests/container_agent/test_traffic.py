@@ -8,7 +8,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from ironcurtain.audit.chain import timestamp
 from ironcurtain.container_agent.proxies import REFUSALS_TOLD, Spent, Traffic, known_prices, spent_before
 from ironcurtain.errors import SessionError
-from ironcurtain.home.settings import Budget, Price, Settings
+from ironcurtain.home.sections import Budget, Price
+from ironcurtain.home.settings import Settings
 from ironcurtain.llm.model import TokenUsage as Tokens
 from ironcurtain.mitm_proxy.recording import ProviderTrouble, ProxiedRequest, ProxiedResponse
 from ironcurtain.session import events

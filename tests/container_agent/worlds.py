@@ -24,7 +24,8 @@ from ironcurtain.errors import IronCurtainError
 from ironcurtain.escalation import closing_numbers
 from ironcurtain.escalation.watcher import DirectoryWatcher
 from ironcurtain.home.layout import Home
-from ironcurtain.home.settings import Resources, Settings
+from ironcurtain.home.sections import Resources
+from ironcurtain.home.settings import Settings
 from ironcurtain.process.accounts import Account
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.services import unix_socket

@@ -16,6 +16,7 @@ from ironcurtain.control import client, server, wire
 from ironcurtain.operations.model import EscalationView, PermissionView, Reloaded
 from ironcurtain.session.events import Stamped
 from ironcurtain.session.model import SessionInfo, Ticket, Turn
+from ironcurtain.session.snapshots import UndoReport
 
 FILE = Path(__file__).parents[2] / "docs" / "control-api.yaml"
 
@@ -31,9 +32,11 @@ TRAVELLING = (
     Stamped,
     Ticket,
     Reloaded,
+    UndoReport,
     wire.StartBody,
     wire.AttachBody,
     wire.MessageBody,
+    wire.UndoBody,
     wire.DecisionBody,
     wire.ShownBody,
     wire.DenyAllBody,

@@ -40,6 +40,8 @@ class RequestTests(SynchronousTestCase):
                 "raisedAt": "2017-07-14T02:40:00.000Z",
                 "expiresAt": "2017-07-14T02:45:00.000Z",
                 "calls": 1,
+                "approvals": 1,
+                "approvedBy": [],
             },
         )
 

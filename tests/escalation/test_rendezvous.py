@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
@@ -104,6 +105,47 @@ class PublishingTests(RendezvousTestCase):
         _, asked = self.ask()
         self.assertEqual(self.names(), [])
         asked.cancel()
+
+
+class TwoApprovalsTests(RendezvousTestCase):
+    """A file counts as one principal at most, by its name."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.asked = self.queue.ask(replace(make_request(), approvals=2))
+        (self.escalation,) = self.queue.pending()
+
+    def approve(self, data: bytes = APPROVED) -> None:
+        self.answer(self.escalation, data)
+        self.look()
+
+    def published(self) -> object:
+        return json.loads((self.directory / request_name(self.escalation.id)).read_bytes())["approvedBy"]
+
+    def test_files_without_a_name_are_one_principal(self) -> None:
+        self.approve()
+        self.assertEqual(self.published(), ["file"])
+        self.assertEqual(self.names(), [request_name(self.escalation.id)])
+        with capturedLogs() as logs:
+            self.approve()
+        self.assertIn("another person must approve it", "".join(filter(None, map(formatEvent, logs))))
+        self.assertNoResult(self.asked)
+        self.queue.decide(1, Outcome.APPROVED, "ada")
+        self.assertEqual(self.successResultOf(self.asked).outcome, Outcome.APPROVED)
+        self.assertEqual(self.names(), [])
+
+    def test_names_in_files_differ(self) -> None:
+        self.approve(b'{"decision":"approved","by":"ada"}')
+        self.approve(b'{"decision":"approved","by":"bob"}')
+        self.assertEqual(self.successResultOf(self.asked).outcome, Outcome.APPROVED)
+        self.assertEqual(self.queue.history()[0].approved_by, ("file:ada", "file:bob"))
+
+    def test_an_approval_elsewhere_is_published_and_removes_no_answer(self) -> None:
+        self.answer(self.escalation)
+        self.queue.decide(1, Outcome.APPROVED, "ada")
+        self.assertEqual(self.published(), ["ada"])
+        self.look()
+        self.assertEqual(self.successResultOf(self.asked).outcome, Outcome.APPROVED)
 
 
 class AnswerTests(RendezvousTestCase):

@@ -161,7 +161,7 @@ class ProcessTests(TestCase):
             clock = Clock()
             table = {"base_url": where["url"], "ca_file": where["ca"]}
             around = ModelSurroundings(reactor, clock, lambda: 0.5, lambda name: Secret(where["keys"][name]), 9.0)
-            chosen = provider_for("anthropic", None, {"anthropic": table}, around)
+            chosen = provider_for("anthropic", "", {"anthropic": table}, around)
             asked = ModelRequest("", (ChatMessage("user", (TextBlock("Hi"),)),), (), chosen.model, 10)
             reply = await chosen.provider.converse(asked, lambda _: _later(clock))
             self.assertEqual(reply.content, (TextBlock("Hi!"),))

@@ -72,7 +72,7 @@ class OpenAIEventTests(SynchronousTestCase):
     def test_usage_counts_what_came_from_a_cache_as_input(self) -> None:
         usage = said(openai.events(EVERYTHING, "m", 1)[-1])["response"]["usage"]
         self.assertEqual((usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]), (30, 5, 35))
-        self.assertEqual(usage["input_tokens_details"], {"cached_tokens": 20})
+        self.assertEqual(usage["input_tokens_details"], {"cached_tokens": 20, "cache_write_tokens": 3})
 
     def test_a_call_of_a_custom_tool_and_one_in_a_namespace(self) -> None:
         call, tool = CustomTool("exec", "text(1);", pieces=2), Tool("t", {}, namespace="mcp__x")

@@ -30,6 +30,12 @@ class CostTests(SynchronousTestCase):
         self.assertAlmostEqual(at_limit or 0, 0.0069)
         self.assertAlmostEqual(above or 0, 0.0345005)
 
+    def test_other_vendors_have_prices_too(self) -> None:
+        self.assertAlmostEqual(cost("gpt-6.1-sol", TokenUsage(100_000, 10_000, 100_000, 50_000)) or 0, 0.435)
+        self.assertAlmostEqual(cost("gpt-6.1-sol", TokenUsage(272_001)) or 0, 1.088004)
+        self.assertEqual(cost("gpt-5.4-mini-2026-03-17", TokenUsage(10, 10)), cost("gpt-5.4-mini", TokenUsage(10, 10)))
+        self.assertAlmostEqual(cost("gemini-3.1-pro-preview", TokenUsage(200_001, 1000)) or 0, 0.818004)
+
     def test_the_settings_win(self) -> None:
         overrides = {"claude-opus-5": TokenPrice(1, 1, 0, 0), "my-model": TokenPrice(2, 2, 0, 0)}
         self.assertEqual(cost("claude-opus-5", TokenUsage(MILLION), overrides), 1.0)
@@ -37,7 +43,7 @@ class CostTests(SynchronousTestCase):
 
     def test_the_table_is_plausible(self) -> None:
         for model, price in PRICES.items():
-            self.assertTrue(price.cache_read < price.input < price.cache_write < price.output, model)
+            self.assertTrue(price.cache_read < price.input <= price.cache_write < price.output, model)
 
 
 class SettingsTests(SynchronousTestCase):

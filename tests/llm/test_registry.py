@@ -9,10 +9,11 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.settings import Model, Provider
+from ironcurtain.home.sections import Model, Provider
 from ironcurtain.llm.registry import (
     Chosen,
     ModelSurroundings,
+    backends_in_order,
     configured_backend,
     fallback_for,
     needs_key,
@@ -30,7 +31,7 @@ class ProviderForTests(SynchronousTestCase):
         self.keys_asked.append(name)
         return Secret("sk-ant-api03-0000000000", "nowhere")
 
-    def choose(self, backend: str | None, model: str | None = None, **tables: Mapping[str, Any]) -> Chosen:
+    def choose(self, backend: str, model: str = "", **tables: Mapping[str, Any]) -> Chosen:
         return provider_for(backend, model, tables, self.surroundings())
 
     def surroundings(self) -> ModelSurroundings:
@@ -42,9 +43,51 @@ class ProviderForTests(SynchronousTestCase):
         self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", "some-model"))
         self.assertEqual(self.keys_asked, ["anthropic"])
 
-    def test_without_a_backend_the_model_or_the_default_decides(self) -> None:
-        for model in ("claude-opus-5", "unheard-of", None):
-            self.assertEqual(self.choose(None, model).provider.name, "anthropic")
+    def test_without_a_backend_the_name_of_the_model_decides(self) -> None:
+        for model, backend in (
+            ("claude-opus-5", "anthropic"),
+            ("gpt-6.1-sol", "openai"),
+            ("o4-mini", "openai"),
+            ("gemini-3.1-pro-preview", "google"),
+            ("unheard-of", "subprocess:cat"),
+            ("", "subprocess:cat"),
+        ):
+            settings = Model(backend="subprocess", command="cat")
+            self.assertEqual(backends_in_order((), model, settings), ([backend], model))
+
+    def test_the_order_of_backends(self) -> None:
+        listed = Model(backends=("openai", "google:gemini-2.5-pro"), name="gpt-5")
+        self.assertEqual(backends_in_order((), "", listed), (["openai", "google:gemini-2.5-pro"], "gpt-5"))
+        self.assertEqual(backends_in_order((), "claude-x", listed)[0], ["anthropic", *listed.backends])
+        self.assertEqual(backends_in_order((), "gemini-x", listed), (["google", "openai"], "gemini-x"))
+        self.assertEqual(backends_in_order(("anthropic", "openai"), "", listed), (["anthropic", "openai"], ""))
+        self.assertEqual(backends_in_order(("openai:gpt-4.1",), "", listed), (["openai:gpt-4.1"], ""))
+        self.assertEqual(backends_in_order((), "", listed, ("google",)), (["google"], "gpt-5"))
+
+    def test_every_provider_has_a_backend(self) -> None:
+        for backend in ("anthropic", "openai", "google"):
+            chosen = self.choose(backend)
+            self.assertEqual((chosen.provider.name, self.keys_asked.pop()), (backend, backend))
+            self.assertTrue(chosen.model)
+
+    def test_a_server_of_ones_own_needs_an_address_and_a_model(self) -> None:
+        local = {"base_url": "http://127.0.0.1:11434/v1"}
+        chosen = self.choose("openai-chat:llama3", "", **{"openai-chat": local})
+        self.assertEqual((chosen.provider.name, chosen.model), ("openai-chat", "llama3"))
+        with self.assertRaisesRegex(ConfigurationError, "providers.openai-chat.base_url: is missing"):
+            self.choose("openai-chat:llama3")
+        with self.assertRaisesRegex(UsageError, "--backend openai-chat:MODEL"):
+            self.choose("openai-chat", "", **{"openai-chat": local})
+
+    def test_which_backends_need_a_key(self) -> None:
+        for backend, has_source, needed in (
+            ("anthropic", False, True),
+            ("google:gemini-2.5-pro", False, True),
+            ("openai-chat:llama3", False, False),
+            ("openai-chat:llama3", True, True),
+            ("subprocess:ollama run llama3", False, False),
+        ):
+            self.assertEqual(needs_key(backend, has_source), needed, backend)
 
     def test_the_model_comes_from_the_settings_or_the_provider(self) -> None:
         self.assertEqual(self.choose("anthropic", anthropic={"model": "claude-x"}).model, "claude-x")
@@ -56,7 +99,7 @@ class ProviderForTests(SynchronousTestCase):
         self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", self.choose("anthropic").model))
 
     def test_an_unknown_backend_names_those_there_are(self) -> None:
-        with self.assertRaisesRegex(UsageError, "anthropic, scripted, subprocess"):
+        with self.assertRaisesRegex(UsageError, "anthropic, openai, openai-chat, google, scripted, subprocess"):
             self.choose("gpt")
 
     def test_a_script_is_named_on_the_command_line_or_in_the_settings(self) -> None:
@@ -69,7 +112,6 @@ class ProviderForTests(SynchronousTestCase):
     def test_a_command_may_be_the_model(self) -> None:
         chosen = self.choose("subprocess:ollama run llama3")
         self.assertEqual((chosen.provider.name, chosen.model), ("subprocess", ""))
-        self.assertIsNone(needs_key("subprocess:ollama run llama3", None))
         self.assertEqual(self.keys_asked, [])
         for backend in ("subprocess", "subprocess: ", "subprocess:sh -c 'x"):
             with self.assertRaisesRegex(UsageError, "subprocess"):
@@ -77,7 +119,7 @@ class ProviderForTests(SynchronousTestCase):
 
     def test_a_backend_may_name_its_model(self) -> None:
         self.assertEqual(self.choose("anthropic:claude-haiku-5-5").model, "claude-haiku-5-5")
-        self.assertEqual(needs_key("anthropic:claude-haiku-5-5", None), "anthropic")
+        self.assertEqual(self.choose("anthropic:claude-haiku-5-5", "claude-x").model, "claude-x")
 
     def test_the_settings_say_the_same_as_the_option(self) -> None:
         for model, backend in (
@@ -90,9 +132,9 @@ class ProviderForTests(SynchronousTestCase):
     def test_several_backends_are_asked_in_turn(self) -> None:
         backends = ("anthropic", "anthropic:claude-haiku-5-5", "subprocess:cat")
         chosen = fallback_for(backends, "claude-x", {}, self.surroundings())
-        self.assertEqual((chosen.provider.name, chosen.model), ("anthropic", "claude-x"))
+        self.assertEqual((chosen.provider.name, chosen.model, chosen.asked), ("anthropic", "claude-x", "claude-x"))
         with self.assertRaisesRegex(UsageError, "no backend 'gpt'"):
-            fallback_for(("anthropic", "gpt"), None, {}, self.surroundings())
+            fallback_for(("anthropic", "gpt"), "", {}, self.surroundings())
 
     def test_a_script_must_be_named(self) -> None:
         with self.assertRaisesRegex(UsageError, "scripted:FILE"):

@@ -111,6 +111,24 @@ class ScriptedProviderTests(SynchronousTestCase):
     def test_the_turn_depends_on_the_conversation_alone(self) -> None:
         self.assertEqual(self.successResultOf(self.ask(ASKED)), self.successResultOf(self.ask(ASKED)))
 
+    def test_a_turn_for_other_conversations_does_not_count(self) -> None:
+        script = """
+            version = 1
+            [[turns]]
+            first_user_contains = "secrets"
+            text = "No."
+            [[turns]]
+            first_user_contains = "files"
+            text = "One."
+            [[turns]]
+            text = "Yes."
+        """
+        one, yes = (ChatMessage("assistant", (TextBlock(text),)) for text in ("One.", "Yes."))
+        asked = [(ASKED,), (ASKED, one, ChatMessage("user", (TextBlock("The secrets?"),)))]
+        found = [self.successResultOf(self.ask(*messages, script=script)).content for messages in asked]
+        self.assertEqual(found, [one.content, yes.content])
+        self.assertIn("has 2 turns", self.complaint(ASKED, one, ASKED, yes, ASKED, script=script))
+
     def test_a_failed_expectation_says_what_was_expected_and_seen(self) -> None:
         self.assertEqual(
             self.complaint(ASKED, LOOKED, result("other.txt")),

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.looping import SHOWN, rows, sentence
 from ironcurtain.errors import ConfigurationError, UsageError
-from ironcurtain.home.layout import SessionPaths
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.loop.config import LoopSettings, SettingsLayer, configured, read_file, values_of
 from ironcurtain.loop.echo import LoopEvent
 from ironcurtain.loop.host import ARGUMENT_LIMIT, BACKENDS, PROMPT, known_command, prepare

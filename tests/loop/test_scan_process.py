@@ -111,7 +111,7 @@ class WorkingTests(ProcessCase):
         process = self.begin()
         process.feed(b"x")
         process._flush()
-        while process._unread:
+        while process._unread.size:
             await deferLater(reactor, 0.005)
         with open(f"/proc/{process.pid}/limits") as file:
             limits = [line.split() for line in file.read().splitlines()]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from twisted.internet import reactor as the_reactor
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import deferLater
-from twisted.trial.unittest import TestCase
+from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from ironcurtain.loop.agent import LoopAgent
 from ironcurtain.loop.config import SettingsLayer, configured
 from ironcurtain.loop.host import HostBackend
-from ironcurtain.loop.model import IterationMode
+from ironcurtain.loop.model import IterationMode, LoopEnding
 from ironcurtain.terminal import screen
 from ironcurtain.terminal.screen_process import ScreenProcess
 from tests.audit.doubles import scratch
@@ -41,7 +42,9 @@ class GivenUpTests(TestCase):
         before = set(children())
         settings = configured(SettingsLayer("the test", {"event_loop.prompt": "work"})).settings
         backend = HostBackend(reactor, "", ("true",), {"PATH": "/bin:/usr/bin"}, "/")
-        agent = LoopAgent(core, reactor, settings, backend, IterationMode.INTERACTIVE, 0, None)
+        agent = LoopAgent(
+            core, reactor, settings, backend, IterationMode.INTERACTIVE, 0, None, lambda number: succeed(None)
+        )
         starting = Deferred.fromCoroutine(agent.start())
         self.assertEqual(len(set(children()) - before), 2)
         starting.cancel()
@@ -49,3 +52,38 @@ class GivenUpTests(TestCase):
         while set(children()) - before:
             await deferLater(reactor, 0.01)
         await world.manager.close(session, "the test ends")
+
+
+class _SilentFrontEnd:
+    def begin(self, hold: Callable[[bool], None]) -> None: ...
+
+    def output(self, data: bytes) -> None: ...
+
+    def complained(self, data: bytes) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+class InterruptedSnapshotTests(SynchronousTestCase):
+    """A loop is ended while the snapshot before an iteration is taken."""
+
+    def test_the_iteration_does_not_begin(self) -> None:
+        world = World(scratch(self))
+        self.successResultOf(Deferred.fromCoroutine(world.manager.create(request())))
+        core = world.agents[-1].core
+        assert core is not None
+        settings = configured(SettingsLayer("the test", {"event_loop.prompt": "work"})).settings
+        backend = HostBackend(world.clock, "", ("true",), {"PATH": "/bin:/usr/bin"}, "/")
+        taken: list[int] = []
+
+        def take(number: int) -> Deferred[None]:
+            taken.append(number)
+            return Deferred()
+
+        agent = LoopAgent(core, world.clock, settings, backend, IterationMode.HEADLESS, 0, None, take)
+        self.successResultOf(Deferred.fromCoroutine(agent.start()))
+        ending = agent.run(_SilentFrontEnd())
+        self.assertNoResult(ending)
+        agent.interrupt("it was enough")
+        self.assertEqual(self.successResultOf(ending), (LoopEnding.INTERRUPTED, "it was enough"))
+        self.assertEqual((taken, list(agent.state.iterations)), ([1], []))

@@ -134,6 +134,8 @@ TOOLS: dict[str, tuple[Json, Callable[[Json], list[Json]]]] = {
     "test_embedded_resource": ({}, lambda a: [embedded("test://embedded-resource")]),
     "test_multiple_content_types": ({}, lambda a: [text("several"), IMAGE, embedded("test://mixed")]),
     "test_tool_with_logging": ({}, lambda a: log()),
+    "test_logging_tool": ({}, lambda a: log()),
+    "test_streaming_elicitation": ({}, lambda a: elicit({"username": {"type": "string"}})),
     "test_tool_with_progress": ({}, lambda a: [text("done")]),
     "test_error_handling": ({}, lambda a: fail()),
     "test_sampling": ({"prompt": {"type": "string"}}, lambda a: sample(a["prompt"])),

@@ -1,7 +1,8 @@
 """
 A real MCP server behind HTTP: the official SDK's, on a listening socket that it is given.
 
-Usage: ``http_server.py FD [--json]``. What it was sent to be let in is what its tool ``environment`` tells.
+Usage: ``http_server.py FD [--json] [--handshake]``; the last: it does not know revision 2026-07-28. What it was sent to
+be let in is what its tool ``environment`` tells.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 import anyio
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import BaseModel
+from starlette.responses import Response
 
+HANDSHAKE = "--handshake" in sys.argv
 server = MCPServer("behind-http", instructions="Be brief.")
 
 
@@ -62,7 +66,10 @@ async def ask(context: Context) -> str:
 @server.tool()
 async def change(context: Context) -> str:
     server.add_tool(echo, name="renamed")
-    await context.session.send_tool_list_changed()
+    if HANDSHAKE:
+        await context.session.send_tool_list_changed()
+    else:
+        await context.notify_tools_changed()
     return "changed"
 
 
@@ -76,8 +83,20 @@ async def big(size: int) -> str:
     return "x" * size
 
 
+def earlier(app: Any) -> Any:
+    """:returns: the application without the requests of revision 2026-07-28."""
+
+    async def filtered(scope: Any, receive: Any, send: Any) -> None:
+        if any(name == b"mcp-method" for name, _ in scope.get("headers", ())):
+            await Response(status_code=400)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return filtered
+
+
 stopped: list[str] = []
 
 if __name__ == "__main__":
     app = server.streamable_http_app(json_response="--json" in sys.argv)
-    uvicorn.run(app, fd=int(sys.argv[1]), log_level="error")
+    uvicorn.run(earlier(app) if HANDSHAKE else app, fd=int(sys.argv[1]), log_level="error")

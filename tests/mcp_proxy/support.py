@@ -27,12 +27,14 @@ from ironcurtain.jsonrpc.framing import Framer
 from ironcurtain.mcp_proxy.calls import CallEvent
 from ironcurtain.mcp_proxy.gate import GateLimits
 from ironcurtain.mcp_proxy.launch import Ground
+from ironcurtain.mcp_proxy.logins import LoginFiles
 from ironcurtain.mcp_proxy.pins import PinFiles
 from ironcurtain.mcp_proxy.proxy import McpProxy, McpSurroundings
 from ironcurtain.mcp_proxy.questions import Elicit
 from ironcurtain.mcp_proxy.servers_config import AgentRequest, CommandServer, ServerConfig
 from ironcurtain.policy import Annotations, Policy, PolicyEngine
 from ironcurtain.policy.annotations import ServerAnnotations, ToolAnnotation
+from ironcurtain.policy.history import NO_HISTORY, CallHistory
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Redactor, Secret
@@ -170,6 +172,7 @@ class Bench:
         attended: bool = True,
         limits: GateLimits | None = None,
         elicit: Elicit | None = None,
+        logins: LoginFiles | None = None,
         audit: Callable[[Path, Redactor], AuditLog] | None = None,
         environ: Mapping[str, str] | None = None,
         rest: bool = True,
@@ -177,6 +180,7 @@ class Bench:
         clock: Any = None,
         ground: Callable[[Ground], Ground] = lambda ground: ground,
         pins: Path | None = None,
+        history: CallHistory = NO_HISTORY,
     ) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="ic", dir="/tmp")).resolve()
         self.workspace = self.top / "sandbox"
@@ -219,6 +223,7 @@ class Bench:
                 secret_command=lambda command: succeed(Secret(f"secret of {command}")),
                 new_id=lambda: f"call-{next(calls)}",
                 pins=PinFiles(self.top / "tool-definitions" if pins is None else pins, time.time),
+                logins=logins or LoginFiles(self.top / "oauth"),
                 tell=self.told.append,
                 server_down=lambda server, why: self.down.append((server, why)),
                 log_line=lambda server, line: self.errors.append((server, line)),
@@ -226,6 +231,7 @@ class Bench:
             events=self.events.append,
             limits=limits,
             elicit=elicit,
+            history=history,
         )
         if clock is not None:
             self.proxy.gate._admission._clock = clock

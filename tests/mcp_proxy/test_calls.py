@@ -224,7 +224,7 @@ class EscalationTests(Base):
 
         class Slow(AuditLog):
             def durable(self, sequence: int) -> Deferred[None]:
-                if self._fd >= 0 and not written:
+                if self._file.fd >= 0 and not written:
                     written.append(Deferred())
                     return written[0]
                 return super().durable(sequence)

@@ -78,6 +78,14 @@ class FailureTests(Base):
         agent = await bench.agent()
         self.assertEqual((await agent.request("tools/list"))["result"]["tools"], [])
 
+    async def test_the_reason_is_the_status_every_time(self) -> None:
+        self.patch(restarting, "FIRST_DELAY", 0.01)
+        self.patch(restarting, "LONGEST_DELAY", 0.01)
+        bench = await self.bench(fake_server(EXIT="3"))
+        await until(lambda: len(bench.errors) >= 10, "restarts")
+        self.assertEqual({why for _, why in bench.errors}, {"did not start: ended with status 3"})
+        self.assertEqual(len(bench.down), 1)
+
     async def test_junk_between_answers_is_dropped(self) -> None:
         agent = await self.agent()
         self.assertEqual(text(await agent.call("fake__garbage")), "after garbage")

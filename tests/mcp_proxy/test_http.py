@@ -16,21 +16,19 @@ from urllib.error import HTTPError
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 from twisted.protocols.tls import TLSMemoryBIOFactory
-from twisted.web.http_headers import Headers
-from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Request, Site
+from twisted.web.server import Site
 
 from ironcurtain.mcp_proxy import http_channel
 from ironcurtain.mcp_proxy.servers_config import HttpServer
 from ironcurtain.secrets.redaction import Secret
 from tests.audit.doubles import scratch
+from tests.mcp_proxy.liar import KEY, Liar
 from tests.mcp_proxy.support import Bench, RawAgent, the_reactor, until
 from tests.mcp_proxy.test_calls import code, text
 from tests.mcp_proxy.test_protocol import Base
 from tests.model_stub.certificates import Authority
 
 HTTP_SERVER = Path(__file__).with_name("http_server.py")
-KEY = "remote-key-4f6a9c2e"
 
 
 class RealTests(Base):
@@ -56,7 +54,7 @@ class RealTests(Base):
         return await bench.agent()
 
     async def test_calls_are_judged_and_answered(self) -> None:
-        for options in ((), ("--json",)):
+        for options in ((), ("--json",), ("--json", "--handshake")):
             agent = await self.far(*options, deny=["crash"])
             self.assertEqual(text(await agent.call("far__echo", {"value": "é ☃ x"})), "é ☃ x")
             self.assertIn("deny-crash", text(await agent.call("far__crash")))
@@ -68,6 +66,9 @@ class RealTests(Base):
     async def test_headers_reach_it_and_no_log(self) -> None:
         agent = await self.far()
         headers = json.loads(text(await agent.call("far__environment")))["headers"]
+        names = ("mcp-protocol-version", "mcp-method", "mcp-name")
+        self.assertEqual([headers[name] for name in names], ["2026-07-28", "tools/call", "environment"])
+        self.assertNotIn("mcp-session-id", headers)
         self.assertEqual((headers["x-api-key"], headers["authorization"]), (KEY, "secret of one"))
         await agent.call("far__echo", {"value": f"{KEY} and {'secret of one'}"})
         (arguments,) = [record["arguments"] for record in self.top.records("call")[1:]]
@@ -81,29 +82,31 @@ class RealTests(Base):
         self.assertEqual(steps, ["step 1", "step 2", "step 3"])
 
     async def test_a_cancelled_call_is_cancelled_there(self) -> None:
-        agent = await self.far()
-        agent.send({"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "far__sleep"}})
-        await agent.call("far__echo", {"value": "x"})
-        agent.tell("notifications/cancelled", {"requestId": "s"})
-
-        for _ in range(200):
-            if text(await agent.call("far__stubborn")) == '["sleep"]':
-                return
-        self.fail("the server never heard of it")
+        for options in ((), ("--handshake",)):
+            agent = await self.far(*options)
+            agent.send({"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "far__sleep"}})
+            await agent.call("far__echo", {"value": "x"})
+            agent.tell("notifications/cancelled", {"requestId": "s"})
+            for _ in range(200):
+                if text(await agent.call("far__stubborn")) == '["sleep"]':
+                    break
+            else:
+                self.fail("the server never heard of it")
 
     async def test_it_may_ask_a_person(self) -> None:
         async def elicit(server: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
             return {"action": "accept", "content": {"name": f"{server}'s friend"}}
 
-        agent = await self.far(elicit=elicit)
+        agent = await self.far("--handshake", elicit=elicit)
         self.assertIn("far's friend", text(await agent.call("far__ask")))
 
     async def test_changed_lists_are_heard_of(self) -> None:
-        agent = await self.far()
-        await agent.call("far__change")
-        await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
-        listed = (await agent.request("tools/list"))["result"]["tools"]
-        self.assertIn("far__renamed", [tool["name"] for tool in listed])
+        for options in ((), ("--handshake",)):
+            agent = await self.far(*options)
+            await agent.call("far__change")
+            await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
+            listed = (await agent.request("tools/list"))["result"]["tools"]
+            self.assertIn("far__renamed", [tool["name"] for tool in listed])
 
     async def test_a_large_result(self) -> None:
         agent = await self.far()
@@ -111,17 +114,17 @@ class RealTests(Base):
 
     async def test_a_crash_is_told_and_mended(self) -> None:
         agent = await self.far()
-        self.assertIn("ended without a response", (await agent.call("far__crash"))["error"]["message"])
+        self.assertEqual(code(await agent.call("far__crash")), "backend-failed")
         self.server.wait()
         self.listener.close()
         self.assertEqual(code(await agent.call("far__echo", {"value": "x"})), "backend-failed")
-        self.assertIn("cannot be reached", "".join(line for _, line in self.top.errors))
+        await until(lambda: "cannot be reached" in "".join(line for _, line in self.top.errors), "the reason")
         self.serve(listener=socket.create_server(self.listener_name))
         await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
         self.assertEqual(text(await agent.call("far__echo", {"value": "again"})), "again")
 
     async def test_the_session_there_ends_with_ours(self) -> None:
-        bench = Bench([self.serve()])
+        bench = Bench([self.serve("--handshake")])
         await bench.start()
         await bench.proxy.gate.settled(60)
         headers = json.loads(text(await (await bench.agent()).call("far__environment")))["headers"]
@@ -136,93 +139,6 @@ class RealTests(Base):
         failed = await self.assertFailure(deferToThread(urllib.request.urlopen, again, None, 30), HTTPError)
         failed.close()
         self.assertEqual(failed.code, 404)
-
-
-class Liar(Resource):
-    """Does what its path says. ``seen`` is what it was sent: method, path and headers."""
-
-    isLeaf = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[bytes, bytes, Headers]] = []
-        self.answers: list[dict[str, Any]] = []
-        self.questions = b""
-
-    def render(self, request: Request) -> bytes | int:
-        assert request.path is not None
-        self.seen.append((request.method, request.path, request.requestHeaders))
-        if request.method == b"DELETE" and request.path == b"/forgetful":
-            return NOT_DONE_YET
-        if request.method == b"GET" and request.path == b"/streams":
-            return self._stream(request)
-        if request.method != b"POST":
-            request.setResponseCode(404 if request.path == b"/long" else 405)
-            return b""
-        assert request.content is not None
-        message = json.loads(request.content.read())
-        request.setHeader("content-type", "application/json")
-        if "method" not in message:
-            self.answers.append(message)
-        if request.path == b"/redirect":
-            request.setResponseCode(307)
-            request.setHeader("location", "https://127.0.0.2:1/mcp")
-        elif request.path == b"/slash":
-            request.setResponseCode(307)
-            request.setHeader("location", "/long")
-        elif request.path == b"/drain":
-            request.setResponseCode(307)
-            request.setHeader("location", "/long")
-            request.setHeader("content-type", "text/event-stream")
-            return b"x" * 100_000
-        elif request.path == b"/found":
-            request.setResponseCode(302)
-            request.setHeader("location", f"/found/{KEY}")
-        elif request.path == b"/unauthorized":
-            request.setResponseCode(401)
-        elif (request.path == b"/deaf" and message.get("method") == "notifications/cancelled") or (
-            "method" not in message and request.path == b"/streams"
-        ):
-            return NOT_DONE_YET
-        elif "id" not in message or "method" not in message:
-            request.setResponseCode(202)
-        elif message["method"] == "initialize":
-            request.setHeader("mcp-session-id", f"s{len(self.seen)}")
-            return self._answer(message, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})
-        elif message["method"] == "tools/list":
-            echo = {"name": "echo", "inputSchema": {"type": "object", "properties": {"value": {}}}}
-            return self._answer(message, {"tools": [echo]})
-        else:
-            return self._misbehave(request, message)
-        return b""
-
-    def _stream(self, request: Request) -> bytes:
-        """Ask to be asked again at once, give something to remember, and ask what there is to ask."""
-        request.setHeader("content-type", "text/event-stream")
-        request.setHeader("set-cookie", f"n{len(self.seen)}=x")
-        return b"retry: 0\n\n" + self.questions
-
-    def _answer(self, message: Mapping[str, Any], result: Any) -> bytes:
-        return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-
-    def _misbehave(self, request: Request, message: Mapping[str, Any]) -> bytes | int:
-        content = {"content": [{"type": "text", "text": "x" * 100_000}]}
-        if request.path == b"/forgetful":
-            request.setResponseCode(404)
-        elif request.path == b"/compressed":
-            request.setHeader("content-encoding", "gzip")
-        elif request.path in (b"/long", b"/streams"):
-            return self._answer(message, content)
-        elif request.path == b"/event":
-            request.setHeader("content-type", "text/event-stream")
-            return b"data: " + self._answer(message, content) + b"\n\n"
-        elif request.path == b"/other":
-            return self._answer({"id": 7777}, content)
-        elif request.path == b"/no-json":
-            return b"{"
-        elif request.path == b"/silent":
-            return NOT_DONE_YET
-        return b""
 
 
 class LiarTests(Base):
@@ -256,10 +172,12 @@ class LiarTests(Base):
     async def test_the_revision_and_the_session_are_named(self) -> None:
         answer = await self.called("long")
         self.assertEqual(len(text(answer)), 100_000)
-        first, *others = (headers for method, _, headers in self.liar.seen if method == b"POST")
-        self.assertFalse(first.hasHeader("mcp-session-id"))
+        probe, first, *others = (headers for method, _, headers in self.liar.seen if method == b"POST")
+        self.assertEqual(probe.getRawHeaders("mcp-protocol-version"), ["2026-07-28"])
+        self.assertFalse(first.hasHeader("mcp-session-id") or first.hasHeader("mcp-protocol-version"))
         for headers in others:
-            self.assertEqual(headers.getRawHeaders("mcp-session-id"), ["s1"])
+            self.assertEqual(headers.getRawHeaders("mcp-session-id"), ["s2"])
+            self.assertFalse(headers.hasHeader("mcp-method"))
             self.assertEqual(headers.getRawHeaders("mcp-protocol-version"), ["2025-06-18"])
         await self.top.proxy.stop()
         self.assertIn(b"DELETE", [method for method, _, _ in self.liar.seen])
@@ -306,6 +224,19 @@ class LiarTests(Base):
         self.assertFalse(any(headers.hasHeader("cookie") for headers in streams))
         self.assertLess(len(streams), 6)
 
+    async def test_a_subscription_that_ends_is_renewed_but_not_all_the_time(self) -> None:
+        self.patch(http_channel, "STREAM_SECONDS", 0.2)
+        bench = await self.bench(self.lying("modern"))
+        await bench.proxy.gate.settled(60)
+
+        def streams() -> int:
+            methods = (headers.getRawHeaders("mcp-method") for _, _, headers in self.liar.seen)
+            return sum(method == ["subscriptions/listen"] for method in methods)
+
+        await until(lambda: streams() > 2, "three streams")
+        self.assertLess(streams(), 6)
+        self.assertNotIn("initialize", [headers.getRawHeaders("mcp-method") for _, _, headers in self.liar.seen])
+
     async def test_questions_without_end_to_which_it_takes_no_answers(self) -> None:
         self.patch(http_channel, "UNSENT_LIMIT", 1000)
         ping = b'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n'
@@ -350,7 +281,9 @@ class LiarTests(Base):
         self.assertEqual((answer["id"], answer["error"]["message"]), (7, "the answer cannot be sent by HTTP"))
 
     async def test_it_wants_other_headers(self) -> None:
-        self.assertIn("HTTP status 401", await self.log(self.lying("unauthorized")))
+        server = self.lying("unauthorized", headers={"Authorization": Secret(KEY)})
+        self.assertIn("HTTP status 401", await self.log(server))
+        await until(lambda: any("refused the configured headers" in line for _, line in self.top.errors), "the reason")
 
     async def test_a_session_that_it_forgot_is_begun_anew(self) -> None:
         answer = await self.called("forgetful")
@@ -359,7 +292,7 @@ class LiarTests(Base):
         agent = self.top.agents[0]
         await agent.expect(lambda m: m.get("method") == "notifications/tools/list_changed")
         sessions = [headers.getRawHeaders("mcp-session-id") for _, _, headers in self.liar.seen]
-        self.assertEqual(sum(session is None for session in sessions), 2)
+        self.assertEqual(sum(session is None for session in sessions), 4)
 
     async def test_what_is_compressed_is_refused(self) -> None:
         answer = await self.called("compressed")
@@ -383,7 +316,7 @@ class LiarTests(Base):
         agent = await bench.agent()
         call = Deferred.fromCoroutine(agent.call("far__echo"))
         call.addErrback(lambda _: None)
-        await until(lambda: len(self.liar.seen) > 3, "the call")
+        await until(lambda: len(self.liar.seen) > 4, "the call")
         await bench.stop()
 
     async def test_what_its_command_prints_must_be_a_header(self) -> None:

@@ -170,7 +170,7 @@ class LifecycleTests(Base):
         agent = await bench.agent(hello=False)
         self.assertEqual((await agent.request("ping"))["result"], {})
         self.assertEqual((await agent.request("tools/list"))["error"]["code"], -32600)
-        self.assertEqual((await agent.request("server/discover"))["error"]["code"], -32601)
+        self.assertEqual((await agent.request("server/discover"))["error"]["code"], -32602)
         hello = (await agent.request("initialize", {**HELLO, "protocolVersion": "2024-11-05"}))["result"]
         self.assertEqual(hello["protocolVersion"], "2024-11-05")
         self.assertEqual((await agent.request("initialize", HELLO))["error"]["code"], -32600)

@@ -17,7 +17,9 @@ from mcp import StdioServerParameters, stdio_client
 from mcp.client.client import Client
 from twisted.internet.utils import getProcessOutputAndValue
 
+from ironcurtain.mcp_proxy.envelope import MODERN_VERSION
 from ironcurtain.mcp_proxy.servers_config import CommandServer, HttpServer, ServerConfig
+from ironcurtain.mcp_proxy.session import NEWEST_VERSION
 from ironcurtain.policy.rules import Conditions, Rule
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.services.asyncio_bridge import from_asyncio
@@ -63,10 +65,10 @@ class RealTests(Base):
         command = StdioServerParameters(command=sys.executable, args=["-S", str(PUMP), str(bench.socket)])
         return Client(stdio_client(command), mode=mode)
 
-    async def test_the_sdks_client_in_both_modes(self) -> None:
+    async def test_the_sdks_client_with_and_without_a_handshake(self) -> None:
         bench = await self.real(program("mcp-server-time"), fake_server())
 
-        async def use(mode: str) -> tuple[list[str], Any]:
+        async def use(mode: str) -> tuple[str, list[str], Any]:
             async with self.client(bench, mode) as client:
                 tools = await client.list_tools()
                 answer = await client.call_tool("time__get_current_time", {"timezone": "UTC"})
@@ -74,10 +76,11 @@ class RealTests(Base):
                 prompts = await client.list_prompts()
                 assert str(resources.resources[0].uri) == "test://static"
                 assert [p.name for p in prompts.prompts] == ["fake__greet"]
-                return [tool.name for tool in tools.tools], answer
+                return client.protocol_version, [tool.name for tool in tools.tools], answer
 
-        for mode in ("auto", "legacy"):
-            names, answer = await from_asyncio(use(mode))
+        for mode, revision in (("auto", MODERN_VERSION), ("legacy", NEWEST_VERSION), (MODERN_VERSION, MODERN_VERSION)):
+            spoken, names, answer = await from_asyncio(use(mode))
+            self.assertEqual(spoken, revision)
             self.assertEqual(names[:2], ["time__get_current_time", "time__convert_time"])
             self.assertFalse(answer.is_error)
             self.assertEqual(json.loads(answer.content[0].text)["timezone"], "UTC")

@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.audit import AuditLog
-from ironcurtain.home.settings import Provider
+from ironcurtain.home.sections import Provider
 from ironcurtain.mitm_proxy.authority import Authority
 from ironcurtain.mitm_proxy.limits import MitmLimits
 from ironcurtain.mitm_proxy.proxy import MitmProxy, MitmSurroundings

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
 from twisted.internet.utils import getProcessOutputAndValue
 
-from ironcurtain.home.settings import Provider
+from ironcurtain.home.sections import Provider
 from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.messages import HOST
 from tests.mitm_proxy.support import REAL_KEY, Base, Bench

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.endpoints import TCP4ServerEndpoint
 from twisted.internet.protocol import Factory
 
-from ironcurtain.home.settings import Provider
+from ironcurtain.home.sections import Provider
 from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.messages import reply
 from tests.mitm_proxy.origin import Origin, OriginServer

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.settings import Provider
+from ironcurtain.home.sections import Provider
 from ironcurtain.mitm_proxy.judgement import Credentials, ForwardedRequest, judge
 from ironcurtain.mitm_proxy.proxy import fake_key
 from ironcurtain.providers.provider import RequestRefusal

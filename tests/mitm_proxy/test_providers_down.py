@@ -11,7 +11,7 @@ from twisted.internet.interfaces import IHostnameResolver
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from ironcurtain.home.settings import Provider
+from ironcurtain.home.sections import Provider
 from ironcurtain.mitm_proxy.recording import ProviderTrouble, Troubles
 from ironcurtain.providers.rules import provider_rules
 from tests.mitm_proxy.client import Client

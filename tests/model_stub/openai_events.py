@@ -79,7 +79,10 @@ def _finished(answer: Answer, blank: dict[str, Any], items: list[dict[str, Any]]
     given, output = input_tokens(answer.usage), answer.usage.get("output_tokens", 0)
     usage = {
         "input_tokens": given,
-        "input_tokens_details": {"cached_tokens": answer.usage.get("cache_read_input_tokens", 0)},
+        "input_tokens_details": {
+            "cached_tokens": answer.usage.get("cache_read_input_tokens", 0),
+            "cache_write_tokens": answer.usage.get("cache_creation_input_tokens", 0),
+        },
         "output_tokens": output,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": given + output,

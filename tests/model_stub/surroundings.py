@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tests.model_stub import anthropic, google, openai
+from tests.model_stub import anthropic, google, openai, openai_chat
 from tests.model_stub.dialect import Dialect, Invalid
 
 ANTHROPIC: Dialect = anthropic
 OPENAI: Dialect = openai
 GOOGLE: Dialect = google
+OPENAI_CHAT: Dialect = openai_chat
 
 _ANSWERS = (
     ("telemetry", "POST", r"/api/event_logging/.*|/api/eval/.*|/log|/otlp/v1/.*", 200, "{}"),
@@ -41,7 +42,7 @@ def dialect(method: str, path: str, headers: Mapping[str, str]) -> Dialect:
     :returns: the API that a request belongs to.
     :raises Invalid: it belongs to none.
     """
-    for known in (ANTHROPIC, OPENAI, GOOGLE):
+    for known in (ANTHROPIC, OPENAI, GOOGLE, OPENAI_CHAT):
         if known.handles(method, path):
             return known
     if method == "GET" and path == "/v1/responses" and "upgrade" in headers:
@@ -59,4 +60,4 @@ def errors_of(path: str) -> Dialect:
     """:returns: the API in whose shape errors are told for a path that is none of its own."""
     if path.startswith("/v1beta/"):
         return GOOGLE
-    return OPENAI if path.startswith("/v1/responses") else ANTHROPIC
+    return OPENAI if path.startswith(("/v1/responses", "/v1/chat")) else ANTHROPIC

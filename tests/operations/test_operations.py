@@ -9,10 +9,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.errors import NotAllowed, NotFound, SessionError, StaleDecision, UsageError
+from ironcurtain.errors import NotAllowed, NotFound, NotShown, SessionError, StaleDecision, UsageError
 from ironcurtain.escalation import Outcome, Scope
 from ironcurtain.operations import LOCAL_ROLES, Principal, Role
 from ironcurtain.operations.operations import Operations
+from ironcurtain.project.snapshot import Snapshots
 from ironcurtain.session.manager import SessionManager
 from ironcurtain.session.model import SessionRequest, State
 from ironcurtain.session.session import Session
@@ -28,6 +29,7 @@ NEEDED = {
     "session": Role.VIEW,
     "start": Role.ADMIN,
     "send": Role.ATTACH,
+    "undo": Role.ATTACH,
     "cancel": Role.ATTACH,
     "hold": Role.ATTACH,
     "release": Role.ATTACH,
@@ -67,12 +69,15 @@ class OperationsTestCase(SynchronousTestCase):
         self._screen = self._screen or self.create((80, 24))
         return self._screen
 
-    def ask(self, scope: Scope | None = None, session: Session | None = None, n: int | None = None) -> int:
+    def ask(
+        self, scope: Scope | None = None, session: Session | None = None, n: int | None = None, approvals: int = 1
+    ) -> int:
         """:returns: the number of an escalation; of a new one, unless it is equal by ``n`` to one that waits."""
         cores = [agent.core for agent in self.world.agents if agent.core is not None]
         core = next(core for core in cores if core.id == (session or self.session).id)
         self.asked += 1
-        core.escalations.ask(make_request(core, {"n": self.asked if n is None else n}, scope=scope))
+        wanted = make_request(core, {"n": self.asked if n is None else n}, scope=scope)
+        core.escalations.ask(replace(wanted, approvals=approvals))
         return core.escalations.pending()[-1].number
 
     def digest(self, number: int) -> str:
@@ -86,6 +91,12 @@ class OperationsTestCase(SynchronousTestCase):
         self.session.escalations.decide(number, Outcome.APPROVED, "ada", keep=True)
         return number
 
+    def snapshot(self) -> int:
+        """:returns: the number of a new snapshot of the session's workspace."""
+        core = next(agent.core for agent in self.world.agents if agent.core and agent.core.id == self.session.id)
+        self.successResultOf(Deferred.fromCoroutine(core.snapshots.take(core.workspace, (), 1)))
+        return Snapshots(core.paths.snapshots).heads()[-1].number
+
     def call(self, name: str, who: Principal, target: int | str | None = None, number: int = 0) -> Deferred[Any]:
         """Call an operation with arguments that fit it."""
         if target is None:
@@ -94,6 +105,7 @@ class OperationsTestCase(SynchronousTestCase):
             "sessions": (),
             "start": (request(),),
             "send": (target, "hello"),
+            "undo": (target, self.snapshot() if name == "undo" else 0),
             "terminal": (target, Mode.DRIVE),
             "ticket": (target, Mode.DRIVE),
             "events": (target, 0),
@@ -197,6 +209,21 @@ class DecideTests(OperationsTestCase):
         self.operations.decide(Principal("key:bob", frozenset({Role.APPROVE})), number, Outcome.DENIED)
         with self.assertRaisesRegex(StaleDecision, "was denied by key:bob"):
             self.operations.decide(OWNER, number, Outcome.APPROVED)
+
+    def test_two_principals_have_to_see_and_approve(self) -> None:
+        number = self.ask(approvals=2)
+        bob = Principal("bob", frozenset({Role.VIEW, Role.APPROVE}))
+        (shown,) = self.operations.escalations(OWNER)
+        first = self.operations.decide(OWNER, number, Outcome.APPROVED, shown.digest)
+        self.assertEqual((first.outcome, first.approved_by, first.approvals), ("", ("local:ada",), 2))
+        with self.assertRaisesRegex(StaleDecision, "another person"):
+            self.operations.decide(OWNER, number, Outcome.APPROVED, shown.digest)
+        with self.assertRaises(NotShown):
+            self.operations.decide(bob, number, Outcome.APPROVED)
+        (seen,) = self.operations.escalations(bob)
+        self.assertEqual(seen.approved_by, ("local:ada",))
+        second = self.operations.decide(bob, number, Outcome.APPROVED, seen.digest)
+        self.assertEqual((second.outcome, second.by), ("approved", "local:ada and bob"))
 
     def test_what_was_shown_must_be_what_is_decided(self) -> None:
         number = self.ask()

@@ -13,6 +13,7 @@ from typing import Any
 
 from ironcurtain.policy import PolicyEngine, ToolCall, Verdict
 from ironcurtain.policy.engine import ServerBounds
+from ironcurtain.policy.files import HOST_FILES, FileView
 from ironcurtain.policy.loading import compiled_policy, tool_annotations
 from ironcurtain.policy.pathmap import PathMap
 from ironcurtain.policy.verdict import Trace
@@ -83,6 +84,7 @@ class World:
         annotations: Mapping[str, Any] | None = None,
         domains: Mapping[str, Sequence[str]] | None = None,
         protected: Sequence[str] = (),
+        view: FileView = HOST_FILES,
         **policy: Any,
     ) -> PolicyEngine:
         """:returns: an engine whose tools are those of the cases unless told otherwise."""
@@ -94,6 +96,7 @@ class World:
             home=self.home,
             protected=filled(list(protected), self.names),
             servers={name: ServerBounds(tuple(hosts)) for name, hosts in (domains or {}).items()},
+            files=view,
         )
 
     def ask(

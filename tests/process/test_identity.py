@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.process.identity import ProcessIdentity, boot_id, identify
+from ironcurtain.process.identity import ProcessIdentity, boot_id, identify, processes_above
 
 TOP = Path(__file__).parent.parent
 
@@ -88,3 +88,16 @@ class HideMemoryTests(SynchronousTestCase):
             [sys.executable, "-c", HIDE], capture_output=True, text=True, cwd=TOP, env=environ, timeout=60
         )
         self.assertEqual(done.stdout.splitlines(), ["1", "0 (0, 0)", "b''", r"b'Permission denied\n'"], done.stderr)
+
+
+class AboveTests(SynchronousTestCase):
+    def test_the_parents_of_a_process(self) -> None:
+        above = list(processes_above())
+        self.assertEqual(above[0], os.getppid())
+        child = subprocess.Popen(["sleep", "100"])
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        self.assertEqual(list(processes_above(child.pid)), [os.getpid(), *above])
+
+    def test_of_none(self) -> None:
+        self.assertEqual(list(processes_above(2**30)), [])

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import TestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.settings import KeySettings
+from ironcurtain.home.sections import KeySettings
 from ironcurtain.providers.keys import real_key
 from ironcurtain.secrets.redaction import Secret
 
@@ -37,6 +37,7 @@ class RealKeyTests(TestCase):
             ("anthropic", "ANTHROPIC_API_KEY"),
             ("openai", "OPENAI_API_KEY"),
             ("google", "GEMINI_API_KEY"),
+            ("google", "GOOGLE_API_KEY"),
         ):
             self.assertEqual((await self.key(KeySettings(), provider, **{variable: "sk-2"})).reveal(), "sk-2")
 

@@ -6,8 +6,8 @@ import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import ConfigurationError
-from ironcurtain.home.settings import Provider
-from ironcurtain.providers.rules import ProviderRule, provider_rules
+from ironcurtain.home.sections import Provider
+from ironcurtain.providers.rules import ProviderRule, check_providers, provider_rules
 
 OWN = {
     "host": "llm.example.com",
@@ -93,6 +93,20 @@ class BuiltInTests(SynchronousTestCase):
         self.assertEqual((rule.upstream_host, rule.upstream_port, rule.upstream_path), ("127.0.0.1", 11434, "/llm"))
         rule = one("openai", base_url="http://[::1]")
         self.assertEqual((rule.upstream_host, rule.upstream_port, rule.tls), ("::1", 80, False))
+
+    def test_the_table_of_a_server_that_no_agent_asks_needs_no_host(self) -> None:
+        for table, problem in (
+            ({"base_url": "http://127.0.0.1:11434/v1"}, ""),
+            ({"key": {"env": "MINE"}}, ""),
+            ({"base_url": "http://10.0.0.1/v1"}, "config.toml: providers.openai-chat.base_url"),
+            ({"base_url": "https://x.example", "ca_file": "ca.pem"}, "config.toml: providers.openai-chat.ca_file"),
+        ):
+            tables = {"openai-chat": msgspec.convert(table, Provider)}
+            if problem:
+                error = self.assertRaises(ConfigurationError, check_providers, tables, "config.toml", "")
+                self.assertIn(problem, str(error))
+            else:
+                check_providers(tables, "config.toml", "")
 
     def test_tables_of_providers_that_are_not_wanted_are_not_looked_at(self) -> None:
         self.assertEqual([rule.name for rule in rules("openai", "openai", broken={"host": "?"})], ["openai"])

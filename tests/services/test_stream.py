@@ -197,6 +197,16 @@ class StreamTests(Connected):
         self.assertEqual(len(got), MUCH)
         self.assertIsInstance(await self.reason(protocol), ConnectionDone)
 
+    async def test_nothing_is_written_after_either_end(self) -> None:
+        protocol = Kept()
+        other = await self.connected(protocol)
+        protocol.transport.loseWriteConnection()
+        protocol.transport.write(b"late")
+        self.assertEqual(other.recv(10), b"")
+        other.close()
+        await self.reason(protocol)
+        protocol.transport.write(b"later")
+
     async def test_the_end_of_the_other_side_is_the_end(self) -> None:
         protocol = Kept()
         (await self.connected(protocol)).shutdown(socket.SHUT_WR)

@@ -7,7 +7,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.escalation import CallsCounted, Escalation, Raised
 from ironcurtain.session import events
-from ironcurtain.session.events import ARGUMENTS_LIMIT, escalation_event
+from ironcurtain.session.escalation_events import ARGUMENTS_LIMIT, escalation_event
 from tests.escalation.doubles import make_request
 
 

@@ -13,8 +13,8 @@ from ironcurtain.session.words import describe
 
 def make_event(kind: type[events.Event]) -> events.Event:
     """:returns: an event with something in each field."""
-    values = {str: "text", int: 3, float: 1.5, bool: True, dict[str, object]: {"a": 1}}
-    fields = {field.name: values.get(field.type, {"a": 1}) for field in msgspec.structs.fields(kind)}
+    values: dict[object, object] = {str: "text", int: 3, float: 1.5, bool: True, tuple[str, ...]: ("text",)}
+    fields: dict[str, object] = {field.name: values.get(field.type, {"a": 1}) for field in msgspec.structs.fields(kind)}
     if kind is events.StepFinished:
         fields["cost"] = 0.25
     return kind(**fields)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.session.history import History, read_turns
+from ironcurtain.session.history import INTERRUPTED, History, read_turns
 from ironcurtain.session.model import Turn, Usage
 from tests.audit.doubles import file_limit, scratch
 
@@ -59,6 +59,30 @@ class HistoryTests(SynchronousTestCase):
         history.append(make_turn(3))
         self.assertEqual(read_turns(self.path), [make_turn(1), make_turn(3)])
         self.assertEqual([turn.number for turn in history.turns], [1, 2, 2, 3])
+
+    def test_a_turn_after_the_torn_line_of_a_process_that_died_is_whole(self) -> None:
+        self.path.write_bytes(b'{"number":1,"mess')
+        History(self.path).append(make_turn(1))
+        self.assertEqual(read_turns(self.path), [make_turn(1)])
+
+    def test_a_turn_without_an_end_was_interrupted(self) -> None:
+        history = History(self.path)
+        history.begin("first", "t1")
+        self.assertEqual(history.turns, [])
+        history.append(make_turn(1))
+        history.begin("second", "t2")
+        for _ in range(2):
+            one, two = read_turns(self.path)
+            self.assertEqual(one, make_turn(1))
+            self.assertEqual((two.number, two.message, two.answer, two.timestamp), (2, "second", "", "t2"))
+            self.assertEqual(two.error, INTERRUPTED)
+            self.assertFalse(two.usage.token_tracking_available)
+        resumed = History(self.path)
+        resumed.begin("third", "t3")
+        self.assertEqual([turn.error for turn in read_turns(self.path)], ["", INTERRUPTED, INTERRUPTED])
+        resumed.append(make_turn(3))
+        self.assertEqual([turn.number for turn in read_turns(self.path)], [1, 2, 3])
+        self.assertEqual([turn.error for turn in read_turns(self.path)], ["", INTERRUPTED, ""])
 
     def test_a_link_is_not_followed(self) -> None:
         target = self.path.with_name("target")

@@ -6,8 +6,10 @@ from dataclasses import replace
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.home.layout import SessionPaths, private_directory
-from ironcurtain.home.settings import Settings, Terminal
+from ironcurtain.home.layout import private_directory
+from ironcurtain.home.sections import Terminal
+from ironcurtain.home.session_paths import SessionPaths
+from ironcurtain.home.settings import Settings
 from ironcurtain.session.parts import Services
 from ironcurtain.session.terminal import open_recording
 from ironcurtain.terminal.recording import Recording

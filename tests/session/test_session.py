@@ -13,8 +13,9 @@ from ironcurtain.escalation import Outcome
 from ironcurtain.secrets.redaction import Secret
 from ironcurtain.session import events
 from ironcurtain.session.history import read_turns
-from ironcurtain.session.model import Reply, State
+from ironcurtain.session.model import AuditHead, Reply, State
 from ironcurtain.session.session import Session
+from ironcurtain.session.verification import signed_heads
 from tests.audit.doubles import open_files, scratch
 from tests.session.doubles import USAGE, World, make_request, request
 
@@ -120,6 +121,14 @@ class ClosingTests(SessionTestCase):
             report = chain.verify(file)
         self.assertEqual((report.problems, report.ended), ([], True))
         self.assertEqual(json.loads(self.session.paths.snapshot.read_bytes())["state"], "closed")
+
+    def test_the_newest_signed_head_is_told_and_is_final_at_the_end(self) -> None:
+        first = self.session.info.head
+        assert first is not None
+        self.close()
+        last, (*_, signed) = self.session.info.head, signed_heads(self.session.paths.audit)
+        self.assertEqual(last, AuditHead(sequence=signed.sequence, digest=signed.head, final=True))
+        self.assertEqual((first.sequence < signed.sequence, first.final, self.session.info.over), (True, False, True))
 
     def test_closing_twice_waits_for_the_first(self) -> None:
         self.world.agents[0].stop_pause = pause = Deferred[None]()

@@ -129,6 +129,10 @@ class Listed(Part):
         """Wait for the test."""
         await self.listed
 
+    async def before_turn(self, turn: int | None) -> None:
+        """Take no snapshot."""
+        self.calls.append(f"before {turn}")
+
 
 class OrderTests(StartTestCase):
     """When the workspace is listed, and when the agent starts."""

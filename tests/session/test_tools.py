@@ -65,6 +65,7 @@ class ProtectedTests(SynchronousTestCase):
         self.assertIn("/x/key", self.protected('[providers.anthropic]\nkey = { file = "/x/key" }\n'))
         inside = self.protected('[providers.anthropic]\nkey = { file = "~/key" }\n')
         self.assertIn(str(Path("~/key").expanduser()), inside)
+        self.assertIn("/x/token", self.protected('[audit]\nwitness_key_file = "/x/token"\n'))
 
     def test_home_is_the_accounts_where_it_is_not_set(self) -> None:
         for environ in ({}, {"HOME": ""}):

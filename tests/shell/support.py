@@ -16,11 +16,12 @@ from ironcurtain.escalation import EscalationQueue, closing_numbers
 from ironcurtain.mcp_proxy.admission import CallAdmission
 from ironcurtain.mcp_proxy.catalogue import ToolDefinition
 from ironcurtain.policy import Decision, Verdict
+from ironcurtain.policy.verdict import Reversal
 from ironcurtain.secrets.redaction import Redactor
 from ironcurtain.shell.execution import ENTER, CommandResult, CommandRunner
 from ironcurtain.shell.messages import Message, ProposedStep
 from ironcurtain.shell.model import ConfirmMode, JudgedStep, PlanParts
-from ironcurtain.terminal.keys import PASTE_BEGIN, PASTE_END
+from ironcurtain.terminal.sequences import PASTE_BEGIN, PASTE_END
 from tests.audit.doubles import at_once, scratch
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string", "enum": []}}}
@@ -32,6 +33,7 @@ class PromptShell:
 
     :ivar statuses: of commands that do not end with 0.
     :ivar deaf: whether it begins nothing.
+    :ivar in_foreground: whether it has the terminal, and not a command of it.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -39,7 +41,7 @@ class PromptShell:
         self.statuses: dict[str, int] = {}
         self.slow: set[str] = set()
         self.ran: list[str] = []
-        self.deaf = False
+        self.deaf = self.in_foreground = False
         self.signals: list[signal.Signals] = []
         self.written = b""
         self.runner: CommandRunner
@@ -83,7 +85,8 @@ class WordJudge:
         word = command.split()[0] if command.split() else ""
         decision = {"deny": Decision.DENY, "allow": Decision.ALLOW}.get(word, Decision.ESCALATE)
         arguments = {"command": command, "directory": directory}
-        return JudgedStep(command, Verdict(decision, f"{decision}-rule", "because", arguments), Risk.READ)
+        verdict = Verdict(decision, f"{decision}-rule", "because", arguments, reversal=Reversal.SNAPSHOT)
+        return JudgedStep(command, verdict, Risk.READ)
 
     async def judge(self, step: ProposedStep, directory: str) -> JudgedStep:
         return self.preview(self.rewritten.get(step.command, step.command), directory)
@@ -137,6 +140,7 @@ class ShellTestCase(SynchronousTestCase):
             events=lambda event: None,
             soon=lambda function: function(),
         )
+        self.prepared, self.has_snapshot = 0, True
         self.runner = CommandRunner(self.shell, self.clock, 10_000)
         self.shell.runner, self.runner.pasting = self.runner, True
         self.shell.prompt()
@@ -152,9 +156,16 @@ class ShellTestCase(SynchronousTestCase):
             resumed=lambda: succeed(None),
             text=lambda data: data.decode().replace("\r", "").removesuffix("\n"),
             tell=self.told.append,
+            prepare=self.prepare,
+            snapshots=True,
             command_seconds=300.0,
             plan_seconds=1800.0,
         )
+
+    async def prepare(self) -> bool:
+        """Count the plans that are about to run."""
+        self.prepared += 1
+        return self.has_snapshot
 
     def last(self, kind: type[Message]) -> Message:
         """:returns: the last message of a kind."""

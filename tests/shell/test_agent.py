@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 
 from twisted.internet.defer import Deferred
 
@@ -18,8 +19,9 @@ from ironcurtain.shell.messages import (
     StepOutput,
 )
 from ironcurtain.shell.wrapped import MARKS_SECONDS
+from ironcurtain.shell_integration.marks import InstructionTyped, Mark, MarkReader
 from tests.shell.model import last_words, problems
-from tests.shell.wrapped import PASTING, PROMPT, AgentTestCase, mark, private
+from tests.shell.wrapped import NONCE, PASTING, PROMPT, AgentTestCase, mark, private
 
 
 def pasted(command: bytes) -> bytes:
@@ -343,3 +345,43 @@ class SuspendTests(AgentTestCase):
         self.shows(PROMPT)
         self.agent.suspend()
         self.assertEqual(self.mode.noted[-1], "suspend")
+
+
+class TakenOverTests(AgentTestCase):
+    """The shell was relayed before."""
+
+    def relay(self, output: bytes, waiting: tuple[bytes | Mark, ...] = (), *, ahead: bool = False) -> None:
+        """It wrote this, and the user has seen it."""
+        reader = MarkReader(NONCE)
+        shown = tuple(reader.feed(output))
+        self.relayed = replace(self.relayed, reader=reader, shown=shown, waiting=waiting, typed_ahead=ahead)
+
+    def test_what_was_shown_is_known_and_not_shown_again(self) -> None:
+        self.relay(b"hi\r\n" + private("cwd", "/tmp") + PROMPT + mark("A")[:7])
+        self.start()
+        self.assertEqual((self.eye.new(), self.wrapped.directory), (b"", "/tmp"))
+        self.clock.advance(MARKS_SECONDS * 2)
+        self.assertEqual((self.lines.lines(), self.emitted), (["hi", "$"], []))
+        self.shows(mark("A")[7:] + b"next")
+        self.assertEqual(self.eye.new(), b"next")
+
+    def test_an_instruction_that_was_typed(self) -> None:
+        self.relay(PASTING + PROMPT + b"# look\r\n", (InstructionTyped("look"), *MarkReader(NONCE).feed(b"x" + PROMPT)))
+        self.start()
+        self.clock.advance(JOIN_SECONDS)
+        self.assertEqual(self.mode.noted, ["begin"])
+        self.assertTrue(last_words(self.model.requests[0]).startswith("look\n"))
+
+    def test_keys_that_the_shell_did_not_take(self) -> None:
+        self.relayed = replace(self.relayed, untyped=b"l", typed_ahead=True)
+        self.start()
+        self.types(b"s\r")
+        self.assertEqual((self.pty.typed, self.wrapped.typed_ahead), (b"ls\r", False))
+
+    def test_without_marks_an_instruction_that_has_begun(self) -> None:
+        self.relayed.fallback.feed(b"## lo", True)
+        self.wrapped.integrated = False
+        self.start()
+        self.types(b"ok\r")
+        self.clock.advance(JOIN_SECONDS)
+        self.assertEqual(self.mode.noted, ["begin"])

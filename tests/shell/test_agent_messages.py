@@ -7,8 +7,8 @@ import signal
 from twisted.internet.defer import Deferred
 
 from ironcurtain.errors import SessionError
+from ironcurtain.shell.first_prompt import FIRST_PROMPT_SECONDS
 from ironcurtain.shell.messages import StepOutput
-from ironcurtain.shell.wrapped import FIRST_PROMPT_SECONDS
 from tests.shell.wrapped import PASTING, PROMPT, AgentTestCase, mark
 
 

@@ -252,8 +252,20 @@ class WrongAnswerTests(AssistantTestCase):
 
     def test_an_empty_answer_is_an_error(self) -> None:
         self.instruct()
-        self.model.answer(stop_reason="refusal")
-        self.assertEqual(self.done().error, "the model gave an empty answer (refusal): ask again")
+        self.model.answer(stop_reason="pause")
+        self.assertEqual(self.done().error, "the model gave an empty answer (pause): ask again")
+
+    def test_an_answer_that_broke_off_is_kept(self) -> None:
+        self.instruct()
+        self.model.notify(TextDelta("The first half"))
+        self.model.fail(ModelError("network", "localhost closed the connection"))
+        done = self.done()
+        self.assertEqual(done.text, "The first half")
+        self.assertIn("the model's answer broke off: localhost closed the connection. ", done.error)
+        self.instruct("go on")
+        kept, asked = self.model.requests[1].messages[-2:]
+        self.assertEqual((kept.role, kept.content), ("assistant", (TextBlock("The first half"),)))
+        self.assertEqual(asked.role, "user")
         self.still_valid()
 
     def test_once_something_was_done_it_may_end_without_a_word(self) -> None:

@@ -22,7 +22,9 @@ class DodgeTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         tables = {"default": "allow", "shell": {"deny_patterns": list(COMMANDS)}}
-        self.gate = CommandGate(read_approval(tables, "policy.toml", "/home/ann"), (), "/home/ann", realpath)
+        self.gate = CommandGate(
+            read_approval(tables, "policy.toml", "/home/ann"), (), "/home/ann", realpath, "/home/ann"
+        )
 
     def others(self, commands: list[str], *expected: Decision) -> list[str]:
         """:returns: the commands about which something else is decided, with the reason."""

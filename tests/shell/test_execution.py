@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.errors import SessionError
 from ironcurtain.shell.execution import (
     BEGIN_SECONDS,
     GRACE_SECONDS,
+    LOOK_SECONDS,
+    LOOKS,
     MARK_SECONDS,
     PROMPT_SECONDS,
     Capture,
     CommandResult,
+    CommandRunner,
 )
 from ironcurtain.shell.messages import StepOutcome
 from tests.shell.support import ShellTestCase
@@ -51,6 +56,20 @@ class CaptureTests(SynchronousTestCase):
         kept, _ = capture.result()
         self.assertNotIn(b"canary", kept)
         self.assertTrue(kept.startswith(b"a first word, \n[...") and kept.endswith(b" and the end"))
+
+
+class GuardedShell:
+    """A shell that must not be signalled at its prompt."""
+
+    def __init__(self) -> None:
+        self.in_foreground, self.running = True, False
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def signal_foreground(self, number: signal.Signals) -> None:
+        if not self.running:
+            raise AssertionError(f"{number.name} without a command")
 
 
 class RunTests(ShellTestCase):
@@ -148,6 +167,58 @@ class RunTests(ShellTestCase):
         self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
         self.assertEqual(self.waiting(), [])
 
+    def test_an_interrupt_that_the_shell_got_comes_again_when_the_command_has_the_terminal(self) -> None:
+        for begin in (False, True):  # between the mark of its beginning and the start of its process, and before both
+            self.shell.slow.add("ls")
+            self.shell.deaf, self.shell.in_foreground = True, True
+            running = self.run_command()
+            if begin:
+                self.runner.command_began()
+            self.runner.interrupt()
+            self.clock.advance(LOOK_SECONDS)
+            self.runner.command_began()
+            self.clock.advance(LOOK_SECONDS)
+            self.assertEqual(self.shell.signals, [])
+            self.shell.in_foreground = False
+            self.clock.advance(LOOK_SECONDS)
+            self.assertEqual(self.shell.signals, [signal.SIGINT])
+            self.clock.advance(LOOK_SECONDS)
+            self.shell.finish(130)
+            self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
+            self.assertEqual((self.shell.signals, self.waiting()), ([signal.SIGINT], []))
+            self.shell.signals.clear()
+
+    def test_an_interrupt_that_the_command_got_comes_once(self) -> None:
+        self.shell.slow.add("ls")
+        self.run_command()
+        self.shell.deaf = True
+        self.runner.interrupt()
+        self.clock.advance(LOOK_SECONDS)
+        self.assertEqual(self.shell.signals, [])
+
+    def test_a_shell_that_runs_the_command_itself_is_interrupted_once(self) -> None:
+        self.shell.slow.add("ls")
+        self.shell.in_foreground = True
+        self.run_command()
+        self.shell.deaf = True
+        self.runner.interrupt()
+        for _ in range(LOOKS):
+            self.clock.advance(LOOK_SECONDS)
+        self.shell.in_foreground = False
+        self.clock.advance(LOOK_SECONDS)
+        self.assertEqual(self.shell.signals, [])
+
+    def test_a_kill_that_came_too_early_comes_again(self) -> None:
+        self.shell.slow.add("ls")
+        self.shell.in_foreground = True
+        self.run_command()
+        self.shell.deaf = True
+        self.runner.kill()
+        self.shell.signals.clear()
+        self.shell.in_foreground = False
+        self.clock.advance(LOOK_SECONDS)
+        self.assertEqual(self.shell.signals, [signal.SIGKILL])
+
     def test_after_an_interrupt_a_shell_without_marks_is_asked_for_the_end(self) -> None:
         self.shell.slow.add("ls")
         answers = ["", "end"]
@@ -176,6 +247,40 @@ class RunTests(ShellTestCase):
         self.assertTrue(self.shell.written.endswith(b"\x03"))
         self.shell.prompt()
         self.assertEqual(self.successResultOf(running).outcome, StepOutcome.INTERRUPTED)
+
+    @given(
+        st.lists(
+            st.sampled_from(("began", "ended", "prompt", "interrupt", "kill", "job", "no job", "time", "typed")),
+            max_size=40,
+        )
+    )
+    def test_whatever_comes_the_shell_itself_is_not_signalled_and_the_end_is_seen(self, course: list[str]) -> None:
+        clock, shell = Clock(), GuardedShell()
+        runner = CommandRunner(shell, clock, 1000)
+        runner.prompt_ended()
+        running = Deferred.fromCoroutine(runner.run("ls", 60.0, lambda data: None))
+
+        def prompt() -> None:
+            runner.prompt_began()
+            runner.prompt_ended()
+
+        steps: dict[str, Callable[[], object]] = {
+            "began": runner.command_began,
+            "ended": lambda: runner.command_ended(0),
+            "prompt": prompt,
+            "interrupt": runner.interrupt,
+            "kill": runner.kill,
+            "job": lambda: setattr(shell, "in_foreground", False),
+            "no job": lambda: setattr(shell, "in_foreground", True),
+            "time": lambda: clock.advance(LOOK_SECONDS),
+            "typed": runner.typed,
+        }
+        for step in course:
+            steps[step]()
+            shell.running = runner.running
+        prompt()
+        self.successResultOf(running)
+        self.assertEqual(clock.getDelayedCalls(), [])
 
     def test_the_end_of_the_shell_is_an_error(self) -> None:
         self.shell.deaf = True

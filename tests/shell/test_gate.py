@@ -42,7 +42,7 @@ def realpath(path: str) -> str:
 
 def gate(tables: dict[str, Any]) -> CommandGate:
     """:returns: a gate with these tables."""
-    return CommandGate(read_approval(tables, "policy.toml", HOME), PROTECTED, HOME, realpath)
+    return CommandGate(read_approval(tables, "policy.toml", HOME), PROTECTED, HOME, realpath, HERE)
 
 
 class TableTests(SynchronousTestCase):

@@ -16,6 +16,7 @@ from ironcurtain.shell.hooks import Hooks
 from ironcurtain.shell.judge import HookedJudge
 from ironcurtain.shell.messages import Message, Notice, ProposedStep, StepOutcome
 from ironcurtain.shell.model import JudgedStep
+from ironcurtain.shell.narrowing import NarrowedGate
 from tests.process.commands import PlayedTime, RealCommandCase
 
 TABLES: dict[str, Any] = {"shell": {"mode": "ask", "deny_patterns": ["sudo *"], "allow_patterns": ["ls", "df"]}}
@@ -31,9 +32,11 @@ class JudgeTests(RealCommandCase):
         self.directory.mkdir(mode=0o700)
         around: Any = PlayedTime(self.clock)
         hooks = Hooks(around, self.directory, {"PATH": os.environ["PATH"]}, 10.0, os.geteuid())
-        gate = CommandGate(read_approval(TABLES, "policy.toml", "/home/ann"), ("/home/ann/.ssh",), "/home/ann", str)
+        gate = CommandGate(
+            read_approval(TABLES, "policy.toml", "/home/ann"), ("/home/ann/.ssh",), "/home/ann", str, "/home/ann/work"
+        )
         self.told: list[Message] = []
-        self.judge = HookedJudge(gate, hooks, lambda: "look around", self.told.append)
+        self.judge = HookedJudge(NarrowedGate(gate, ()), hooks, lambda: "look around", self.told.append)
 
     def hook(self, name: str, script: str) -> None:
         """Install a hook."""

@@ -15,7 +15,9 @@ HERE = f"{HOME}/project"
 
 def scope(command: str, directory: str = HERE) -> Scope | None:
     """:returns: what an approval of a command covers."""
-    gate = CommandGate(read_approval({"shell": {"mode": "ask"}}, "policy.toml", HOME), (), HOME, lambda path: path)
+    gate = CommandGate(
+        read_approval({"shell": {"mode": "ask"}}, "policy.toml", HOME), (), HOME, lambda path: path, HOME
+    )
     return make_scope(
         RUN_TOOL.server,
         RUN_TOOL.name,

@@ -192,6 +192,21 @@ class ProtocolTests(PipeCase):
         made = sorted(path.name for path in self.product.project.iterdir())
         self.assertEqual(made, ["three", "uno"])
 
+    def test_a_question_says_whether_the_step_can_be_undone(self) -> None:
+        for taken, undo in (("false", "no-snapshot"), ("true", "snapshot")):
+            with self.subTest(taken):
+                self.product.environ["IRONCURTAIN_UNDO_SHELL"] = taken
+                self.begin(plan("touch one", "sudo true"), THANKS)
+                self.say("# make a file")
+                proposed = self.until("plan")
+                self.assertEqual([step["undo"] for step in proposed["steps"]], [undo, "unknown"])
+                self.say({"type": "approval", "plan_id": "p1", "decision": "step"})
+                request = self.until("approval_request")
+                self.assertEqual(request["step"]["undo"], undo)
+                self.say({"type": "approval", "plan_id": "p1", "step": 1, "decision": "allow"})
+                self.assertEqual(self.until("approval_request")["step"]["undo"], "unknown")
+                self.ends()
+
     def test_instructions_and_no_decisions(self) -> None:
         model = self.product.script(THANKS, plan("echo a"))
         done, said = self.shell(model=model, stdin="# one\n# two\n")

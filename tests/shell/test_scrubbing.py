@@ -50,4 +50,6 @@ class VariableTests(SynchronousTestCase):
 
     def test_only_what_is_named_is_sent_and_never_a_secret(self) -> None:
         environ = {"PATH": "/bin", "GH_TOKEN": CANARY, "OTHER": "x"}
-        self.assertEqual(environment(environ, ("PATH", "GH_TOKEN", "MISSING")), {"PATH": "/bin"})
+        self.assertEqual(
+            environment({**environ, "LANG": None}, ("PATH", "GH_TOKEN", "MISSING", "LANG")), {"PATH": "/bin"}
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -46,12 +47,12 @@ class TerminalCase(SynchronousTestCase):
     def finish(self) -> None:
         self.assertEqual([line for line in self.product.close() if "tmux" not in line], [])
 
-    def begin(self, *turns: dict[str, Any], options: str = "") -> None:
-        """Start the shell with a scripted model."""
-        script = self.product.script(*turns)
+    def begin(self, *turns: dict[str, Any], backend: str = "") -> None:
+        """Start the shell with a scripted model, or another."""
+        script = backend or self.product.script(*turns)
         command = " ".join(self.product.command("shell"))
         self.terminal.type(
-            f"clear; {command} --shell {self.shell} --backend {script} {options}; status=$?; echo st''atus $status; "
+            f"clear; {command} --shell {self.shell} --backend {shlex.quote(script)}; status=$?; echo st''atus $status; "
             "stty -g >after"
         )
         self.terminal.until(lambda: bool(list(self.product.home.glob("pty-registry/*.json"))))
@@ -224,7 +225,8 @@ class EndTests(TerminalCase):
     def test_killed_the_terminal_is_restored(self) -> None:
         self.begin(PLAN)
         os.kill(self.pid, signal.SIGKILL)
-        self.terminal.wait("^status 137$")
+        # The user's shell may print before the terminal is restored, when a new line does not begin at the left edge.
+        self.terminal.wait("^ *status 137$")
         self.terminal.type("stty -g >again; cmp before again && echo as be''fore")
         self.terminal.wait("^as before")
 
@@ -270,6 +272,36 @@ class UnmarkedTests(TerminalCase):
         self.leave()
 
 
+class ContextTests(TerminalCase):
+    """What the model is told of the shell."""
+
+    def test_variables_as_they_are_now(self) -> None:
+        (self.product.home / "config.toml").write_text(
+            'version = 1\n[context]\ninclude_env = ["EDITOR", "MY_KEY"]\nrequery_env = true\n'
+        )
+        self.begin({"text": "Done.", "expect": {"last_user_contains": "EDITOR=nano\n--- end of state"}})
+        self.terminal.type("export EDITOR=nano MY_KEY=4711")
+        self.terminal.type("# which editor")
+        self.terminal.wait("Done")
+        self.leave()
+
+
+class UnreachedTests(TerminalCase):
+    """No model answers for a while."""
+
+    def test_an_instruction_waits_and_is_confirmed_again(self) -> None:
+        answer = self.product.person / "answer"
+        self.begin(backend=f"subprocess:cat {answer}")
+        self.terminal.type("# make two files")
+        self.terminal.wait("the instruction waits as number 1")
+        answer.write_text("Here I am.\n")
+        self.terminal.type("# hello")
+        self.terminal.wait("1  make two files")
+        self.terminal.type("#-")
+        self.terminal.wait("discarded: 1")
+        self.leave()
+
+
 class SecretTests(TerminalCase):
     """What the environment holds stays out of the records."""
 
@@ -282,3 +314,41 @@ class SecretTests(TerminalCase):
         for path in self.product.home.rglob("*"):
             if path.is_file():
                 self.assertNotIn(b"canary-7f3a9d1c5e", path.read_bytes(), path)
+
+
+class BeginningTests(TerminalCase):
+    """Before the session is there."""
+
+    def run_it(self, options: str = "") -> None:
+        """Start the shell, and wait for nothing."""
+        command = " ".join(self.product.command("shell", "--shell", "bash"))
+        self.terminal.type(f"clear; {command} {options}; status=$?; stty -g >after; echo st''atus $status")
+
+    def test_an_instruction_that_is_typed_at_once(self) -> None:
+        (self.product.person / ".bashrc").write_text("PS1='inner> '\n")
+        self.run_it(f"--backend {self.product.script(PLAN, THANKS)}")
+        self.terminal.wait("^inner>")
+        self.terminal.type("# make two files")
+        self.answer("a", "a allow all")
+        self.terminal.wait("Both are there")
+        self.terminal.type("exit 3")
+        self.terminal.wait("^status 3$")
+        self.as_before()
+
+    def test_the_shell_ends_before(self) -> None:
+        (self.product.person / ".bashrc").write_text("echo by''e; exit 5\n")
+        self.run_it()
+        self.assertIn("bye", self.terminal.wait("^status 5$"))
+        self.as_before()
+
+    def test_a_session_that_cannot_start(self) -> None:
+        (self.product.home / "policy.toml").write_text("version = 1\nno_such = 1\n")
+        self.run_it()
+        self.assertIn("no_such", self.terminal.wait("^status 78$"))
+        self.as_before()
+
+    def test_terminated(self) -> None:
+        (self.product.person / ".bashrc").write_text("kill $PPID; sleep 1000\n")
+        self.run_it()
+        self.terminal.wait("^status 143$")
+        self.as_before()

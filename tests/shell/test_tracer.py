@@ -21,8 +21,9 @@ from ironcurtain.shell.messages import (
     StepOutcome,
     StepStarted,
 )
-from ironcurtain.shell.trace import TraceContext
 from ironcurtain.shell.tracer import Tracer
+from ironcurtain.traces.otlp import ExportedSpan
+from ironcurtain.traces.trace import TraceContext
 
 
 class Lines:
@@ -36,6 +37,9 @@ class Lines:
         if self.full:
             raise Unavailable("the disk is full")
         self.spans.append(json.loads(line))
+
+    def check(self) -> None:
+        """Nothing keeps it from being written."""
 
 
 class TracerTests(SynchronousTestCase):
@@ -66,6 +70,22 @@ class TracerTests(SynchronousTestCase):
             StepStarted(plan_id="p1", step=1, command=command),
             StepCompleted(plan_id="p1", step=1, outcome=outcome, exit_code=code, duration_ms=7),
         )
+
+    def test_what_is_written_is_exported_too_with_the_same_ids(self) -> None:
+        found: list[ExportedSpan] = []
+        ids = itertools.count(1)
+        tracer = Tracer(
+            TraceContext("7f", "a1", "b2"), self.sink, self.clock.seconds, lambda size: f"{next(ids):0{2 * size}x}",
+            lambda: "anthropic", str, anonymize=True, export=found.append,
+        )  # fmt: skip
+        tracer.receive(InstructionAccepted(text="find it"))
+        tracer.receive(InstructionDone(text="It is.", tokens_in=10, tokens_out=2, model="m-1"))
+        tracer.close()
+        instruction, shell = found
+        self.assertEqual((instruction.name, instruction.parent), ("instruction", "a1".zfill(16)))
+        self.assertEqual((shell.name, shell.span_id, shell.parent), ("shell", "a1".zfill(16), "b2".zfill(16)))
+        self.assertEqual(instruction.span_id, self.sink.spans[0]["span_id"])
+        self.assertEqual({span.trace_id for span in found}, {"7f".zfill(32)})
 
     def test_a_span_for_each_instruction_and_one_for_the_session(self) -> None:
         self.clock.advance(1)

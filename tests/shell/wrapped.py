@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from twisted.internet.defer import Deferred
 
+from ironcurtain.approver.trusted_input import TrustedInput
 from ironcurtain.audit import AuditLog
 from ironcurtain.escalation import Outcome
 from ironcurtain.llm.registry import Chosen
@@ -20,17 +21,20 @@ from ironcurtain.session.budget import Accounting, BudgetLimits, BudgetMeter
 from ironcurtain.session.history import read_turns
 from ironcurtain.session.model import SessionRequest, Turn
 from ironcurtain.session.parts import Core
+from ironcurtain.session.records import make_snapshots
 from ironcurtain.shell.agent import JOIN_SECONDS, ShellAgent
 from ironcurtain.shell.assistant import Assistant, AssistantLimits
 from ironcurtain.shell.context import Prompt
 from ironcurtain.shell.execution import CommandRunner
-from ironcurtain.shell.integration import Prepared
-from ironcurtain.shell.marks import PRIVATE
 from ironcurtain.shell.messages import Message, StepCompleted
 from ironcurtain.shell.model import ConfirmMode
+from ironcurtain.shell.relay import Relayed
 from ironcurtain.shell.terminal_lines import TerminalLines
 from ironcurtain.shell.window import ContextWindow
 from ironcurtain.shell.wrapped import WrappedShell
+from ironcurtain.shell_integration.fallback import FallbackPrefix
+from ironcurtain.shell_integration.marks import PRIVATE, MarkReader
+from ironcurtain.shell_integration.preparation import Prepared
 from ironcurtain.terminal.hub import Hub
 from ironcurtain.terminal.model import Mode, ProgramExit
 from ironcurtain.terminal.pty import LocalPty, PtyOwner
@@ -79,6 +83,9 @@ class HandPty(LocalPty):
 
     def spawn(self, argv: Sequence[str], environ: Mapping[str, str], directory: str, columns: int, rows: int) -> None:
         self.argv, self.pid = argv, os.getpid()
+
+    def adopt(self, pid: int, master: int) -> None:
+        self.pid = pid
 
     @property
     def in_foreground(self) -> bool:
@@ -160,6 +167,7 @@ class AgentTestCase(ShellTestCase):
         self.model = HandModel()
         self.emitted: list[events.SessionEvent] = []
         self.ends: list[str] = []
+        self.relayed = Relayed(MarkReader(NONCE), FallbackPrefix(), (), (), b"", b"", False, False)
         self.core = self._core(SIZE)
         prepared = Prepared(("/bin/bash",), {}, self.integrated)
         self.lines = TerminalLines(100, SIZE[0])
@@ -201,6 +209,8 @@ class AgentTestCase(ShellTestCase):
             services,
             audit,
             self.escalations,
+            make_snapshots(paths, services, audit, self.emitted.append),
+            TrustedInput(paths.trusted_input, paths.user_context, str, self.clock.seconds),
             self.emitted.append,
             lambda who, line: None,
             self.ends.append,
@@ -233,8 +243,10 @@ class AgentTestCase(ShellTestCase):
         self.eye, self.mode = Eye(), NotingMode(self.hub)
         self.agent.terminal, self.agent.agent_mode = self.hub, self.mode
         self.successResultOf(Deferred.fromCoroutine(self.agent.start()))
+        self.agent.take_over(os.getpid(), -1, self.relayed)
         self.person = self.hub.attach(self.eye, Mode.DRIVE, *SIZE)
         self.eye.new()
+        self.agent.take(self.relayed.waiting)
 
     def shows(self, *output: bytes) -> None:
         """The shell writes something."""

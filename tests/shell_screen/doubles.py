@@ -33,6 +33,7 @@ CACHES = ProposedStep(
     command="rm -rf ~/.cache/pip ~/.npm/_cacache ~/.cache/go-build /var/tmp/build-artifacts",
     purpose="Empty caches that are made again",
     risk=Risk.DESTRUCTIVE,
+    undo="outside",
 )
 STEPS = (LISTING, JOURNAL, CACHES)
 

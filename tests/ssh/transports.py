@@ -16,7 +16,7 @@ from ironcurtain.ssh.channel import ChannelProgram, SessionChannel
 from ironcurtain.ssh.key_files import KeyFile, host_key
 from ironcurtain.ssh.protocols import ConnectionService
 from ironcurtain.ssh.service import SshFactory
-from ironcurtain.ssh.transport import KeyExchange, SshTransport
+from ironcurtain.ssh.transport import KeyExchange, Phase, SshTransport
 from tests.audit.doubles import scratch
 from tests.ssh.doubles import Bulk, Speaker, make_holder
 
@@ -46,7 +46,7 @@ class Recorded(SshTransport):
         super().connectionMade()
         self.sendKexInit()
         self._keyExchangeState = self._KEY_EXCHANGE_NONE
-        self._exchange, self._has_keys = KeyExchange.NONE, True
+        self._exchange, self._phase = KeyExchange.NONE, Phase.KEYED
         self.sessionID = b"session"
 
     def sendPacket(self, messageType: int, payload: bytes) -> None:

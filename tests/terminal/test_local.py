@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from ironcurtain.terminal.local import LocalTerminal, NoTerminal
+from ironcurtain.terminal.raw import NoTerminal, RawMode
 from ironcurtain.terminal.sequences import RESTORE
 from tests.terminal.ptys import PtyCase
 
@@ -107,5 +107,5 @@ class NoTerminalTests(SynchronousTestCase):
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         self.addCleanup(os.close, write)
-        error = self.assertRaises(NoTerminal, LocalTerminal, None, read)
+        error = self.assertRaises(NoTerminal, RawMode, read)
         self.assertIn("redirected", str(error))

@@ -13,8 +13,8 @@ from twisted.internet.task import Clock, deferLater
 
 from ironcurtain.errors import NotFound
 from ironcurtain.process.termination import GRACE_SECONDS
+from ironcurtain.terminal.forked import NoPty
 from ironcurtain.terminal.model import ProgramExit
-from ironcurtain.terminal.pty import NoPty
 from tests.audit.doubles import open_files
 from tests.terminal.ptys import ENVIRON, PtyCase
 

@@ -55,6 +55,7 @@ class WordsTests(SynchronousTestCase):
                 "   force = true",
                 '   refs = ["main"]',
                 "   why: it leaves this machine (rule push)",
+                "   cannot be undone: its effects are not known",
                 "   session 3, claude-code: mend it\\x1b[2J; digest 0123456789abcdef",
             ],
         )
@@ -94,6 +95,17 @@ class WordsTests(SynchronousTestCase):
         self.assertEqual(shown(calls=3)[0], "7  git.push\\n  (4 min left, 3 equal calls)")
         approved = msgspec.structs.replace(VIEW, outcome="approved", calls=3)
         self.assertEqual(decided(approved), "Approved: git.push\\n in session 3, 3 equal calls.")
+
+    def test_whose_approval_it_has_and_needs(self) -> None:
+        self.assertFalse([line for line in shown() if "people" in line])
+        self.assertIn("   needs the approvals of 2 people", shown(approvals=2))
+        named = shown(approvals=2, approved_by=("local:ada\x1b[2J",))
+        self.assertIn("   approved by local:ada\\x1b[2J; needs another person's approval, too", named)
+        waiting = msgspec.structs.replace(VIEW, approvals=2, approved_by=("ada",))
+        self.assertEqual(decided(waiting), "Escalation 7: approved by ada; needs another person's approval, too.")
+        over = shown(approvals=2, approved_by=("ada", "bob"), outcome="approved", by="ada and bob")
+        self.assertTrue(over[0].endswith("(approved by ada and bob)"), over[0])
+        self.assertFalse([line for line in over if "needs" in line])
 
     def test_what_denying_all_did(self) -> None:
         self.assertEqual((denied_all([3, 4]), denied_all([])), ("Denied: 3, 4.", "No call waits for a decision."))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ironcurtain.cli.terminal.glyphs import Glyphs
+from ironcurtain.policy.reversal import undo_words
 from ironcurtain.session.events import EscalationRaised
 from ironcurtain.text.columns import Line, Span, cells, cut, wrap
 from ironcurtain.text.display import left, one_line
 from ironcurtain.view.arguments import argument_lines, is_complete
-from ironcurtain.view.escalations import tool_name, why
+from ironcurtain.view.escalations import approvals_words, tool_name, why
 
 LINES = 14
 """Maximum number of lines for a call's arguments. With the rest of the banner it is about 20, which fits 80x24."""
@@ -41,8 +42,10 @@ def banner(asked: EscalationRaised, now: float, width: int, glyphs: Glyphs) -> l
             lines.append((side, Span(f"and {more:,} more lines", "warn")))
     if asked.calls > 1:
         lines.append((side, Span(f"{asked.calls} equal calls", "warn")))
+    if needed := approvals_words(asked):
+        lines.append((side, Span(needed, "warn")))
     lines.append((side,))
-    lines += [(side, Span(text, "dim")) for text in _reason(asked, room, glyphs)]
+    lines += [(side, Span(text, "dim")) for text in (*_reason(asked, room, glyphs), _undo(asked, room, glyphs))]
     if asked.scope:
         lines += [(side, Span(text, "dim")) for text in _keeping(asked, room)]
     look = () if is_shown(asked, width) else (Span(f"/show {asked.number}", "key"), Span(", then ", "warn"))
@@ -87,6 +90,10 @@ def _reason(asked: EscalationRaised, room: int, glyphs: Glyphs) -> list[str]:
         last = cut(" ".join(lines[REASON_LINES - 1 :]), room, glyphs.rest)
         lines = [*lines[: REASON_LINES - 1], last]
     return lines
+
+
+def _undo(asked: EscalationRaised, room: int, glyphs: Glyphs) -> str:
+    return cut(undo_words(asked.undo), room, glyphs.rest)
 
 
 def _keeping(asked: EscalationRaised, room: int) -> list[str]:

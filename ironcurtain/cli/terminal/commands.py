@@ -53,6 +53,18 @@ class Revoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Undo:
+    """Show what an undo would restore; without a turn of the last one."""
+
+    turn: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoShown:
+    """Undo what was shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wrong:
     """Invalid input; ``why`` says what to type instead."""
 
@@ -73,7 +85,7 @@ class Simple(Enum):
     EXIT = "leave"
 
 
-Input = Message | Decide | Show | DenyAll | Revoke | Wrong | Simple
+Input = Message | Decide | Show | DenyAll | Revoke | Undo | UndoShown | Wrong | Simple
 
 DECISIONS = {
     "approve": (Outcome.APPROVED, "approve a waiting call, once, exactly as it was shown"),
@@ -102,6 +114,8 @@ def parse(line: str) -> Input | None:
         return Show(int(rest[0]) if rest else None)
     if name == "revoke":
         return Revoke(int(rest[0])) if len(rest) == 1 and _is_number(rest[0]) else Wrong(REVOKE_HELP)
+    if name == "undo":
+        return _undo(rest)
     if name.upper() not in Simple.__members__:
         return Wrong(f"there is no command /{name}: see /help; to send this as a message, put a space before it")
     return Wrong(f"/{name} takes no argument") if rest else Simple[name.upper()]
@@ -116,6 +130,14 @@ def _decide(name: str, rest: list[str]) -> Input:
     if len(rest) > 1 or not _is_number(rest[0]):
         return Wrong(f"/{name} takes the number of one escalation, like: /{name} 3")
     return Decide(outcome, int(rest[0]), keep)
+
+
+def _undo(rest: list[str]) -> Input:
+    if [word.lower() for word in rest] == ["yes"]:
+        return UndoShown()
+    if len(rest) > 1 or not all(map(_is_number, rest)):
+        return Wrong("/undo takes the number of one turn, like: /undo 3")
+    return Undo(int(rest[0]) if rest else None)
 
 
 def _is_number(word: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Show, Simple, choose
+from ironcurtain.cli.terminal.commands import Decide, DenyAll, Input, Revoke, Show, Simple, Undo, UndoShown, choose
 from ironcurtain.cli.terminal.printer import Printer
+from ironcurtain.cli.terminal.undoing import Undoing
 from ironcurtain.cli.terminal.view import View
 from ironcurtain.errors import IronCurtainError, NotShown, UsageError
 from ironcurtain.escalation.model import Outcome
@@ -26,10 +27,20 @@ class Deciding:
     :param view: the state of the session's display.
     :param printer: knows what was shown, and shows more.
     :param now: returns seconds since the epoch.
+    :param undoing: undoes turns.
     """
 
-    def __init__(self, api: SessionApi, number: int, view: View, printer: Printer, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        api: SessionApi,
+        number: int,
+        view: View,
+        printer: Printer,
+        now: Callable[[], float],
+        undoing: Undoing,
+    ) -> None:
         self._api, self._number, self._view, self._printer, self._now = api, number, view, printer, now
+        self._undoing = undoing
         self._decided: set[int] = set()
         self.busy = 0
         """Number of answers, or requested texts, in progress."""
@@ -53,6 +64,10 @@ class Deciding:
                 return self._reported(self._api.deny_all(self._number))
             case Revoke(number):
                 return self._reported(self._revoke(number))
+            case Undo(turn):
+                return self._reported(self._undoing.propose(turn))
+            case UndoShown():
+                return self._reported(self._undoing.confirm(began))
             case Simple.STOP:
                 return self._reported(self._api.stop(self._number))
             case _:
@@ -73,9 +88,11 @@ class Deciding:
         self._decided.add(number)
         try:
             if asked.outcome is Outcome.DENIED or self._printer.is_whole(number, asked.keep):
-                await self._api.decide(number, asked.outcome, pending.digest, asked.keep, pending.calls)
+                decided = await self._api.decide(number, asked.outcome, pending.digest, asked.keep, pending.calls)
             else:  # it may have been shown to the same person elsewhere
-                await self._api.decide(number, asked.outcome, None, asked.keep)
+                decided = await self._api.decide(number, asked.outcome, None, asked.keep)
+            if decided.approved_by and not decided.outcome:  # it waits for another person, and can still be denied here
+                self._decided.discard(number)
         except IronCurtainError as e:
             self._decided.discard(number)
             if e.code != NotShown.code:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -26,9 +27,11 @@ from ironcurtain.cli.terminal.printer import Printer
 from ironcurtain.cli.terminal.sender import Delivered, Sender
 from ironcurtain.cli.terminal.standard import standard_surface
 from ironcurtain.cli.terminal.surface import Surface
+from ironcurtain.cli.terminal.undoing import Undoing
 from ironcurtain.cli.terminal.view import Answers, Item, Say, View, WholeAnswer
+from ironcurtain.cli.undoing import Propose
 from ironcurtain.errors import IronCurtainError, SessionError
-from ironcurtain.home.layout import SessionPaths
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.operations.model import EscalationView
 from ironcurtain.session import events
@@ -53,6 +56,17 @@ class Left(IronCurtainError):
         self.exit_status = status
 
 
+class _Cause(Enum):
+    """What ended the message or the front end, where that decides on the exit status."""
+
+    NONE = auto()
+    INTERRUPTED = auto()
+    """Ctrl-C cancelled the message."""
+    DETACHED = auto()
+    LOST = auto()
+    """The surface is gone."""
+
+
 class FrontEnd:
     """
     The front end of one session for one person; used once.
@@ -60,6 +74,7 @@ class FrontEnd:
     :param paths: paths of the session's logs.
     :param reactor: for time, and for reading plain input.
     :param now: returns seconds since the epoch.
+    :param propose: finds out what an undo would restore.
     :param surface: where to show it; by default the standard streams.
     """
 
@@ -72,20 +87,26 @@ class FrontEnd:
         paths: SessionPaths,
         reactor: Any,
         now: Callable[[], float],
+        propose: Propose,
         surface: Surface | None = None,
     ) -> None:
+        self._propose = propose
         self._api, self._session, self._paths, self._clock, self._now = api, session, paths, reactor, now
         self._surface = surface or standard_surface(reactor, sys.stdin, sys.stdout, sys.stderr, os.environ, now)
         self._queue = LineQueue()
         self._began = 0.0
         self._sender = Sender(api, session.number, reactor)
-        self._single = self._open = self._failed = self._interrupted = self._lost = False
-        self.detached = False
-        """Whether the person detached, so that the session continues."""
+        self._single = self._open = False
+        self._cause = _Cause.NONE
         self._show_as(Answers.ELSEWHERE)
         self._last_interrupt = float("-inf")
         self._end: Deferred[int] = Deferred()
         self._leaving: IDelayedCall | None = None
+
+    @property
+    def detached(self) -> bool:
+        """Whether the person detached, so that the session continues."""
+        return self._cause is _Cause.DETACHED
 
     async def single_shot(self, task: str) -> Reply:
         """
@@ -109,7 +130,7 @@ class FrontEnd:
         self._show_as(Answers.FLOWING if self._surface.live else Answers.WHOLE)
         greeting = self._view.note(f"session {self._session.number} in {self._session.workspace}")
         status = await self._run(lambda: self._conversation(first), greeting)
-        return 1 if self._lost else status
+        return 1 if self._cause is _Cause.LOST else status
 
     def interrupt(self) -> None:
         """Ctrl-C or SIGINT: cancel the message; the second time within 2 seconds, or for a single task, leave."""
@@ -117,7 +138,7 @@ class FrontEnd:
         if self._clock.seconds() - last < TWICE_SECONDS:
             self._leave(130)
         elif self._working:
-            self._interrupted = True
+            self._cause = _Cause.INTERRUPTED
             self._spawn(self._cancel())
         elif self._single:
             self._leave(130)
@@ -158,7 +179,7 @@ class FrontEnd:
     def lost(self, why: str) -> None:
         """The surface can no longer show or read anything."""
         self.log.warn("left session {number}: {why}", number=self._session.number, why=why, for_person=True)
-        self._lost = True
+        self._cause = _Cause.LOST
         self._leave(1)
 
     @property
@@ -172,7 +193,9 @@ class FrontEnd:
     def _show_as(self, answers: Answers) -> None:
         self._view = View(answers, airy=self._surface.live, glyphs=self._surface.glyphs)
         self._printer = Printer(self._view, self._surface, self._clock, self._now, self.lost)
-        self._deciding = Deciding(self._api, self._session.number, self._view, self._printer, self._now)
+        number = self._session.number
+        undoing = Undoing(self._api, number, self._view, self._printer, self._now, self._propose)
+        self._deciding = Deciding(self._api, number, self._view, self._printer, self._now, undoing)
 
     async def _run(self, main: Callable[[], Awaitable[T]], greeting: Sequence[Item] = ()) -> T:
         unfollow: Callable[[], None] | None = None
@@ -206,8 +229,9 @@ class FrontEnd:
         delivered = await outcome
         if delivered.reply is not None:
             return delivered.reply
-        if self._interrupted or self._view.state == "closed" or delivered.error is None:
-            raise self._left(130 if self._interrupted else 1)
+        interrupted = self._cause is _Cause.INTERRUPTED
+        if interrupted or self._view.state == "closed" or delivered.error is None:
+            raise self._left(130 if interrupted else 1)
         raise delivered.error
 
     def _left(self, status: int) -> IronCurtainError:
@@ -222,7 +246,6 @@ class FrontEnd:
 
     async def _talk(self, text: str) -> None:
         delivered = await self._sender.send(text)
-        self._failed = delivered.error is not None
         if not delivered.shown:
             if delivered.reply is not None:
                 self._add(self._view.answer(delivered.reply.text))
@@ -286,7 +309,7 @@ class FrontEnd:
             if line is None or self._leaving is not None:
                 return
             if isinstance(line, Over):
-                self._leave(int(self._failed))
+                self._leave(int(self._sender.failed))
             else:
                 self._printer.draw()
                 self._act(line, float("inf"))
@@ -301,10 +324,10 @@ class FrontEnd:
             case Wrong(why):
                 self._add(self._view.note(why, "warn"))
             case Simple.DETACH:
-                self.detached = True
+                self._cause = _Cause.DETACHED
                 self._leave(0)
             case Simple.QUIT | Simple.EXIT:
-                self._leave(130 if self._single else 0 if self._surface.live else int(self._failed))
+                self._leave(130 if self._single else 0 if self._surface.live else int(self._sender.failed))
             case Simple():
                 self._spawn(self._inspect(what))
 
@@ -363,4 +386,7 @@ def _raised(view: EscalationView) -> events.EscalationRaised:
         expires_at=view.expires_at,
         scope=view.scope,
         calls=view.calls,
+        undo=view.undo,
+        approvals=view.approvals,
+        approved_by=view.approved_by,
     )

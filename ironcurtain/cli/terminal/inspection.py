@@ -16,7 +16,7 @@ from ironcurtain.cli.terminal.reports import (
     log_lines,
     permission_lines,
 )
-from ironcurtain.home.layout import SessionPaths
+from ironcurtain.home.session_paths import SessionPaths
 from ironcurtain.operations.api import SessionApi
 from ironcurtain.text.columns import Line
 

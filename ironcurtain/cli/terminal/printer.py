@@ -39,17 +39,18 @@ class Printer:
         self._ticking = LoopingCall(self._redraw)
         self._ticking.clock = clock
         self._drawing: IDelayedCall | None = None
-        self._calling = False
+        self._calling = self._stopped = False
 
     def start(self) -> None:
         """Start redrawing the live part."""
         self._ticking.start(TICK_SECONDS, now=False)
 
     def stop(self) -> None:
-        """Print the remaining items, and stop redrawing."""
+        """Print the remaining items, and stop: what comes later is dropped."""
         if self._ticking.running:
             self._ticking.stop()
         self.draw()
+        self._stopped = True
 
     def is_whole(self, number: int, keep: bool) -> bool:
         """
@@ -66,12 +67,16 @@ class Printer:
 
     def add(self, items: Iterable[Item]) -> None:
         """Print these items soon."""
+        if self._stopped:
+            return
         self._items += items
         if self._drawing is None:
             self._drawing = self._clock.callLater(GATHER_SECONDS, self.draw)
 
     def draw(self) -> None:
         """Print the collected items now."""
+        if self._stopped:
+            return
         if self._drawing is not None and self._drawing.active():
             self._drawing.cancel()
         self._drawing = None

@@ -25,6 +25,7 @@ def help_lines() -> list[Line]:
     entries.append(("/show [N]", "show a waiting call completely, before you approve it"))
     entries.append(("/deny all", "deny all waiting calls of this session"))
     entries.append(("/approve N keep", "approve, and stop asking about such calls; see /permissions"))
+    entries.append(("/undo [TURN]", "show what undoing the last TURN restores, and ask"))
     entries += [(f"/{command.name.lower()}", command.value) for command in Simple]
     lines: list[Line] = [(Span(f"  {name:<16}", "key"), Span(text)) for name, text in entries]
     lines.append((Span("Other lines are sent to the agent. Ctrl-C cancels the message, twice it leaves.", "dim"),))
@@ -48,7 +49,9 @@ def history_lines(turns: Sequence[Turn], width: int, glyphs: Glyphs) -> list[Lin
     room = max(width - 6, 10)
     lines: list[Line] = []
     for turn in turns:
-        message, answer = turn.message, f"no answer: {turn.error}" if turn.error else turn.answer
+        message, answer = turn.message, turn.answer
+        if turn.error:
+            answer = f"incomplete: {turn.answer}" if turn.answer else f"no answer: {turn.error}"
         lines.append((Span(f"{turn.number:>4}  ", "dim"), Span(_short(message, room, glyphs), "bold")))
         lines.append((Span("      "), Span(_short(answer, room, glyphs), "bad" if turn.error else "")))
     return lines

@@ -51,10 +51,12 @@ class Sender:
     Sends one message at a time.
 
     :param number: number of the session.
+    :ivar failed: whether the last message had no answer.
     """
 
     def __init__(self, api: SessionApi, number: int, clock: IReactorTime) -> None:
         self._api, self._number, self._clock = api, number, clock
+        self.failed = False
         self._sent: _Sent | None = None
 
     @property
@@ -74,6 +76,7 @@ class Sender:
             await self._caught_up(sent, REFUSED_SECONDS if error and not sent.started else LAG_SECONDS)
         finally:
             self._sent = None
+        self.failed = error is not None
         return Delivered(reply, error, sent.finished)
 
     def begun(self, event: TurnStarted) -> bool:

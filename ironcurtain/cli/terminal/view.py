@@ -21,7 +21,7 @@ from ironcurtain.session import events
 from ironcurtain.session.words import describe
 from ironcurtain.text.columns import Line, Span, Style
 from ironcurtain.text.display import left, one_line, paragraphs
-from ironcurtain.view.escalations import tool_name
+from ironcurtain.view.escalations import approvals_words, tool_name
 
 REMEMBERED = 200
 """Number of outcomes of escalations kept for late answers."""
@@ -158,6 +158,10 @@ class View:
             case events.EscalationCounted() if event.number in self.pending:
                 self.pending[event.number] = replace(self.pending[event.number], calls=event.calls)
                 yield from self._warn(f"escalation {event.number}: {event.calls} equal calls wait for it")
+            case events.EscalationApproved() if event.number in self.pending:
+                before = self.pending[event.number]
+                self.pending[event.number] = asked = replace(before, approved_by=(*before.approved_by, event.by))
+                yield from self._warn(f"escalation {event.number}: {approvals_words(asked)}")
             case events.EscalationClosed():
                 yield from self._closed(event)
             case events.StateChanged() | events.TurnStarted() | events.TurnFinished():
@@ -186,7 +190,7 @@ class View:
         if event.code == "CANCELLED":
             yield from self._say("note", (Span("cancelled", "warn"),))
         elif self._answers is not Answers.ELSEWHERE:
-            yield from self._failure("no answer", event.error, ERROR_LIMIT)
+            yield from self._failure("no answer" if not event.answer else "incomplete", event.error, ERROR_LIMIT)
 
     def _answer(self, text: str) -> Iterator[Item]:
         if self._answers is Answers.FLOWING:
@@ -240,7 +244,7 @@ class View:
                 again = f"asked again in {event.delay:.0f} s"
                 self._activity = (f"the model is {again}", at)
                 yield from self._warn(f"{one_line(event.reason, REMARK_LIMIT)}: {again}")
-            case events.ServerDown():
+            case events.ServerDown() | events.ModelFellBack() | events.MessagesCompacted():
                 yield from self._warn(one_line(describe(event), REMARK_LIMIT))
             case events.Notice():
                 yield from self._warn(one_line(event.text, REMARK_LIMIT))

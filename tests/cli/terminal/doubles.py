@@ -16,6 +16,7 @@ from ironcurtain.operations.api import OnEvent
 from ironcurtain.operations.model import EscalationView, PermissionView
 from ironcurtain.session import events
 from ironcurtain.session.model import Reply, SessionInfo, SessionRequest, Turn, Usage
+from ironcurtain.session.snapshots import LeftPath, UndoReport
 from ironcurtain.text.columns import Line, unstyled
 
 INFO = SessionInfo(
@@ -46,6 +47,9 @@ class PlayedSession:
         """Escalations that were shown whole by other means."""
         self.lagging = False
         """Whether events are kept from the followers for now, as they may be on their way from another process."""
+        self.undone: list[int] = []
+        self.left: tuple[LeftPath, ...] = ()
+        """What an undo cannot restore."""
         self._followers: list[Callable[[], None]] = []
         self._reply: Deferred[Reply] | None = None
         self.emit(events.StateChanged(state="ready"))
@@ -128,6 +132,10 @@ class PlayedSession:
         if working:
             self.fail("cancelled", "CANCELLED")
         return working
+
+    async def undo(self, name: int | str, snapshot: int) -> UndoReport:
+        self.undone.append(snapshot)
+        return UndoReport(changed=1, removed=2, left=self.left, kept=True)
 
     async def stop(self, name: int | str) -> SessionInfo:
         self.end("stopped")

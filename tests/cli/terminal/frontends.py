@@ -7,12 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from ironcurtain.cli.terminal import FrontEnd
-from ironcurtain.home.layout import SessionPaths
+from ironcurtain.cli.undoing import Proposal
+from ironcurtain.home.session_paths import SessionPaths
 from tests.cli.terminal.doubles import INFO, KeptSurface, PlayedSession
 
 T = TypeVar("T")
@@ -31,7 +32,16 @@ class FrontEndCase(SynchronousTestCase):
         directory = TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.logs = SessionPaths(Path(directory.name))
-        self.front = FrontEnd(self.session, INFO, self.logs, self.clock, self.clock.seconds, self.surface)
+        self.proposal = Proposal(4, "/workspace", (), True, ("+agent", "Undo restores 1 file as before turn 1."))
+        self.proposing: Deferred[None] = succeed(None)
+        self.asked: list[int | None] = []
+        self.front = FrontEnd(self.session, INFO, self.logs, self.clock, self.clock.seconds, self.propose, self.surface)
+
+    async def propose(self, turn: int | None) -> Proposal:
+        """:returns: the undo that is to be shown, once it may be."""
+        self.asked.append(turn)
+        await self.proposing
+        return self.proposal
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         """Start it, and let what it shows be drawn."""

@@ -61,11 +61,13 @@ session_events = st.one_of(
         size=numbers,
     ),
     st.builds(events.StepFinished, step=numbers),
+    st.builds(events.ModelFellBack, failed=nasty, model=nasty, reason=nasty),
     st.builds(events.ModelRetry, delay=st.floats(0, 100), reason=nasty),
     st.builds(events.BudgetWarning, message=nasty),
     st.builds(events.BudgetExhausted, message=nasty),
     st.builds(events.LoopDetected, server=nasty, tool=nasty),
     st.builds(events.ResultTruncated, size=numbers, kept=numbers),
+    st.builds(events.MessagesCompacted, strategy=nasty, turns=numbers, before=numbers, after=numbers),
     st.builds(
         events.EscalationRaised,
         number=numbers,

@@ -53,6 +53,7 @@ class BannerTests(SynchronousTestCase):
                 "| path = /etc/motd",
                 "| ",
                 "| why: outside the workspace (rule outside)",
+                "| cannot be undone: its effects are not known",
                 "+ Type /approve 3 or /deny 3 within 4:59",
             ],
         )
@@ -87,7 +88,7 @@ class BannerTests(SynchronousTestCase):
 
     def test_arguments_are_cut_and_what_is_left_out_is_counted(self) -> None:
         lines = lines_of(arguments={"path": "/x", "content": "\n".join(map(str, range(1000)))})
-        self.assertEqual(len(lines), LINES + 4)
+        self.assertEqual(len(lines), LINES + 5)
         self.assertEqual((lines[3], lines[LINES]), ("| in full", "| and 991 more lines"))
 
     def test_equal_calls_are_counted(self) -> None:
@@ -110,7 +111,7 @@ class BannerTests(SynchronousTestCase):
     def test_it_is_bounded_and_escaped(self, values: dict[str, Any], reason: str, server: str, width: int) -> None:
         asked = pending(arguments=values, reason=reason, server=server, tool=reason, rule=reason, scope=reason)
         lines = [unstyled(line) for line in banner(asked, 0, width, UNICODE)]
-        self.assertLessEqual(len(lines), 20 + SCOPE_LINES)
+        self.assertLessEqual(len(lines), 21 + SCOPE_LINES)
         self.assertEqual(harmful("".join(lines)), [])
 
     @given(arguments)

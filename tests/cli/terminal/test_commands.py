@@ -13,6 +13,8 @@ from ironcurtain.cli.terminal.commands import (
     Revoke,
     Show,
     Simple,
+    Undo,
+    UndoShown,
     Wrong,
     choose,
     parse,
@@ -46,6 +48,12 @@ class ParseTests(SynchronousTestCase):
             answer = parse(line)
             assert isinstance(answer, Wrong)
             self.assertIn("/approve 3", answer.why)
+
+    def test_undo(self) -> None:
+        self.assertEqual((parse("/undo"), parse("/undo 12")), (Undo(None), Undo(12)))
+        self.assertEqual(parse("/Undo YES"), UndoShown())
+        for line in ("/undo x", "/undo 1 2", "/undo yes 1", "/undo 1 yes"):
+            self.assertIsInstance(parse(line), Wrong, line)
 
     def test_unknown_ones_are_said(self) -> None:
         answer = parse("/etc/passwd is what?")

@@ -20,15 +20,15 @@ def turn(message: str = "hi", answer: str = "hello", cost: float | None = None, 
 class ReportTests(SynchronousTestCase):
     def test_help_names_every_command(self) -> None:
         text = "\n".join(map(unstyled, help_lines()))
-        for name in [*DECISIONS, "show [N]", "deny all", *(command.name.lower() for command in Simple)]:
+        for name in [*DECISIONS, "show [N]", "deny all", "undo [TURN]", *(command.name.lower() for command in Simple)]:
             self.assertIn(f"/{name}", text)
         self.assertTrue(all(cells(unstyled(line)) < 80 for line in help_lines()))
 
     def test_history_is_short(self) -> None:
-        lines = [
-            unstyled(line) for line in history_lines([turn(answer="one\n two"), turn(error="overloaded")], 79, ASCII)
-        ]
-        self.assertEqual(lines, ["   1  hi", "      one two", "   1  hi", "      no answer: overloaded"])
+        turns = [turn(answer="one\n two"), turn(answer="", error="overloaded"), turn(answer="one", error="cut")]
+        lines = [unstyled(line) for line in history_lines(turns, 79, ASCII)]
+        self.assertEqual(lines[:4], ["   1  hi", "      one two", "   1  hi", "      no answer: overloaded"])
+        self.assertEqual(lines[4:], ["   1  hi", "      incomplete: one"])
         self.assertEqual([unstyled(line) for line in history_lines([], 79, ASCII)], ["no messages yet"])
 
     @given(nasty, nasty)

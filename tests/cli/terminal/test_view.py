@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
@@ -64,6 +65,18 @@ def asked(number: int, expires_at: float = 400.0) -> events.EscalationRaised:
         raised_at=100.0,
         expires_at=expires_at,
     )
+
+
+class ApprovalsTests(SynchronousTestCase):
+    def test_the_first_of_two_is_named_to_the_second(self) -> None:
+        it = view()
+        asks = msgspec.structs.replace(asked(7), approvals=2)
+        self.assertTrue([line for line in play(it, asks) if "needs the approvals of 2 people" in line])
+        said = play(it, events.EscalationApproved(number=7, by="bob\x1b[2J"))
+        self.assertEqual(said, ["escalation 7: approved by bob\\x1b[2J; needs another person's approval, too"])
+        self.assertEqual(it.pending[7].approved_by, ("bob\x1b[2J",))
+        play(it, events.EscalationClosed(number=7, outcome="approved", by="bob and ada"))
+        self.assertEqual(it.outcomes[7], "escalation 7: approved by bob and ada")
 
 
 class EscapeTests(SynchronousTestCase):
@@ -202,6 +215,12 @@ class AnswerTests(SynchronousTestCase):
         long = events.TurnFinished(turn=1, error="x" * 999 + "\nyy", code="MESSAGE_FAILED")
         self.assertEqual(play(view(), long), ["x no answer: " + "x" * 999, "  … (+2 characters)"])
 
+    def test_an_answer_that_broke_off_is_shown_as_incomplete(self) -> None:
+        over = events.TurnFinished(turn=1, answer="The first", error="it broke off", code="MESSAGE_FAILED")
+        self.assertEqual(
+            play(view(), events.AgentText(text="The first"), over), ["The first", "x incomplete: it broke off"]
+        )
+
     def test_text_before_a_retry_is_dropped(self) -> None:
         lines = play(
             view(),
@@ -252,6 +271,7 @@ class RemarkTests(SynchronousTestCase):
                 events.ServerDown(server="git\x1b"),
                 events.Notice(text="a tool is withheld\x1b"),
                 events.ResultTruncated(size=10, kept=5),
+                events.MessagesCompacted(strategy="truncate", turns=2, before=9, after=5),
                 events.Missed(count=7),
                 events.StateChanged(state="closed", reason="ended by alice"),
             ),
@@ -262,6 +282,7 @@ class RemarkTests(SynchronousTestCase):
                 "the MCP server git\\x1b is starting: its tools cannot be called",
                 "a tool is withheld\\x1b",
                 "a result was cut: the agent got 5 of 10 bytes",
+                "to fit the model, old programs and their results, and 2 messages, were left out (truncate)",
                 "7 events were lost here: /history shows the messages",
                 "the session is closed: ended by alice",
             ],

@@ -1,0 +1,132 @@
+"""``ironcurtain undo``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from ironcurtain.cli.completion import all_sessions
+from ironcurtain.cli.diff import changes_as_json, print_patch
+from ironcurtain.cli.output import as_json, home, print_json, print_lines, settings
+from ironcurtain.cli.undoing import compared, done_lines, left_lines
+from ironcurtain.errors import UsageError
+from ironcurtain.session.elsewhere import session_directory
+from ironcurtain.text.display import one_line
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+    from ironcurtain.home.session_paths import SessionPaths
+    from ironcurtain.project.snapshot import SnapshotHead
+    from ironcurtain.session.model import SessionInfo
+    from ironcurtain.session.snapshots import UndoReport
+
+
+@click.command()
+@click.argument("turn", type=click.IntRange(min=1), required=False)
+@click.option("--session", default="last", shell_complete=all_sessions, help="A number, an id, or 'last'.")
+@click.option("--back", is_flag=True, help="Take back the last undo.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be undone.")
+@as_json
+def undo(turn: int | None, session: str, back: bool, yes: bool, dry_run: bool, json_output: bool) -> None:
+    """
+    Restore the workspace of a session as it was before TURN, by default the last one.
+
+    A turn is a message and what the agent did with it, or an iteration of a loop; that of later ones is undone, too.
+    Shows the difference and the calls whose effects stay, such as those that left this machine, and asks. An undo can
+    be undone with --back, and continues if it was interrupted. Not possible while the agent works.
+    """
+    from ironcurtain.session.model import SessionInfo
+
+    if back and turn is not None:
+        raise UsageError("give either a turn or --back")
+    where = home()
+    paths = session_directory(where, session)
+    info = msgspec.json.decode(paths.snapshot.read_bytes(), type=SessionInfo)
+    with compared(info, paths, turn, back) as comparing:
+        head, found = comparing.head, comparing.found
+        answer: dict[str, Any] = {"session": info.number, "turn": head.turn, "snapshot": head.number}
+        answer |= {"changes": changes_as_json(found.shown), "cannot_be_undone": comparing.lasting}
+        if not json_output:
+            print_patch(found.comparison, found.shown)
+            _warn(comparing.summary(settings(where).settings.undo))
+        needed = comparing.needed
+    if dry_run or not needed:
+        if json_output:
+            print_json(answer | {"done": None})
+        return
+    if not yes:
+        if json_output or not sys.stdin.isatty():
+            raise UsageError("nothing was undone: add --yes to undo without being asked, or --dry-run")
+        click.confirm(f"Undo this in {one_line(head.workspace)}?", abort=True, err=True)
+    report = _undo(where, paths, info, head)
+    if json_output:
+        print_json(answer | {"done": report})
+    else:
+        print_lines("\n".join(done_lines(report, info.number)))
+        _warn(left_lines(report))
+    if report.left:
+        raise SystemExit(1)
+
+
+def _undo(where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead) -> UndoReport:
+    """Undo in the process that has the session, or here if it has ended."""
+    from ironcurtain.cli.run import run
+    from ironcurtain.control.owners import Owners
+    from ironcurtain.files.locks import is_held
+
+    async def elsewhere(reactor: Any) -> UndoReport:
+        client, number = await Owners(reactor, where).of_session(str(info.number))
+        return await client.undo(number, head.number)
+
+    async def here(reactor: Any) -> UndoReport:
+        return await _undo_here(reactor, where, paths, info, head)
+
+    return run(elsewhere if is_held(paths.lock) else here)
+
+
+async def _undo_here(
+    reactor: Any, where: Home, paths: SessionPaths, info: SessionInfo, head: SnapshotHead
+) -> UndoReport:
+    from twisted.internet.threads import deferToThreadPool
+
+    from ironcurtain.audit import AuditLog
+    from ironcurtain.audit.signing import SigningKey
+    from ironcurtain.control.server import owner
+    from ironcurtain.files.locks import FileLock
+    from ironcurtain.secrets.redaction import Redactor
+    from ironcurtain.session.resume import take_lock
+    from ironcurtain.session.snapshots import WorkspaceSnapshots
+    from ironcurtain.session.witnesses import open_witnesses
+
+    def in_thread(work: Any) -> Any:
+        return deferToThreadPool(reactor, reactor.getThreadPool(), work)
+
+    lock, by, known = FileLock(paths.lock), owner().name, settings(where).settings
+    take_lock(lock, info.number)
+    try:
+        witnesses = open_witnesses(reactor, where, known.audit, in_thread, lambda text: print_lines(text, err=True))
+        key = SigningKey.load_or_make(where.records)
+        audit = AuditLog(paths.audit, info.id, Redactor(), reactor, time.time, in_thread, key, witnesses.send)
+        try:
+            snapshots = WorkspaceSnapshots(
+                paths.snapshots, known.undo, audit, reactor, time.time, in_thread, lambda event: None
+            )
+            report = await snapshots.undo(head.number, by)
+            audit.append("end", reason=f"undone by {by}")
+        finally:
+            await audit.close()
+            await witnesses.finish()
+    finally:
+        lock.release()
+    return report
+
+
+def _warn(lines: Sequence[str]) -> None:
+    for line in lines:
+        print_lines(line, err=True)

@@ -1,0 +1,169 @@
+"""An undo as a person is asked about it, and what it did: for the command and for a session's terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ironcurtain.text.display import json_line, one_line, paragraphs
+from ironcurtain.text.quantities import counted
+
+if TYPE_CHECKING:
+    from ironcurtain.home.layout import Home
+    from ironcurtain.home.sections import UndoSettings
+    from ironcurtain.home.session_paths import SessionPaths
+    from ironcurtain.project.changes import Change
+    from ironcurtain.project.restore import Restoration
+    from ironcurtain.project.snapshot import SnapshotHead, Snapshots
+    from ironcurtain.session.lasting import LastingCall
+    from ironcurtain.session.model import SessionInfo
+    from ironcurtain.session.snapshots import UndoReport
+
+SHOWN = 20
+"""Maximum number of calls or paths named, since an agent decides how many there are."""
+
+PATCH_LINES = 1000
+"""Maximum number of lines of a difference that a session's terminal shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """
+    The workspace compared with a snapshot.
+
+    :param lasting: the calls since then that cannot be undone.
+    """
+
+    session: SessionInfo
+    snapshots: Snapshots
+    head: SnapshotHead
+    found: Restoration
+    lasting: Sequence[LastingCall]
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to restore, or an undo to continue."""
+        return bool(self.found.changes or self.snapshots.interrupted())
+
+    def summary(self, limits: UndoSettings) -> list[str]:
+        """:returns: what the undo restores, and what cannot be undone, escaped."""
+        from ironcurtain.project.snapshot import SnapshotKind
+
+        head, found = self.head, self.found
+        when = "the undo" if head.kind is SnapshotKind.UNDO else f"{turn_word(self.session)} {head.turn}"
+        others = len(found.changes) - len(found.shown)
+        more = f" and {counted(others, 'directory', 'directories')}" if others else ""
+        lines = [f"Undo restores {counted(len(found.shown), 'file')}{more} as before {when}."]
+        if not found.changes:
+            lines = [f"The workspace of session {self.session.number} is as it was before {when}."]
+        calls = [f"{call.server}.{call.tool} {json_line(call.arguments, 160)}" for call in self.lasting]
+        lines += _named("Cannot be undone", calls)
+        if found.changes and (found.files > limits.max_files or found.size > limits.max_mb * 1_000_000):
+            lines.append("This undo cannot be taken back: the workspace is too large now for a snapshot.")
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """
+    An undo to ask about.
+
+    :param snapshot: number of the snapshot.
+    :param needed: whether there is anything to do.
+    :param lines: the difference and the summary, escaped.
+    """
+
+    snapshot: int
+    workspace: str
+    changes: tuple[Change, ...]
+    needed: bool
+    lines: tuple[str, ...]
+
+
+Propose = Callable[[int | None], Awaitable[Proposal]]
+"""Compares the workspace with the snapshot before a turn; ``None``: before the last one."""
+
+
+def turn_word(session: SessionInfo) -> str:
+    """:returns: the word for what a snapshot precedes."""
+    return "iteration" if session.kind == "loop" else "turn"
+
+
+@contextmanager
+def compared(session: SessionInfo, paths: SessionPaths, turn: int | None, back: bool = False) -> Iterator[Comparing]:
+    """
+    :param session: the session with these paths.
+    :param turn: ``None``: the undo that was interrupted, else the last turn.
+    :param back: compare with the snapshot from before the last undo.
+    :raises NotFound: there is no such snapshot, or it is damaged.
+    :raises UsageError: the workspace cannot be read.
+    """
+    from ironcurtain.project.snapshot import Snapshots
+    from ironcurtain.project.undo import choose, restoration
+    from ironcurtain.session.lasting import lasting_calls
+
+    snapshots = Snapshots(paths.snapshots)
+    head = choose(snapshots, turn, back, turn_word(session))
+    with paths.audit.open("rb") as lines:
+        lasting = [] if back else lasting_calls(lines, head.number)
+    with restoration(snapshots, head) as found:
+        yield Comparing(session, snapshots, head, found, lasting)
+
+
+def proposer(reactor: Any, where: Home, info: SessionInfo) -> Propose:
+    """:returns: a function that compares the workspace of a session, in a thread."""
+    from twisted.internet.threads import deferToThreadPool
+
+    async def propose(turn: int | None) -> Proposal:
+        return await deferToThreadPool(reactor, reactor.getThreadPool(), _proposal, where, info, turn)
+
+    return propose
+
+
+def _proposal(where: Home, info: SessionInfo, turn: int | None) -> Proposal:
+    from ironcurtain.cli.output import settings
+
+    with compared(info, where.session(info.id), turn) as comparing:
+        head, found = comparing.head, comparing.found
+        lines = list(islice(_patch_lines(found), PATCH_LINES + 1))
+        if len(lines) > PATCH_LINES:
+            lines[PATCH_LINES:] = [f"and more: 'ironcurtain undo --dry-run --session {info.number}' shows it"]
+        lines += comparing.summary(settings(where).settings.undo)
+        return Proposal(head.number, head.workspace, tuple(found.changes), comparing.needed, tuple(lines))
+
+
+def _patch_lines(found: Restoration) -> Iterator[str]:
+    from ironcurtain.project.patch import patch
+
+    for change in found.shown:
+        yield from readable(patch(change, found.comparison.before, found.comparison.after)).splitlines()
+
+
+def readable(patch: str) -> str:
+    """:returns: a patch for people, escaped."""
+    return paragraphs(os.fsencode(patch).decode("utf-8", "replace"))
+
+
+def done_lines(report: UndoReport, number: int) -> list[str]:
+    """
+    :param number: of the session.
+    :returns: what an undo did, escaped, without what it left.
+    """
+    back = f"To take this back: ironcurtain undo --back --session {number}"
+    if not report.kept:
+        back = f"This cannot be taken back: {one_line(report.not_kept)}"
+    return [f"Restored {report.changed}, removed {report.removed}.", back]
+
+
+def left_lines(report: UndoReport) -> list[str]:
+    """:returns: what an undo could not restore, escaped."""
+    return _named("Could not be restored", [f"{each.path}: {each.reason}" for each in report.left])
+
+
+def _named(what: str, lines: Sequence[str]) -> list[str]:
+    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return [*(f"{what}: {one_line(line, 300)}" for line in lines[:SHOWN]), *more]

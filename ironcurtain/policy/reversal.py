@@ -1,0 +1,24 @@
+"""Whether a call can be undone, in words: the same at every prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ironcurtain.policy.verdict import Reversal
+
+_WORDS: Mapping[str, str] = {
+    Reversal.SNAPSHOT: "can be undone with 'ironcurtain undo'",
+    Reversal.READS: "cannot be undone: the agent knows what it has read",
+    Reversal.NO_SNAPSHOT: "cannot be undone: there is no snapshot of the workspace",
+    Reversal.OUTSIDE: "cannot be undone: changes files outside the workspace",
+    Reversal.REMOTE: "cannot be undone: leaves this machine",
+    Reversal.UNKNOWN: "cannot be undone: its effects are not known",
+}
+
+
+def undo_words(undo: str) -> str:
+    """
+    :param undo: value of a :class:`~ironcurtain.policy.verdict.Reversal`; one of a newer version means unknown effects.
+    :returns: whether a call or a command can be undone.
+    """
+    return _WORDS.get(undo, _WORDS[Reversal.UNKNOWN])

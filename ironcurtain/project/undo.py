@@ -1,0 +1,110 @@
+"""Choose a snapshot and restore it, so that this can be undone, too, and continues if it is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import msgspec
+
+from ironcurtain.errors import NotFound
+from ironcurtain.project.restore import Restoration, Restored
+from ironcurtain.project.snapshot import Restoring, SnapshotHead, SnapshotKind, SnapshotLimits, Snapshots
+from ironcurtain.project.tree import close, open_tree
+
+LAST_UNDO = "back"
+"""In place of a turn: the last undo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """
+    :param kept: number of the snapshot from before the undo; 0 if there is none, and ``not_kept`` says why.
+    """
+
+    restored: Restored
+    kept: int
+    not_kept: str = ""
+
+
+def choose(snapshots: Snapshots, turn: int | None, back: bool = False, word: str = "turn") -> SnapshotHead:
+    """
+    :param turn: ``None``: the undo that was interrupted, else the last turn.
+    :param back: take back the last undo, whatever the turn.
+    :param word: what people call a turn.
+    :returns: the snapshot to restore.
+    :raises NotFound: there is none; the message says why, and what can be undone.
+    """
+    heads = snapshots.heads()
+    if turn is None and not back and (restoring := snapshots.interrupted()) is not None:
+        return _only(heads, restoring.number)
+    kind = SnapshotKind.UNDO if back else SnapshotKind.TURN
+    found = [head for head in heads if head.kind is kind and (turn is None or back or head.turn == turn)]
+    usable = sorted({head.turn for head in heads if head.kind is SnapshotKind.TURN and head.listing})
+    others = f"; there are snapshots before the {word}s {', '.join(map(str, usable))}" if usable else ""
+    if not found and back:
+        raise NotFound("there is no undo to take back")
+    if not found:
+        what = f"{word} {turn}" if turn is not None else f"any {word}"
+        raise NotFound(f"there is no snapshot from before {what}{others}")
+    if not found[-1].listing:
+        raise NotFound(f"there is no snapshot from before {word} {found[-1].turn}: {found[-1].failed}{others}")
+    return found[-1]
+
+
+@contextmanager
+def restoration(snapshots: Snapshots, head: SnapshotHead) -> Iterator[Restoration]:
+    """
+    :returns: the workspace compared with a snapshot.
+    :raises NotFound: the snapshot is damaged.
+    :raises UsageError: the workspace cannot be read.
+    """
+    snapshot = snapshots.read(head)
+    tree = open_tree(head.workspace, hidden=head.hidden)
+    try:
+        found = Restoration(snapshot, tree)
+        found.compare()
+        yield found
+    finally:
+        close(tree)
+
+
+def undo(snapshots: Snapshots, number: int, limits: SnapshotLimits, now: int) -> Undone:
+    """
+    Restore a snapshot, after taking one of the workspace as it is. If that is impossible because of the limits, the
+    undo cannot be taken back.
+
+    :param number: of the snapshot to restore.
+    :param now: nanoseconds since the epoch.
+    :raises NotFound: there is no such snapshot, or it is damaged.
+    :raises UsageError: the workspace cannot be read.
+    :raises OSError: the undo cannot be recorded; nothing was restored.
+    """
+    head = _only(snapshots.heads(), number)
+    snapshots.read(head)
+    restoring = snapshots.interrupted()
+    if restoring is None or restoring.number != number:
+        restoring = Restoring(number=number)
+        snapshots.begin_restoring(restoring)
+    not_kept = ""
+    if restoring.kept is None:
+        tree = open_tree(head.workspace, hidden=head.hidden)
+        try:
+            taken = snapshots.take(tree, head.turn, SnapshotKind.UNDO, head.hidden, limits, now).head
+        finally:
+            close(tree)
+        not_kept = taken.failed
+        restoring = msgspec.structs.replace(restoring, kept=taken.number if taken.listing else 0)
+        snapshots.begin_restoring(restoring)
+    with restoration(snapshots, head) as found:
+        restored = found.restore()
+    snapshots.end_restoring()
+    return Undone(restored, restoring.kept or 0, not_kept)
+
+
+def _only(heads: list[SnapshotHead], number: int) -> SnapshotHead:
+    for head in heads:
+        if head.number == number:
+            return head
+    raise NotFound(f"there is no snapshot {number}: it was removed meanwhile")

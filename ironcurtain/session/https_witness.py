@@ -1,0 +1,120 @@
+"""A witness on another machine, which gets heads by HTTPS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from treq.client import HTTPClient
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError
+from twisted.web.client import Agent
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IResponse
+
+from ironcurtain.audit.witness import HTTPS
+from ironcurtain.errors import ConfigurationError, Unavailable
+from ironcurtain.files.private import read_private
+from ironcurtain.home.sections import Audit
+from ironcurtain.http.connections import RequestConnectionPool
+from ironcurtain.http.trust import VerifyingPolicy
+from ironcurtain.llm.failures import network_error
+from ironcurtain.secrets.redaction import Secret
+
+REQUEST_SECONDS: Final = 10.0
+"""Time limit for one request."""
+
+SILENT: Final = "no answer in time"
+"""Why a request failed that was given up."""
+
+KEY_LIMIT: Final = 4096
+"""Maximum size in bytes of a file with a key."""
+
+
+class HttpsWitness:
+    """
+    A server that gets each head as the JSON body of a POST request.
+
+    :param url: its address.
+    :param key_file: path of a file with a bearer token; empty: the requests have none.
+    :param ca_file: PEM certificates to trust besides the system's; empty: none.
+    :raises ConfigurationError: the certificates cannot be used.
+    """
+
+    def __init__(self, reactor: Any, url: str, key_file: str, ca_file: str) -> None:
+        self._reactor, self._url, self._key_file = reactor, url, key_file
+        self._host = str(urlsplit(url).hostname)
+        self._policy = VerifyingPolicy(ca_file)
+
+    async def write(self, line: bytes) -> None:
+        """
+        Send a head.
+
+        :param line: the head as a line of JSON.
+        :raises Unavailable: the server did not take it.
+        """
+        if not 200 <= (code := await self._ask("POST", line.rstrip(b"\n"))) < 300:
+            raise Unavailable(self._refusal(code))
+
+    async def check(self) -> None:
+        """
+        Ask for the address without sending a head.
+
+        :raises Unavailable: the server cannot be reached, or refuses the key or the address.
+        """
+        code = await self._ask("HEAD", None)
+        if 300 <= code < 400 or code in (401, 403, 404) or code >= 500:
+            raise Unavailable(self._refusal(code))
+
+    async def _ask(self, method: str, body: bytes | None) -> int:
+        connections = RequestConnectionPool(self._reactor)
+        try:
+            response = await self._request(method, body, connections).addTimeout(REQUEST_SECONDS, self._reactor)
+            return int(response.code)
+        except Exception as e:
+            error = network_error(e, self._host, "audit.witness_ca_file")
+            silent = isinstance(error, CancelledError | TimeoutError)
+            raise Unavailable(SILENT if silent else str(error)) from None
+        finally:
+            connections.drop()
+
+    def _request(self, method: str, body: bytes | None, connections: RequestConnectionPool) -> Deferred[IResponse]:
+        agent = Agent(self._reactor, self._policy, connectTimeout=REQUEST_SECONDS, pool=connections)
+        headers = {"content-type": ["application/json"], "user-agent": ["ironcurtain"]}
+        if self._key_file:
+            headers["authorization"] = [f"Bearer {_read_key(self._key_file).reveal()}"]
+        return HTTPClient(agent).request(  # type: ignore[return-value]
+            method,
+            self._url,
+            headers=Headers(headers),
+            data=body,
+            allow_redirects=False,
+            unbuffered=True,
+            reactor=self._reactor,
+        )
+
+    def _refusal(self, code: int) -> str:
+        redirected = ", a redirect, which is not followed" if 300 <= code < 400 else ""
+        return f"{self._host} answered {code}{redirected}"
+
+
+def https_witnesses(reactor: Any, audit: Audit) -> dict[str, HttpsWitness]:
+    """
+    :returns: the witnesses on other machines, by name.
+    :raises ConfigurationError: ``audit.witness_ca_file`` cannot be used.
+    """
+    places = [place for place in audit.witness if place.startswith(HTTPS)]
+    ca_file = audit.witness_ca_file and _path(audit.witness_ca_file)
+    return {place: HttpsWitness(reactor, place, audit.witness_key_file, ca_file) for place in places}
+
+
+def _read_key(path: str) -> Secret:
+    """:raises ConfigurationError: others can read it, or it is no key."""
+    text = read_private(Path(_path(path)), KEY_LIMIT).decode("utf-8", "replace").strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigurationError(path, "has no key")
+    return Secret(text, f"file {path}")
+
+
+def _path(path: str) -> str:
+    return str(Path(path).expanduser())

@@ -1,0 +1,89 @@
+"""Instructions that wait until a model can be reached: in memory, until the user begins or discards them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ironcurtain.text.display import one_line
+
+LIMIT = 20
+"""How many instructions wait at most."""
+
+SHOWN = 200
+"""Most characters that are shown of each."""
+
+HELP = "#? lists, #+ begins the oldest, #- discards all; #+ N and #- N take number N"
+
+_COMMAND = re.compile(r"([?+-])(?:\s*(\d{1,6}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """
+    What a line after ``#`` is.
+
+    :param instruction: to begin now; empty: there is nothing to begin.
+    :param number: of an instruction that waited until now.
+    :param said: lines for the user.
+    """
+
+    instruction: str = ""
+    number: int | None = None
+    said: tuple[str, ...] = ()
+
+
+class WaitingInstructions:
+    """The instructions of one session; their numbers are never used again."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, str] = {}
+        self._last = 0
+
+    def take(self, line: str) -> Taken:
+        """:param line: what was typed after ``#``: an instruction, or a word about those that wait."""
+        command = _COMMAND.fullmatch(line)
+        if command is None or not (self._waiting or command[1] == "?"):
+            return Taken(line)
+        number = int(command[2]) if command[2] else None
+        if number is not None and number not in self._waiting:
+            return Taken(said=(f"no instruction {number} waits", *self._listed()))
+        match command[1]:
+            case "+":
+                begun = min(self._waiting) if number is None else number
+                return Taken(self._waiting[begun], begun)
+            case "-":
+                gone = [number] if number is not None else list(self._waiting)
+                for each in gone:
+                    del self._waiting[each]
+                return Taken(said=(f"discarded: {', '.join(map(str, gone))}",))
+            case _:
+                return Taken(said=tuple(self._listed()))
+
+    def ended(self, taken: Taken, unreached: bool) -> tuple[str, ...]:
+        """
+        An instruction is over.
+
+        :param unreached: whether that is because no model could be reached, and nothing was done for it.
+        :returns: lines for the user.
+        """
+        if not unreached:
+            if taken.number is not None:
+                self._waiting.pop(taken.number, None)
+            return ("a model answers again; begin what waits, or discard it:", *self._listed()) if self._waiting else ()
+        if taken.number is not None:
+            return (f"no model answers: instruction {taken.number} still waits ({HELP})",)
+        if len(self._waiting) >= LIMIT:
+            return (f"no model answers, and {LIMIT} instructions wait already: this one is not kept ({HELP})",)
+        self._last += 1
+        self._waiting[self._last] = taken.instruction
+        return (f"no model answers: the instruction waits as number {self._last}, until the shell ends ({HELP})",)
+
+    def _listed(self) -> Iterable[str]:
+        if not self._waiting:
+            yield "no instruction waits"
+            return
+        for number, instruction in self._waiting.items():
+            yield f"{number}  {one_line(instruction, SHOWN)}"
+        yield HELP

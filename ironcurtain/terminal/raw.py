@@ -1,0 +1,175 @@
+"""
+Raw mode of this process's terminal, and its restoration on every exit, including SIGKILL. Without Twisted, so that it
+can begin before that is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+import termios
+import tty
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ironcurtain.errors import UsageError
+from ironcurtain.terminal.model import sane_size
+from ironcurtain.terminal.sequences import RESTORE
+
+_DEADLY = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+"""Signals that end a process by default and can be handled."""
+
+
+class NoTerminal(UsageError):
+    """Standard input or output is not a terminal."""
+
+    code = "NO_TERMINAL"
+
+    def __init__(self) -> None:
+        super().__init__("this needs a terminal: standard input and output must not be redirected")
+
+
+def have_terminal() -> bool:
+    """Whether standard input and output are both a terminal."""
+    return os.isatty(0) and os.isatty(1)
+
+
+class RawMode:
+    """
+    A terminal in raw mode.
+
+    It is opened a second time, so that non-blocking mode (``O_NONBLOCK``) does not affect other processes.
+
+    :param descriptor: descriptor of the terminal.
+    :raises NoTerminal: it is not a terminal.
+    :ivar opened: the second descriptor, while it is open; else -1.
+    """
+
+    def __init__(self, descriptor: int = 0) -> None:
+        if not os.isatty(descriptor):
+            raise NoTerminal
+        self._given = descriptor
+        self._before = termios.tcgetattr(descriptor)
+        self._handlers: dict[int, tuple[Any, Callable[[int, Any], object]]] = {}
+        self._raw = False
+        self.opened = -1
+
+    def begin(self) -> None:
+        """Switch to raw mode. No effect if it has begun."""
+        if self.opened >= 0:
+            return
+        self.opened = _open_again(self._given)
+        self._raw = True
+        atexit.register(self.undo)
+        for number in _DEADLY:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                self._handle(number, self._deadly)
+        tty.setraw(self.opened, termios.TCSANOW)
+
+    def on_resize(self, resized: Callable[[], object]) -> None:
+        """:param resized: called, in place of an earlier one, from the signal's handler when the size changes."""
+        self._handle(signal.SIGWINCH, lambda number, frame: resized())
+
+    def size(self) -> tuple[int, int]:
+        """:returns: columns and rows; the default size if unknown."""
+        try:
+            return sane_size(*os.get_terminal_size(self._given))
+        except OSError:  # it is gone
+            return sane_size(0, 0)
+
+    def undo(self) -> None:
+        """Restore the terminal at once. Can be called twice."""
+        if not self._raw:
+            return
+        self._raw = False
+        atexit.unregister(self.undo)
+        for number, (before, ours) in self._handlers.items():
+            if signal.getsignal(number) is ours:
+                signal.signal(number, before)
+        self._restore()
+        with suppress(termios.error):
+            termios.tcflush(self.opened, termios.TCIFLUSH)  # discard answers to the program's last queries
+            termios.tcsetattr(self.opened, termios.TCSANOW, self._before)
+
+    def close(self) -> None:
+        """Restore the terminal, and close it. Can be called twice."""
+        self.undo()
+        opened, self.opened = self.opened, -1
+        if opened >= 0:
+            os.close(opened)
+
+    def _restore(self) -> None:
+        with suppress(OSError, termios.error):
+            try:
+                whole = os.write(self.opened, RESTORE) == len(RESTORE)
+            except BlockingIOError:
+                whole = False
+            if not whole:  # it does not accept output, as after Ctrl-S: discard queued output
+                termios.tcflush(self.opened, termios.TCOFLUSH)
+                os.write(self.opened, RESTORE)
+
+    def _handle(self, number: int, handler: Callable[[int, Any], object]) -> None:
+        before = signal.signal(number, handler)
+        self._handlers[number] = self._handlers.get(number, (before,))[0], handler
+
+    def _deadly(self, number: int, frame: object) -> None:
+        """Restore the terminal, then let the signal end the process."""
+        self.undo()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def _open_again(descriptor: int) -> int:
+    flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(os.ttyname(descriptor), flags)
+    except OSError:  # it belongs to another account, as after su
+        return os.open("/dev/tty", flags)
+
+
+_SCRIPT = """
+trap '' HUP INT QUIT TERM TSTP TTIN TTOU
+read -r word
+test "$word" = done && exit
+stty "$1" <"$2"
+printf %s "$3" >"$2"
+"""
+"""
+A shell script that waits for a word on standard input. If this process dies, the word is missing and the terminal is
+restored.
+"""
+
+_DONE = b"done\n"
+
+
+class Guard:
+    """Restores the terminal if this process is killed, using a small process that waits for that."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, descriptor: int) -> None:
+        """
+        From now on, the terminal will be restored to its current state. If the process cannot be started, nothing is
+        done.
+
+        :param descriptor: descriptor of the terminal, before it is changed.
+        """
+        with suppress(OSError, subprocess.CalledProcessError):
+            name = os.ttyname(descriptor)
+            saved = subprocess.run(["stty", "-g"], stdin=descriptor, capture_output=True, check=True, text=True).stdout
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT, "sh", saved.strip(), name, RESTORE.decode()],
+                stdin=subprocess.PIPE,
+                env={"PATH": os.environ.get("PATH", os.defpath)},
+                start_new_session=True,
+            )
+
+    def end(self) -> None:
+        """The terminal was restored, or will not be changed again. Can be called twice."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.communicate(_DONE)

@@ -1,0 +1,1 @@
+"""What agents of shells did: spans, and where they go."""

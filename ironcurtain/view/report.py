@@ -1,0 +1,282 @@
+"""A report on sessions: what was asked, who decided what, which calls were made, what it cost, and what is proved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import msgspec
+
+from ironcurtain.session.model import Turn
+from ironcurtain.text.display import one_line
+from ironcurtain.text.quantities import counted
+
+TEXT_LIMIT = 400
+"""Maximum length in characters of a text in a report."""
+
+ROWS_SHOWN = 200
+"""Maximum number of requests and of decisions of a session in a report."""
+
+Record = Mapping[str, Any]
+
+
+class ReportedMessage(msgspec.Struct, frozen=True):
+    """What a person asked the agent."""
+
+    time: str
+    message: str
+    error: str = ""
+
+
+class ReportedDecision(msgspec.Struct, frozen=True):
+    """
+    How a waiting call was decided.
+
+    :param outcome: ``approved``, ``denied``, ``expired`` ...
+    :param by: who; empty if nobody.
+    :param permission: the escalation whose kept approval decided; 0: none.
+    """
+
+    time: str
+    outcome: str
+    by: str
+    server: str
+    tool: str
+    rule: str
+    permission: int = 0
+
+
+class ReportedCalls(msgspec.Struct, frozen=True):
+    """
+    Calls of one tool.
+
+    :param verdicts: how many were judged how by the policy: ``allow``, ``deny``, ``escalate``.
+    :param outcomes: how many ended how: ``success``, ``error``, ``denied`` ...
+    """
+
+    server: str
+    tool: str
+    verdicts: dict[str, int]
+    outcomes: dict[str, int]
+
+
+class ReportedRefusals(msgspec.Struct, frozen=True):
+    """Calls that one rule denied, and requests that a proxy refused."""
+
+    rule: str
+    count: int
+
+
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One session.
+
+    :param cost: in US dollars; ``None``: unknown.
+    :param intact: whether nothing is wrong with the audit log.
+    :param proved: sentences on what its signatures prove.
+    """
+
+    number: int
+    id: str
+    kind: str
+    label: str
+    started: str
+    ended: str
+    asked: tuple[ReportedMessage, ...]
+    decided: tuple[ReportedDecision, ...]
+    calls: tuple[ReportedCalls, ...]
+    refused: tuple[ReportedRefusals, ...]
+    model_requests: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    intact: bool
+    proved: tuple[str, ...]
+
+
+def summarize(
+    description: Record, records: Iterable[Record], turns: Sequence[Turn], intact: bool, proved: Iterable[str]
+) -> SessionSummary:
+    """
+    :param description: the session's.
+    :param records: of its audit log. Members of any kind are accepted: somebody may have changed them.
+    :param intact: see :class:`SessionSummary`, as for ``proved``.
+    """
+    calls: dict[str, Record] = {}
+    verdicts: dict[tuple[str, str], Counter[str]] = {}
+    outcomes: dict[tuple[str, str], Counter[str]] = {}
+    refused: Counter[str] = Counter()
+    decided, tokens, requests, ended = list[ReportedDecision](), [0, 0], 0, ""
+    for record in records:
+        kind, call = record.get("kind"), calls.get(_text(record, "callId"), {})
+        if kind == "call":
+            calls[_text(record, "callId")] = record
+            verdicts.setdefault(_tool(record), Counter())[_text(record, "decision")] += 1
+        elif kind == "outcome":
+            outcomes.setdefault(_tool(call), Counter())[_text(record, "status")] += 1
+        elif kind == "decision":
+            server, tool = _tool(call)
+            time, outcome, by = (_text(record, name) for name in ("time", "outcome", "by"))
+            decided.append(
+                ReportedDecision(
+                    time, outcome, by, server, tool, _text(call, "rule"), _number(record.get("permission"))
+                )
+            )
+        elif kind == "model-response" and isinstance(usage := record.get("usage"), dict):
+            tokens[0] += sum(_number(usage.get(name)) for name in ("input", "cacheRead", "cacheWrite"))
+            tokens[1] += _number(usage.get("output"))
+        elif kind == "end":
+            ended = _text(record, "time")
+        if kind in ("call", "model-request") and record.get("decision") == "deny":
+            refused[_text(record, "rule")] += 1
+        requests += kind == "model-request"
+    known = [turn.usage for turn in turns if turn.usage.token_tracking_available]
+    costs = [usage.cost for usage in known if usage.cost is not None]
+    if known and not any(tokens):
+        tokens = [sum(usage.input_tokens for usage in known), sum(usage.output_tokens for usage in known)]
+    return SessionSummary(
+        number=_number(description.get("number")),
+        id=_text(description, "id"),
+        kind=_text(description, "kind"),
+        label=_text(description, "label"),
+        started=_text(description, "started_at"),
+        ended=ended,
+        asked=tuple(ReportedMessage(turn.timestamp, turn.message, turn.error) for turn in turns),
+        decided=tuple(decided),
+        calls=tuple(
+            ReportedCalls(server, tool, dict(verdicts[server, tool]), dict(outcomes.get((server, tool), {})))
+            for server, tool in sorted(verdicts)
+        ),
+        refused=tuple(ReportedRefusals(rule, count) for rule, count in refused.most_common()),
+        model_requests=requests,
+        tokens_in=tokens[0],
+        tokens_out=tokens[1],
+        cost=sum(costs) if costs else None,
+        intact=intact,
+        proved=tuple(proved),
+    )
+
+
+def _text(record: Record, name: str) -> str:
+    return str(record.get(name, ""))[:TEXT_LIMIT]
+
+
+def _tool(record: Record) -> tuple[str, str]:
+    return _text(record, "server"), _text(record, "tool")
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+Row = tuple[str, ...]
+
+
+def _sections(session: SessionSummary) -> Iterator[tuple[str, Row, list[Row]]]:
+    """:returns: heading, names of the columns, and rows of each table, as text that is not escaped yet."""
+    asked: list[Row] = [(_moment(each.time), each.message, each.error) for each in session.asked]
+    yield "Asked", ("time", "message", "error"), asked
+    decided: list[Row] = [
+        (_moment(d.time), d.outcome, _who(d), f"{d.server}.{d.tool}", d.rule) for d in session.decided
+    ]
+    yield "Decided", ("time", "outcome", "by", "call", "rule"), decided
+    calls: list[Row] = [(f"{c.server}.{c.tool}", _counts(c.verdicts), _counts(c.outcomes)) for c in session.calls]
+    yield "Calls", ("tool", "policy", "outcome"), calls
+    yield "Refused", ("rule", "number"), [(each.rule, str(each.count)) for each in session.refused]
+
+
+def _facts(session: SessionSummary) -> Iterator[Row]:
+    cost = "unknown" if session.cost is None else f"${session.cost:.4f}"
+    yield "agent", session.kind
+    yield "started", _moment(session.started)
+    yield "ended", _moment(session.ended) or "no end recorded"
+    yield "tokens", f"{session.tokens_in} in, {session.tokens_out} out"
+    yield "cost", cost
+    yield "audit log", f"{'intact' if session.intact else 'NOT intact'}. {' '.join(session.proved)}"
+
+
+def _who(decided: ReportedDecision) -> str:
+    kept = f", by the kept approval of escalation {decided.permission}" if decided.permission else ""
+    return f"{decided.by or 'nobody'}{kept}"
+
+
+def _moment(time: str) -> str:
+    return time[:19].replace("T", " ")
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+
+
+def _title(session: SessionSummary) -> str:
+    return f"Session {session.number}: {session.label}"
+
+
+def _shown(rows: list[Row], clean: Callable[[str], str]) -> list[Row]:
+    kept = [tuple(clean(cell) for cell in row) for row in rows[:ROWS_SHOWN]]
+    if (more := len(rows) - ROWS_SHOWN) > 0:
+        kept.append((f"and {more} more",))
+    return kept
+
+
+def as_text(sessions: Sequence[SessionSummary]) -> Iterator[str]:
+    """:returns: the lines of a report, escaped for a terminal."""
+
+    def clean(text: str) -> str:
+        return one_line(text, TEXT_LIMIT)
+
+    for session in sessions:
+        yield clean(_title(session))
+        yield from (f"  {name}: {clean(value)}" for name, value in _facts(session))
+        for heading, _, rows in _sections(session):
+            if rows:
+                yield f"  {heading}:"
+                yield from ("    " + "  ".join(filter(None, row)) for row in _shown(rows, clean))
+        yield ""
+    broken = sum(not session.intact for session in sessions)
+    yield f"{counted(len(sessions), 'session')}, {broken} with a log that is not intact"
+
+
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>IronCurtain report</title>
+<style>
+body { font: 15px/1.4 sans-serif; margin: 2em; max-width: 70em; }
+table { border-collapse: collapse; margin-bottom: 1em; }
+th, td { border: 1px solid #bbb; padding: .2em .5em; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+</style>
+</head>
+<body>
+<h1>IronCurtain report</h1>
+"""
+
+
+def as_html(sessions: Sequence[SessionSummary]) -> Iterator[str]:
+    """:returns: pieces of one page without scripts or references to anything else."""
+
+    def clean(text: str) -> str:
+        return escape(one_line(text, TEXT_LIMIT))
+
+    yield _HEAD
+    for session in sessions:
+        yield f"<h2>{clean(_title(session))}</h2>\n"
+        yield from _table((), _shown(list(_facts(session)), clean))
+        for heading, columns, rows in _sections(session):
+            if rows:
+                yield f"<h3>{heading}</h3>\n"
+                yield from _table(columns, _shown(rows, clean))
+    yield "</body>\n</html>\n"
+
+
+def _table(columns: Row, rows: Sequence[Row]) -> Iterator[str]:
+    yield "<table>\n"
+    if columns:
+        yield f"<tr>{''.join(f'<th>{name}</th>' for name in columns)}</tr>\n"
+    for row in rows:
+        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n"
+    yield "</table>\n"

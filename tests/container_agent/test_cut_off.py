@@ -1,0 +1,85 @@
+"""An agent whose turn was cut off by the end of its owner is told so with its next message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from ironcurtain.agents.adapter import Facts, TurnFailed
+from ironcurtain.container.container import ProgramEnded
+from ironcurtain.container_agent.agent import ContainerAgent, Making
+from ironcurtain.container_agent.kind import cut_off
+from ironcurtain.session.history import History, read_turns
+from ironcurtain.session.model import Turn, Usage
+from tests.audit.doubles import scratch
+from tests.container_agent.worlds import ScriptAgent
+from tests.session.doubles import World, request
+
+
+class Programs:
+    """A container whose programs end at once, with given statuses."""
+
+    id = "c1"
+    most_processes = 10
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses, self.messages = list(statuses), list[str]()
+
+    async def start(self) -> tuple[()]:
+        """Nothing is found."""
+        return ()
+
+    async def crowded(self) -> bool:
+        """There is always room."""
+        return False
+
+    async def run(
+        self,
+        command: tuple[str, ...],
+        *,
+        stdin: bytes,
+        stdout: Callable[[bytes], None],
+        stderr: Callable[[bytes], None],
+        environment: Mapping[str, str],
+    ) -> ProgramEnded:
+        """Keep the message."""
+        self.messages.append(stdin.decode())
+        return ProgramEnded(self.statuses.pop(0), out_of_memory=False)
+
+
+class CutOffTests(SynchronousTestCase):
+    def agent(self, notice: str, container: Programs) -> ContainerAgent:
+        world = World(scratch(self))
+        self.successResultOf(Deferred.fromCoroutine(world.manager.create(request())))
+        core = world.agents[-1].core
+        assert core is not None
+        traffic: Any = SimpleNamespace(begin=lambda: None, look=lambda: None, usage=Usage)
+        making = Making(lambda died: succeed(cast(Any, container)), lambda facts: None, lambda: succeed("here"))
+        facts = Facts({"anthropic": "fake"}, "", "", 1.0, True)
+        proxies: Any = SimpleNamespace(dead="")
+        agent = ContainerAgent(core, proxies, ScriptAgent(), facts, making, traffic, True, notice)
+        self.successResultOf(Deferred.fromCoroutine(agent.start()))
+        return agent
+
+    def test_until_a_message_is_answered(self) -> None:
+        container = Programs(7, 0, 0)
+        agent = self.agent("[cut off]", container)
+        self.failureResultOf(Deferred.fromCoroutine(agent.respond("one")), TurnFailed)
+        for message in ("two", "three"):
+            self.successResultOf(Deferred.fromCoroutine(agent.respond(message)))
+        self.assertEqual(container.messages, ["[cut off]\n\none", "[cut off]\n\ntwo", "three"])
+
+    def test_only_if_the_last_turn_has_no_end(self) -> None:
+        path = scratch(self) / "history.jsonl"
+        history = History(path)
+        self.assertEqual(cut_off(read_turns(path)), "")
+        history.begin("mend\x1b it", "now")
+        notice = cut_off(read_turns(path))
+        self.assertIn('The message was: "mend it"', notice)
+        self.assertIn("look before you do it again", notice)
+        history.append(Turn(number=1, message="mend it", answer="", usage=Usage(), timestamp="", error="no money"))
+        self.assertEqual(cut_off(read_turns(path)), "")
