@@ -101,6 +101,15 @@ class ScreenCase(RealAgentCase):
         found: dict[str, Any] = json.loads(path.read_text())
         return found
 
+    def over(self) -> None:
+        """All of it has ended in order, which may be a moment after the terminals were told."""
+        end = time.monotonic() + PATIENCE
+        while not ((head := self.session()["head"]) and head["final"]):
+            self.assertLess(time.monotonic(), end, "the session did not end")
+            time.sleep(0.1)
+        self.assertTrue(self.records("end"))
+        self.assertEqual(self.containers(), [])
+
 
 class AloneTests(ScreenCase):
     def test_without_a_daemon(self) -> None:
@@ -206,14 +215,6 @@ class LeavingTests(ScreenCase):
         terminal.wait(PROMPT)
         return terminal
 
-    def over(self) -> None:
-        """All of it has ended in order."""
-        end = time.monotonic() + PATIENCE
-        while not self.records("end"):
-            self.assertLess(time.monotonic(), end, "the session did not end")
-            time.sleep(0.1)
-        self.assertEqual(self.containers(), [])
-
     def left(self) -> Tmux:
         """:returns: one whose session goes on without it."""
         terminal = self.begin()
@@ -300,7 +301,7 @@ class DaemonTests(ScreenCase):
         self.assertEqual((self.ended(first, "driving"), self.ended(second, "observing")), (0, 0))
         for terminal in (first, second):
             self.assertIn("ironcurtain: session 1: the agent ended", terminal.text)
-        self.assertEqual(self.containers(), [])
+        self.over()
 
         # It goes on with its conversation, until its container is killed.
         self.run_in(first, "ironcurtain start --pty -r 1", "resumed")
@@ -310,5 +311,6 @@ class DaemonTests(ScreenCase):
         self.docker("kill", *self.containers())
         self.assertEqual((self.ended(first, "resumed"), self.ended(second, "attached")), (137, 137))
         self.assertIn("the agent ended: it was killed, exit status 137", first.text)
-        self.assertEqual((self.containers(), self.session()["status"]), ([], 137))
+        self.over()
+        self.assertEqual(self.session()["status"], 137)
         self.assertEqual(len(list(self.product.home.glob("sessions/*/recording*.cast"))), 2)
