@@ -24,6 +24,14 @@ _XTERM = re.compile(rb"\x1b\[27;(\d{1,3});(\d{1,7})~")
 _STROKE = re.compile(rb"\x1b\[[\d:;]+[u~]|[\x00-\x1a\x1c-\x1f]")
 """A key with Ctrl, in each of these encodings."""
 
+_REPORT = (
+    rb"\x1b\[\?[\d;$]*[a-zA-Z]|\x1b\[>[\d;]*c|\x1b\[\d+;\d+R|\x1b\[[03]n|\x1b\[[IO]|\x1b\[[\d;]*t|\x1b\[\d*;?\d*\$y"
+)
+"""What a terminal reports, but for strings."""
+
+_REPORTS = re.compile(rb"((?:%b|\x1b[\]P_^X][ -~]*(?:\x1b\\|\x07))+)" % _REPORT)
+"""Reports at the beginning of a read."""
+
 _CONTROL, _LOCKS, _RELEASED = 4, 64 | 128, b"3"
 """Modifier bits, and the event type of a released key (kitty's keyboard protocol)."""
 
@@ -98,7 +106,7 @@ class Keys:
 
     A key counts only if a read consists of nothing but that key (a terminal sends each press separately), or of nothing
     but such keys or one pair (several reads may have been merged), and only outside a bracketed paste: a pasted file
-    can contain any bytes.
+    can contain any bytes. What the terminal itself reports before a key, or between the keys of a pair, does not count.
 
     :param reserved: each begins with Ctrl; the first key of a pair must not be reserved itself.
     """
@@ -120,6 +128,9 @@ class Keys:
         :param read: the bytes of one read from the terminal.
         :returns: its parts; the data of all :class:`ForwardedInput` is the input without reserved keys.
         """
+        if not self._pasting and (reports := _REPORTS.match(read)):
+            rest = read[reports.end() :]
+            return [ForwardedInput(reports[0]), *(self.feed(rest) if rest else ())]
         several = [] if self._pasting or len(read) < 2 else _STROKE.findall(read)
         if len(several) > 1 and self._all_reserved(read, several):
             return [what for one in several for what in self.feed(one)]
@@ -198,7 +209,7 @@ class InputPiece:
 
 _INPUT = re.compile(
     rb"(?P<mouse>\x1b\[M[\x20-\xff]{3}|\x1b\[<[\d;]*[Mm]|\x1b\[\d+;\d+;\d+M)"
-    rb"|(?P<report>\x1b\[\?[\d;$]*[a-zA-Z]|\x1b\[>[\d;]*c|\x1b\[\d+;\d+R|\x1b\[[03]n|\x1b\[[IO]|\x1b\[[\d;]*t|\x1b\[\d*;?\d*\$y)"
+    rb"|(?P<report>" + _REPORT + rb")"
     rb"|(?P<pasted>\x1b\[20[01]~)"
     rb"|(?P<string>\x1b[\]P_^X](?=.))"
     rb"|(?P<typed>\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1bO[\x40-\x7e]|\x1b[^\[O]|[^\x1b]+)",

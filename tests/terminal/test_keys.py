@@ -108,6 +108,16 @@ class PairTests(SynchronousTestCase):
     def test_letting_go_does_not_part_them(self) -> None:
         self.assertEqual(meant(b"\x1b[93;5:1u", b"\x1b[93;5:3u", b"\x1b[100;1:1u"), [KeyPressed("detach")])
 
+    def test_the_terminal_may_answer_in_between(self) -> None:
+        """A program asks for it when it starts; only keys that a person presses part a pair."""
+        first, second = b"\x1d", b"d"
+        for answer in (b"\x1b[?62;4c", b"\x1b[I", b"\x1b[3;5R", b"\x1bP>|tmux 3.3a\x1b\\", b"\x1b]11;rgb:00/00/00\x07"):
+            expected = [ForwardedInput(answer), KeyPressed("detach")]
+            self.assertEqual(meant(first, answer, second), expected)
+            self.assertEqual(meant(first, answer + second), expected)
+            self.assertEqual(meant(answer + first, second), expected)
+            self.assertEqual(meant(answer + first + second), expected)
+
     def test_the_first_is_held_back(self) -> None:
         keys = Keys(ALL)
         self.assertEqual(keys.feed(b"\x1d"), [])
