@@ -63,8 +63,9 @@ class ShellCase(SynchronousTestCase):
                 continue
             for keys, text in zip(step[::2], step[1::2], strict=True):
                 if keys == CONTROL_C:
-                    shell.waits()
-                shell.type(keys)
+                    shell.interrupt()
+                else:
+                    shell.type(keys)
                 shell.shows(text)
             shell.prompts()
 

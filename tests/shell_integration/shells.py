@@ -25,6 +25,10 @@ VARIABLES = ("PATH", "LANG", "code", "marks", "value", "no name;")
 COLUMNS, ROWS = 100, 1500
 PATIENCE = 20.0
 """Seconds that a shell has for an answer."""
+QUIET = 0.05
+"""Seconds after which a shell that writes nothing, and has no thread that runs, has done its work."""
+AGAIN = 3.0
+"""Seconds after which Ctrl-C was missed."""
 
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()].|[=>78])")
 
@@ -108,12 +112,14 @@ class InteractiveShell:
         """Wait for a prompt."""
         self.until(lambda: self.new.endswith(prompt))
 
-    def waits(self) -> None:
-        """Wait until it waits: bash may miss an interrupt that comes in between."""
-        status = Path(f"/proc/{self._process.pid}/stat")
+    def interrupt(self) -> None:
+        """Press Ctrl-C until something comes of it: bash and fish, plain ones too, miss one now and then."""
         deadline = time.monotonic() + PATIENCE
-        while status.read_text().rpartition(")")[2].split()[0] != "S" and time.monotonic() < deadline:
-            self._read(0.001)
+        while (self._read(QUIET) or self._busy()) and time.monotonic() < deadline:
+            pass
+        self.type("\x03")
+        while not self._read(AGAIN) and time.monotonic() < deadline:
+            self._write(b"\x03")
 
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until something is true of what it wrote."""
@@ -148,6 +154,14 @@ class InteractiveShell:
         with suppress(OSError):
             self.until(lambda: False)
         return self.end()
+
+    def _busy(self) -> bool:
+        threads = Path(f"/proc/{self._process.pid}/task")
+        try:
+            own, *others = ((threads / name / "wchan").read_text() for name in sorted(os.listdir(threads), key=int))
+        except (FileNotFoundError, ProcessLookupError):  # One of its threads has ended.
+            return True
+        return own.startswith("futex") or "0" in (own, *others)
 
     def _read(self, seconds: float) -> bool:
         if seconds <= 0 or not select.select([self._terminal], [], [], seconds)[0]:
